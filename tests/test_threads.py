@@ -99,3 +99,59 @@ def test_no_answer_is_lost_where_threads_commit_at_the_same_time():
     at_once(commit, 8)
     assert idp.counts_.tolist() == [[80, 0], [0, 80]] and idp.rejected_counts_.tolist() == [0, 80]
     assert idp.coverage_ == 2 / 3 and idp.rejection_rate_by_group_ == {"a": 0.0, "b": 0.5}
+
+
+class Counting(nn.Module):
+    """Notes with how many threads torch works where it is called."""
+
+    seen: set[int]
+
+    def __init__(self, n_features, n_classes):
+        super().__init__()
+        self.layers = nn.Linear(n_features, n_classes)
+
+    def forward(self, rows):
+        Counting.seen.add(torch.get_num_threads())
+        return self.layers(rows)
+
+
+class Broken(Counting):
+    """Fails in its second call with rows that count in a loss."""
+
+    def forward(self, rows):
+        if self.training and len(Counting.seen) and 1 in Counting.seen:
+            raise RuntimeError("broken")
+        return super().forward(rows)
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    Counting.seen = set()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("fit", [pfld, sgd])
+def test_small_steps_take_one_thread_and_give_the_others_back(fit, three_threads):
+    fit(Counting)
+    assert 1 in Counting.seen
+    assert torch.get_num_threads() == 3
+
+
+def test_a_fit_that_fails_gives_the_threads_back(three_threads):
+    with pytest.raises(RuntimeError, match="broken"):
+        pfld(Broken)
+    assert torch.get_num_threads() == 3
+
+
+def test_large_steps_and_convolutions_keep_the_threads_of_torch(three_threads):
+    from skfairdp._networks import products_of_step, threads_of_steps
+
+    with threads_of_steps(products_of_step(512, nn.Linear(1000, 1000))):
+        assert torch.get_num_threads() == 3
+    with threads_of_steps(products_of_step(1, nn.Conv2d(1, 1, 3))):
+        assert torch.get_num_threads() == 3
+    with threads_of_steps(products_of_step(512, nn.Linear(64, 64))):
+        assert torch.get_num_threads() == 1

@@ -23,7 +23,7 @@ from skfairdp._networks._clipping import (
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._dp_step import DPStep
-from skfairdp._networks._generator import own_generator
+from skfairdp._networks._generator import own_generator, products_of_step, threads_of_steps
 from skfairdp._networks._group_clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -135,10 +135,12 @@ __all__ = [
     "predict_stacked",
     "predict_stacked_proba",
     "prepare_network",
+    "products_of_step",
     "reduced_precision",
     "resolve_device",
     "rows_read_by",
     "scale_last_layer",
+    "threads_of_steps",
     "trace_layers",
     "train_privately",
     "train_stacked",

@@ -1,14 +1,21 @@
-"""torch's global generator, ours for a while: seeded, given back as it was, and never shared by two threads."""
+"""What torch has once for a whole process, ours for a while and given back: its generator, its number of threads."""
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 
-__all__ = ["own_generator"]
+from skfairdp.utils import BLAS
+
+__all__ = ["own_generator", "products_of_step", "threads_of_steps"]
+
+#: Steps of fewer products than this are over before threads have met: some five milliseconds of one core.
+_SMALL = 2**26
 
 _ONE_AT_A_TIME = threading.RLock()
 
@@ -47,6 +54,31 @@ def own_generator(seed: int | None = None, device: Any = "cpu") -> Iterator[None
                 with torch.cuda.device(device):
                     torch.cuda.manual_seed(seed)
         yield
+
+
+def products_of_step(n_rows: float, module: nn.Module) -> float:
+    """How many products a step makes on so many rows; no number for convolutions, whose weights count many times."""
+    if any("conv" in type(part).__name__.lower() for part in module.modules()):
+        return math.inf
+    return n_rows * sum(p.numel() for p in module.parameters())
+
+
+@contextlib.contextmanager
+def threads_of_steps(n_products: float) -> Iterator[None]:
+    """One thread where steps are small; torch has its own number again behind it, also after an error.
+
+    Threads that wait for each other cost more than they bring there, and many times more on a busy machine.
+    """
+    if n_products >= _SMALL:
+        yield
+        return
+    given = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with BLAS.limit(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(given)
 
 
 def _forked() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from skfairdp._networks._clipping import PerSampleLoss
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._dp_step import DPStep
-from skfairdp._networks._generator import own_generator
+from skfairdp._networks._generator import own_generator, products_of_step, threads_of_steps
 from skfairdp._networks._nets import Net
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
@@ -134,7 +134,7 @@ def train_privately(
         See :func:`clipped_gradient_sum`.
     verbose : int, default=0
     """
-    with own_generator(source.seed(), X.device):
+    with own_generator(source.seed(), X.device), threads_of_steps(products_of_step(step.expected_batch_size, module)):
         rows = PrivateRows.laid(X, y, groups, step)
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}

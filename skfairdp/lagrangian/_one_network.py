@@ -1,7 +1,7 @@
 """The primal steps of one network, of any module: by automatic differentiation."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from skfairdp._networks import products_of_step, threads_of_steps
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
@@ -79,8 +80,8 @@ class OneNetwork:
         return steps if self.gradient is None else max(steps, self.gradient.n_steps)
 
     def at_work(self) -> AbstractContextManager[None]:
-        """Where it is trained: with the threads that its libraries take."""
-        return nullcontext()
+        """Where it is trained: with one thread, unless its steps are large."""
+        return threads_of_steps(products_of_step(self.training.batch_size, self.module))
 
     # ------------------------------------------------------------------ dual
 

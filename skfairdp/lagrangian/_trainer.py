@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import Net, Network, StackedMLP, own_generator
+from skfairdp._networks import Net, Network, StackedMLP, own_generator, threads_of_steps
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
@@ -288,6 +288,8 @@ def train_stacked_lagrangian(
         )
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)
-        _train(learner, ascent, learner.n_steps, training.dual_steps, verbose)
+        n_weights = sum(p.numel() for p in result)  # of all networks, each with a batch of its own
+        with threads_of_steps(float(training.batch_size * n_weights)):
+            _train(learner, ascent, learner.n_steps, training.dual_steps, verbose)
     multipliers = None if ascent is None or parity is None else parity.by_network(ascent.multipliers)
     return [p.cpu() for p in result], multipliers
