@@ -142,6 +142,6 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
     if by_key and source.key is None and not source.knows_places:
-        raise ValueError(f"{key_wanted(owner)}.")
+        raise ValueError(key_wanted(owner) + ".")
     if not source.n_rows:
         raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")

@@ -194,7 +194,13 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         X : ndarray of shape (n_public, n_features)
             Rows on which the constraints are to hold.
         groups : ndarray of int of shape (n_public,)
+            Codes of their groups.
         n_groups, n_classes : int
+            How many there are.
+
+        Returns
+        -------
+        ConstrainedStudent
         """
         held = cls(constraints)
         held._shares, held._by_group = student, False
