@@ -2,6 +2,7 @@
 
 import html
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
@@ -17,8 +19,10 @@ from skfairdp.inspection._audit_attack import LearnedScore
 from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
 from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 from skfairdp.inspection._audit_worlds import (
+    ABSENT,
     RELATIONS,
     Canary,
+    Claim,
     Observer,
     Seen,
     World,
@@ -27,6 +31,7 @@ from skfairdp.inspection._audit_worlds import (
     make_world,
     seeds_of_noise,
 )
+from skfairdp.privacy import attribute_event, epsilon_of, group_privacy
 
 __all__ = ["Canary", "EstimatorAudit", "audit"]
 
@@ -58,7 +63,7 @@ class EstimatorAudit:
     confidence : float
         Of ``epsilon_lower``.
     relation : str
-        Which tables are neighbours.
+        Which tables were compared; ``claim`` is what is claimed for these.
     method : {"counts", "gaussian"}
     assumes : str
         What the bound assumes, in words.
@@ -71,7 +76,8 @@ class EstimatorAudit:
     n_fits : int
         Fits in all.
     reach : float
-        The largest ε that this many runs could have proved, had the attack never failed.
+        The largest ε that this many runs could have proved, had the attack never failed. Below the claim, no fault can
+        be seen, however large, and a warning says so. Just above it, only an estimator without noise is seen.
     """
 
     estimator: str
@@ -107,8 +113,15 @@ class EstimatorAudit:
         return (
             f"{self.estimator} claims epsilon={self.claim:.4g} at delta={self.delta:g} ({self.relation}): the claim "
             f"{verdict}. At least {self.epsilon_lower:.4g} at {self.confidence:.0%} confidence, from {runs} "
-            f"(canary: {self.canary}; reach {self.reach:.4g}), assuming {self.assumes}."
+            f"(canary: {self.canary}; reach {self.reach:.4g}), assuming {self.assumes}. {self._seen()}"
         )
+
+    def _seen(self) -> str:
+        if self.reach < self.claim:
+            return "No fault can be seen: these runs prove no more than their reach, which is below the claim."
+        if math.isinf(self.reach):
+            return "Smaller faults need more runs."
+        return f"A fault that leaves the true epsilon below {self.reach:.4g}, the reach, is not seen by so many runs."
 
     def _repr_html_(self) -> str:
         rows = {
@@ -120,6 +133,7 @@ class EstimatorAudit:
             "runs in each world": str(self.n_runs),
             "reach": f"{self.reach:.4g}",
             "assumes": self.assumes,
+            "sees": self._seen(),
         }
         cells = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
@@ -176,20 +190,26 @@ def audit(
         None, many runs: the first row with another label, and records ten times as far out as any value of X. None, one
         run: other labels for half of the rows, at most 1000. None where the attribute is protected: another group.
     relation : str, default=None
-        ``"replace one record"``, ``"add or remove one record"`` or ``"replace one sensitive attribute"``; it chooses
-        canaries where none are given. None takes what ``privacy_`` says, else the first.
+        ``"replace one record"``, ``"add or remove one record"``, ``"replace one sensitive attribute"`` or ``"replace
+        one record by a null record"``; it chooses canaries where none are given. None takes what ``privacy_`` says,
+        else the first. For a null record the row is absent, with ``public_n_rows`` set to the number of rows of ``X``.
+        Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is carried over to
+        that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
+        :func:`~skfairdp.privacy.group_privacy`. A claim that says nothing about the relation is an error.
     sensitive_features : array-like of shape (n_rows,), default=None
         Groups, passed to ``fit``.
     fit_params : mapping, default=None
         Further arguments of ``fit``, the same in every run; arrays with a value for each row are not changed.
     epsilon, delta : float, default=None
-        The claim, where the estimator does not state it, or another is to be judged. δ is 0 where nobody names it.
+        The claim, for ``relation``, where the estimator does not state it or another is to be judged. δ is 0 where
+        nobody names it.
     n_runs : int, default=200
         Runs in each world that are judged. A third as many, at least 20, are made before for each canary.
     method : {"counts", "gaussian"}, default="counts"
         ``"counts"`` assumes nothing, and cannot prove more than ``reach``, which grows with the logarithm of
-        ``n_runs``. ``"gaussian"`` assumes that the score is Gaussian with one variance in both worlds, as a linear
-        function of values with Gaussian noise is, and proves far more: for a ``score`` that is such a function.
+        ``n_runs``; a warning says where that is below the claim. ``"gaussian"`` assumes that the score is Gaussian with
+        one variance in both worlds, as a linear function of values with Gaussian noise is, and proves far more: for a
+        ``score`` that is such a function.
     score : callable, default=None
         ``score(model)`` returns a number that is larger where the second form was in, or a vector of what an attacker
         sees, from which the score is learned. For one run, a number for each canary.
@@ -237,11 +257,12 @@ def audit(
     rng = check_random_state(random_state)
     world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features))
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
-    claim, at_delta, relation = _claimed(runner, epsilon, delta, relation)
+    claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
     given = usual(world, relation) if canaries is None else list(canaries)
     _check_canaries(given, relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
+    _warn_of_reach(found["reach"], claim)
     return EstimatorAudit(
         type(estimator).__name__,
         claim=claim,
@@ -257,17 +278,75 @@ def audit(
 
 
 def _claimed(
-    runner: "_Runner", epsilon: float | None, delta: float | None, relation: str | None
+    runner: "_Runner",
+    epsilon: float | None,
+    delta: float | None,
+    relation: str | None,
+    canaries: Sequence[Canary] | None,
 ) -> tuple[float, float, str]:
-    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them."""
-    world, name = runner.world, type(runner.estimator).__name__
-    probe = runner.see([(world, None)], Observer(world, [], attributes=False))[0]
-    claim, at_delta, stated = probe.claim
-    if len(probe.numbers) == 0 and claim is None and epsilon is None:
-        raise ValueError(f"{name} does not fit the rows of the audit: {probe.signature}")
-    claim = _claim(runner.estimator, claim if epsilon is None else epsilon)
-    at_delta = delta if delta is not None else (at_delta or 0.0)
-    return claim, at_delta, relation or (stated if stated in RELATIONS else RELATIONS[0])
+    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them.
+
+    A claim for a null record is judged with a record that is absent, where the estimator can be told how many rows
+    there are; else with a replaced one, and what is claimed of that.
+    """
+    name = type(runner.estimator).__name__
+    stated, error = runner.stated()
+    if error is not None and stated.epsilon is None and epsilon is None:
+        raise ValueError(f"{name} does not fit the rows of the audit: {error}")
+    own = stated.relation if stated.relation in RELATIONS else None
+    if epsilon is not None:  # is claimed for the relation that is given with it
+        stated, own = Claim(epsilon, stated.delta), relation or own
+    at_delta = delta if delta is not None else (stated.delta or 0.0)
+    claim = Claim(_claim(runner.estimator, stated.epsilon), at_delta, own or relation or RELATIONS[0], stated.event)
+    judged = relation or str(claim.relation)
+    if judged == RELATIONS[3] and not _declares_rows(runner, claim, canaries):
+        judged = RELATIONS[0]
+    return *_carried_over(name, claim, judged), judged
+
+
+def _declares_rows(runner: "_Runner", claim: Claim, canaries: Sequence[Canary] | None) -> bool:
+    """Whether a null record can be a record that is absent, at a declared number of rows and the same cost."""
+    n_rows = len(runner.world.y)
+    if (
+        claim.relation not in ABSENT
+        or any(canary.first is not None and canary.second is not None for canary in canaries or ())
+        or any(np.ndim(value) and len(value) == n_rows for value in runner.fit_params.values())  # one for each row
+    ):
+        return False
+    declared = runner.with_rows_declared()
+    stated, _ = declared.stated()
+    runner.n_fits += 1
+    if stated.relation != RELATIONS[1] or (claim.event is not None and stated.event != claim.event):
+        return False
+    runner.estimator = declared.estimator
+    return True
+
+
+def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
+    """ε and δ for the pairs of tables that are judged. From one record to another one it is two steps by none."""
+    epsilon, delta, own = float(claim.epsilon or 0.0), float(claim.delta or 0.0), str(claim.relation)
+    replaced = RELATIONS[0], RELATIONS[2]
+    if own == judged or (own, judged) in ((RELATIONS[0], RELATIONS[2]), (RELATIONS[1], RELATIONS[3])):
+        return epsilon, delta
+    if own not in ABSENT or judged not in replaced:
+        raise ValueError(
+            f"{name} claims nothing for relation={judged!r}, but for {own!r}. Leave 'relation' out, or give the claim "
+            "to judge with 'epsilon'."
+        )
+    if claim.event is None:
+        return group_privacy(epsilon, delta, 2)
+    return epsilon_of(attribute_event(claim.event, own), delta), delta
+
+
+def _warn_of_reach(reach: float, claim: float) -> None:
+    if reach < claim:
+        warnings.warn(
+            f"These runs prove an epsilon of {reach:.4g} at most, which is below the claim of {claim:.4g}: no fault "
+            "can be seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by "
+            "method='gaussian' with a score.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 # ---------------------------------------------------------------- runs
@@ -290,6 +369,18 @@ class _Runner:
         self.rng, self.n_jobs, self.attributes, self.score = rng, n_jobs, attributes, score
         self.reseed = bool(seeds_of_noise(estimator))
         self.n_fits = 0
+
+    def stated(self) -> tuple[Claim, str | None]:
+        """What a fit on the common rows states, and its error where there is one."""
+        probe = self.see([(self.world, None)], Observer(self.world, [], attributes=False))[0]
+        return probe.claim, None if len(probe.numbers) else probe.signature
+
+    def with_rows_declared(self) -> "_Runner":
+        """The same, told how many rows there are, whichever are absent; where a part states it already, that stays."""
+        names = self.estimator.get_params(deep=True)
+        told = {name: value for name, value in names.items() if name.split("__")[-1] == "public_n_rows"}
+        model = clone(self.estimator).set_params(**{name: value or len(self.world.y) for name, value in told.items()})
+        return _Runner(model, self.world, self.fit_params, self.rng, self.n_jobs, self.attributes, self.score)
 
     def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
         """One fit for each table."""
@@ -385,7 +476,7 @@ def _half_of_the_rows(world: World, relation: str) -> list[Canary]:
         record = (x, world.y[row], None if world.groups is None else world.groups[row])
         which = 2 if relation == RELATIONS[2] else 1
         second = tuple(labels[labels != record[k]][0] if k == which else value for k, value in enumerate(record))
-        out.append(Canary(record, None if relation == RELATIONS[1] else second, row))
+        out.append(Canary(record, None if relation in ABSENT else second, row))
     return out
 
 
@@ -448,10 +539,10 @@ def _check_canaries(canaries: Sequence[Canary], relation: str, n_rows: int) -> N
         raise ValueError("canaries must hold at least one Canary.")
     for canary in canaries:
         absent = (canary.first is None) + (canary.second is None)
-        if absent != (relation == RELATIONS[1]) or not 0 <= canary.row < n_rows:
+        if absent != (relation in ABSENT) or not 0 <= canary.row < n_rows:
             raise ValueError(
                 f"A canary for {relation!r} needs "
-                + ("one form that is None" if relation == RELATIONS[1] else "two forms")
+                + ("one form that is None" if relation in ABSENT else "two forms")
                 + f" and a row from 0 to {n_rows - 1}. Got the canary {canary.name!r} at row {canary.row}."
             )
 

@@ -12,9 +12,27 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-__all__ = ["RELATIONS", "Canary", "Seen", "World", "default_canaries", "fit_and_see", "make_world", "seeds_of_noise"]
+__all__ = [
+    "ABSENT",
+    "RELATIONS",
+    "Canary",
+    "Claim",
+    "Seen",
+    "World",
+    "claim_of",
+    "default_canaries",
+    "fit_and_see",
+    "make_world",
+    "seeds_of_noise",
+]
 
-RELATIONS = ("replace one record", "add or remove one record", "replace one sensitive attribute")
+RELATIONS = (
+    "replace one record",
+    "add or remove one record",
+    "replace one sensitive attribute",
+    "replace one record by a null record",
+)
+ABSENT = RELATIONS[1], RELATIONS[3]  # of these a record is present in one world, and not in the other
 
 _FAR = 10.0  # how far outside the table the extreme canaries lie, in units of its largest number
 _LARGEST_ATTRIBUTE = 2000  # numbers of one fitted attribute that are looked at
@@ -51,12 +69,22 @@ class World:
 
 
 @dataclass(frozen=True, eq=False)
+class Claim:
+    """What a fitted model states of itself; None where it says nothing."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    relation: str | None = None
+    event: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class Seen:
     """What one fit shows: numbers, the shape of everything else as a short text, and its claim."""
 
     numbers: NDArray[np.float64]
     signature: str
-    claim: tuple[float | None, float | None, str | None] = (None, None, None)
+    claim: Claim = Claim()
 
 
 # ---------------------------------------------------------------- canaries and worlds
@@ -75,7 +103,7 @@ def default_canaries(world: World, relation: str) -> list[Canary]:
     other = labels[labels != label][0] if len(labels) > 1 else label
     size = _FAR * max(1.0, float(np.nanmax(np.abs(_numbers(world.X)))))
     up, down = _filled(x, size), _filled(x, -size)
-    if relation == RELATIONS[1]:
+    if relation in ABSENT:
         return [
             Canary((x, label, group), None, name="a record"),
             Canary((up, label, group), None, name="a record far out"),
@@ -176,8 +204,8 @@ def seeds_of_noise(estimator: Any) -> list[str]:
     return [name for name in names if name.split("__")[-1] == "random_state" and not name.startswith(apart or ("\0",))]
 
 
-def claim_of(model: Any) -> tuple[float | None, float | None, str | None]:
-    """ε, δ and neighbours as a fitted model states them, in our words or in those of a parameter ``epsilon``.
+def claim_of(model: Any) -> Claim:
+    """ε, δ, neighbours and releases as a fitted model states them, in our words or in those of a parameter ``epsilon``.
 
     A pipeline states what its last step states.
     """
@@ -185,11 +213,12 @@ def claim_of(model: Any) -> tuple[float | None, float | None, str | None]:
         model = model[-1]
     spent: Any = getattr(model, "privacy_", None)
     if spent is not None and hasattr(spent, "neighboring_relation"):
-        return float(spent.epsilon), float(spent.delta), str(spent.neighboring_relation)
+        relation = str(spent.neighboring_relation)
+        return Claim(float(spent.epsilon), float(spent.delta), relation, getattr(spent, "event", None))
     parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     epsilon = getattr(model, "epsilon_spent_", parameters.get("epsilon"))
     delta = parameters.get("delta")
-    return None if epsilon is None else float(epsilon), None if delta is None else float(delta), None
+    return Claim(None if epsilon is None else float(epsilon), None if delta is None else float(delta))
 
 
 class Observer:

@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from skfairdp.privacy import GaussianDpEvent, PrivacySpent
+
 
 class ToyNB(ClassifierMixin, BaseEstimator):
     """Gaussian naive Bayes of two classes from noisy counts, sums and sums of squares; Laplace noise, replace-one.
@@ -101,6 +103,33 @@ class ToyVotes(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class ToySum(BaseEstimator):
+    """A sum of numbers in [-1, 1] that states its cost for a record and a null record, which moves it by half as much.
+
+    ``factor``: noise too small by that.
+    """
+
+    def __init__(self, noise=2.0, factor=1.0, random_state=None):
+        self.noise, self.factor, self.random_state = noise, factor, random_state
+
+    def fit(self, X, y):
+        draw = np.random.default_rng(self.random_state).normal(scale=self.noise / self.factor)
+        self.sum_ = np.clip(np.asarray(X)[:, 0], -1, 1).sum() + draw
+        null = "replace one record by a null record"
+        relation = null if getattr(self, "public_n_rows", None) is None else "add or remove one record"
+        event = GaussianDpEvent(self.noise)
+        self.privacy_ = PrivacySpent.of(event, 1e-5, protects="record", neighboring_relation=relation)
+        return self
+
+
+class ToyDeclaredSum(ToySum):
+    """The same, which can be told how many rows there are."""
+
+    def __init__(self, noise=2.0, factor=1.0, public_n_rows=None, random_state=None):
+        super().__init__(noise, factor, random_state)
+        self.public_n_rows = public_n_rows
 
 
 def rows(n=40, d=2, seed=0):
