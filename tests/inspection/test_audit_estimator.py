@@ -252,7 +252,7 @@ def test_a_record_is_absent_from_one_world():
             sizes.append(len(X))
             return super().fit(X, y)
 
-    audit(Sizes(), X, Y, relation=ADD_REMOVE, n_runs=20, random_state=0, canaries=[Canary(None, (X[3], 1), row=3)])
+    audit(Sizes(), X, Y, relation=ADD_REMOVE, n_runs=30, random_state=0, canaries=[Canary(None, (X[3], 1), row=3)])
     assert set(sizes) == {40, 39}
 
 
