@@ -112,6 +112,8 @@ class LogisticEnsemble:
         self.coef = coef
         self.intercept = intercept
         self.scored = scored
+        # All in one product, whatever they have seen: its shape, which the last bits follow, is public.
+        self._regressed = coef[np.arange(len(coef)), scored.argmax(axis=1)]
         # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
         self._seen = np.isfinite(intercept)
         of_two = (self._seen.sum(axis=1) == 2) & (scored.sum(axis=1) == 1)
@@ -124,16 +126,18 @@ class LogisticEnsemble:
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
         out = np.empty((n_teachers, X.shape[0]), dtype=np.int8 if n_classes < 128 else np.int32)
         single, others = self._single, self._others
-        coef, intercept = self.coef[single, self._second], self.intercept[single, self._second][:, None]
+        intercept = self.intercept[single, self._second][:, None]
         codes = np.stack([self._first, self._second])[:, :, None].astype(out.dtype)
-        weights, offsets = self.coef[others].reshape(-1, n_features), self.intercept[others][:, :, None]
+        offsets = self.intercept[others][:, :, None]
         chunk = max(1, _SCORES // (n_teachers * n_classes))
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                out[single, some] = np.where(coef @ X[some].T > -intercept, codes[1], codes[0])
+                out[single, some] = np.where(
+                    (self._regressed @ X[some].T)[self._single] > -intercept, codes[1], codes[0]
+                )
                 if len(others):
-                    scores = (weights @ X[some].T).reshape(len(others), n_classes, -1)
+                    scores = (self.coef.reshape(-1, n_features) @ X[some].T).reshape(n_teachers, n_classes, -1)[others]
                     out[others, some] = (scores + offsets).argmax(axis=1)
         return out
 
@@ -143,14 +147,14 @@ class LogisticEnsemble:
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
         out = np.empty((X.shape[0], n_classes))
         first, second, others = self._first, self._second, self._others
-        coef, intercept = self.coef[self._single, second], self.intercept[self._single, second]
+        intercept = self.intercept[self._single, second]
         chunk = max(1, _SCORES // (len(self.coef) * n_classes))
         for start in range(0, X.shape[0], chunk):
             rows = X[start : start + chunk]
             total = np.zeros((n_classes, len(rows)))
             # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
-                proba = rounded_down(_finite_expit(coef @ rows.T + intercept[:, None]), step)
+                proba = rounded_down(_finite_expit((self._regressed @ rows.T)[self._single] + intercept[:, None]), step)
                 if len(others):
                     total += self._one_against_rest(others, rows, self._seen, step)
             for k in range(n_classes):

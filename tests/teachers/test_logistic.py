@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from skfairdp._teachers import Parts, fit_teachers, position_partition
+from skfairdp._teachers._logistic import LogisticEnsemble
 from skfairdp.ensemble import LogisticTeachers
 
 
@@ -120,3 +121,23 @@ def test_extreme_entries_give_votes_and_no_warning():
     assert np.isin(teachers.predict(X), [1, 2]).all()
     coef, intercept = coefficients(X, y, assignment, 3, 4)
     assert np.isfinite(coef).all() and np.isfinite(intercept[:, 2]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_how_others_are_computed_does_not_follow_from_how_many_classes_a_teacher_has_seen(n_classes):
+    """Last bits follow the shape of a product. Row 0 is next to the threshold of every teacher."""
+    rng = np.random.default_rng(0)
+    for n_teachers in range(2, 40):
+        n_features = int(rng.integers(3, 60))
+        coef, intercept = np.zeros((n_teachers, n_classes, n_features)), np.full((n_teachers, n_classes), -np.inf)
+        X = 1e3 * rng.normal(size=(int(rng.integers(1, 40)), n_features))
+        coef[1:, 1] = rng.normal(size=(n_teachers - 1, n_features))
+        intercept[:, :2] = np.stack([np.zeros(n_teachers), -(coef[:, 1] @ X[0])], axis=1)
+        intercept[0, 1] = -1e9  # sure of class 0, as a teacher is that has seen it alone
+        scored = np.arange(n_classes) == np.ones((n_teachers, 1))
+        one = intercept.copy(), scored.copy()
+        one[0][0, 1], one[1][0] = -np.inf, False
+        both, alone = LogisticEnsemble(coef, intercept, scored), LogisticEnsemble(coef, *one)
+        np.testing.assert_array_equal(both.predict(X), alone.predict(X))
+        sums = [of.summed_probabilities(X, n_classes, 2.0**-30) for of in (both, alone)]
+        np.testing.assert_array_equal(*sums)
