@@ -259,8 +259,7 @@ def audit(
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
-    given = usual(world, relation) if canaries is None else list(canaries)
-    _check_canaries(given, relation, len(world.y))
+    given = _checked(usual(world, relation) if canaries is None else list(canaries), relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
     _warn_of_reach(found["reach"], claim)
     return EstimatorAudit(
@@ -534,7 +533,7 @@ def _claim(estimator: Any, epsilon: float | None) -> float:
     return float(epsilon)
 
 
-def _check_canaries(canaries: Sequence[Canary], relation: str, n_rows: int) -> None:
+def _checked(canaries: list[Canary], relation: str, n_rows: int) -> list[Canary]:
     if not canaries:
         raise ValueError("canaries must hold at least one Canary.")
     for canary in canaries:
@@ -545,6 +544,7 @@ def _check_canaries(canaries: Sequence[Canary], relation: str, n_rows: int) -> N
                 + ("one form that is None" if relation in ABSENT else "two forms")
                 + f" and a row from 0 to {n_rows - 1}. Got the canary {canary.name!r} at row {canary.row}."
             )
+    return canaries
 
 
 def _groups(sensitive_features: ArrayLike | None) -> NDArray[Any] | None:
