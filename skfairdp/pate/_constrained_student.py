@@ -201,6 +201,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         Returns
         -------
         ConstrainedStudent
+            Fitted.
         """
         held = cls(constraints)
         held._shares, held._by_group = student, False

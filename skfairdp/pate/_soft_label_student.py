@@ -332,6 +332,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         Returns
         -------
         ndarray of int of shape (n_levels, n_rows)
+            Positions in ``classes_``.
         """
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
