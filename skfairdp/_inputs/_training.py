@@ -275,7 +275,9 @@ def _public_rows(
         reads.note("names of the groups", "read", domain, "from the public rows")
     else:
         schema = schema_of(estimator)
-        rest = set() if schema is None or whose == "both" else {*schema.groups_of_the_rest} - {*groups.tolist()}
+        rest: list[Any] = []
+        if schema is not None and whose != "both":
+            rest = [group for group in schema.groups_of_the_rest if group not in groups.tolist()]
         given = [group for group in given if group not in rest]
         domain = given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain)

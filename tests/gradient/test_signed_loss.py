@@ -146,7 +146,7 @@ def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
         "noise_seed": 5,
     }
     model = fit(dpsgd(**settings), X, y, groups)
-    steps, (rates, _) = model.privacy_.event.events[0], model.privacy_.event.events[1].events
+    steps, (rates, *_) = model.privacy_.event.events[0], model.privacy_.event.events[1].events
     assert isinstance(steps.event, PoissonSampledDpEvent) and isinstance(rates.event, GaussianDpEvent)
     assert len(tables) == rates.count == 250
     noise = np.concatenate([(found - exact).numpy().ravel() for found, exact in tables])

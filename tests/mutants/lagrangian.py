@@ -9,7 +9,6 @@ from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._plan import ViolationsAsked
 from skfairdp.lagrangian._primal import _EstimatedGroups
-from skfairdp.schema import RawTable
 from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
 
@@ -143,20 +142,6 @@ def only_one_group_is_thought_to_move(patch):
 def one_of_several_groups_is_thought_to_move(patch):
     """With more than two groups all sums are released, and a change moves two of them. Right: a factor √2."""
     patch.setattr(PFLDPlan, "_moved", property(lambda self: 1.0))
-
-
-@mutant
-def groups_of_chunks_are_checked_as_features_are(patch):
-    """Found: a fit in chunks ends with an error for a group that the schema does not foresee, which is private."""
-    labels = RawTable.check
-    patch.setattr(RawTable, "check", lambda self, name, label=False: _without_type(labels, self, name, label))
-
-
-def _without_type(check, raw, name, label):
-    try:
-        check(raw, name, label=label, groups=True)
-    except ValueError as error:
-        raise AssertionError from error
 
 
 @mutant

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 
 from skfairdp.baselines import _group_randomizer
 from skfairdp.privacy import RandomizedResponse, _accountants, _randomized_response
@@ -74,8 +75,10 @@ def chunks_handed_out_as_they_came(patch):
     honest = _group_randomizer._with_groups
 
     def planted(source, schema, domain, answers, owner):
-        for chunk, table in zip(source.chunks(), honest(source, schema, domain, answers, owner), strict=True):
-            (name,), listed = schema.groups, set(domain.tolist())
-            yield table.assign(**{name: table[name].where(chunk.table[name].isin(listed), chunk.table[name])})
+        (name,), listed = schema.groups, set(domain.tolist())
+        true = pd.concat([chunk.table[name] for chunk in source.chunks()], ignore_index=True)
+        for table in honest(source, schema, domain, answers, owner):
+            here, true = true[: len(table)].set_axis(table.index), true[len(table) :]
+            yield table.assign(**{name: table[name].where(here.isin(listed), here)})
 
     patch.setattr(_group_randomizer, "_with_groups", planted)
