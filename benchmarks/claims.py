@@ -912,6 +912,7 @@ CLAIMS: tuple[Claim, ...] = (
 
 #: Sentences that compare without a measurement: what a word means, how a method works, a claim of a paper as it stands.
 NOT_MEASURED: tuple[str, ...] = (
+    "(fairlearn itself compares each group with all rows",
     "Where ours are behind, and why",
     "SF-PATE ahead of models on randomised groups.",
     "Each number is the mean over tables of our figure less that of DP-EBM",
