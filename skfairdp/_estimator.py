@@ -24,6 +24,8 @@ from skfairdp.privacy import (
     PublicReads,
     Spending,
     StatesPrivacy,
+    composed,
+    held_by,
     public_facts,
 )
 from skfairdp.schema import A_SCHEMA
@@ -105,6 +107,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             releases=plan.releases,
             public=public,
             report_to=partial(setattr, self, "privacy_"),
+            holds=held_by(self),
             forgets=(self.__dict__, {} if holder is None else holder.__dict__),
         )
 
@@ -188,13 +191,15 @@ class PrivateEstimator(SpendsPrivacy):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit gives them
             entry = self._planned_entry(X, y, **fit_params)
-        return PrivacySpent.of(
+        own = PrivacySpent.of(
             entry.event,
             self.delta,
             protects=entry.protects,
             neighboring_relation=entry.neighboring_relation,
             secret_noise=self.noise_seed is None,
+            label=entry.label,
         )
+        return composed(own, *held_by(self))
 
     def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
         """What ``fit`` with these arguments would put on record."""

@@ -74,7 +74,8 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     if table.raw is None:
         reads.note("columns of X", "read", shape, "their number and names are public")
     else:
-        reads.note("columns of X", "given", shape, "by the schema, with all values that they may hold")
+        said = "by the schema, with all values that they may hold"
+        reads.note("columns of X", "given", shape, said, by=table.raw.schema)
     reads.note_number_of_rows(len(table.X))
     return table
 
@@ -262,13 +263,13 @@ def read_classes(
     numbered = note_numbering(estimator, y)
     if raw is not None:
         classes, codes = raw.classes, raw.labels(y, public=public, numbered=numbered)
-        reads.note("classes", "given", classes)
+        reads.note("classes", "given", classes, by=raw.schema.classes)
         return classes, codes
     owner, given = type(estimator).__name__, parameter_of(estimator, "classes")
     labels = as_labels(y, n_rows, owner=owner, check_kind=given is None)
     if given is not None:
         classes = _declared_classes(given, owner)
-        reads.note("classes", "given", classes)
+        reads.note("classes", "given", classes, by=given)
         known = np.arange(len(classes)) if numbered else classes
         return classes, encode_labels(labels, known, owner=owner, name="y", parameter="classes")
     classes, codes = np.unique(labels, return_inverse=True)
@@ -332,7 +333,7 @@ def read_private_groups(
         schema: Any = schema_of(estimator)
         raw = RawTable(schema, type(estimator).__name__, None, {}, n_rows)
     if raw is not None:
-        reads.note("names of the groups", "given", raw.domain)
+        reads.note("names of the groups", "given", raw.domain, by=raw.schema.group_values)
         return raw.groups(sensitive_features), raw.domain
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
     if groups_in_X is not None and sensitive_features is not None:
@@ -345,7 +346,7 @@ def read_private_groups(
         )
     if given is not None:
         domain = given_domain(given, owner=owner, parameter="groups")
-        reads.note("names of the groups", "given", domain)
+        reads.note("names of the groups", "given", domain, by=given)
     else:
         domain = group_domain(groups)
         if len(domain) < 2:

@@ -280,7 +280,7 @@ def _public_rows(
             rest = [group for group in schema.groups_of_the_rest if group not in groups.tolist()]
         given = [group for group in given if group not in rest]
         domain = given_domain(given, owner=owner, parameter="groups")
-        reads.note("names of the groups", "given", domain)
+        reads.note("names of the groups", "given", domain, by=given)
     codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")
     empty = len(domain) - len(np.unique(codes))
     if empty:

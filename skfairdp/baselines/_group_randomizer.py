@@ -208,7 +208,7 @@ class GroupRandomizer(SpendsPrivacy):
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
         n_rows, reads = source.n_rows, PublicReads()
         domain = RawTable(schema, owner, None, {}, n_rows).domain
-        reads.note("names of the groups", "given", domain)
+        reads.note("names of the groups", "given", domain, by=schema)
         reads.note_number_of_rows(n_rows)
         codes = np.concatenate(list(source.each(partial(_codes, schema, owner, len(domain)))))
         if len(codes) != n_rows:

@@ -300,7 +300,8 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
     estimator.n_features_in_ = len(schema.features)
     estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
-    reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
+    said = "by the schema, with all values that they may hold"
+    reads.note("columns of X", "given", schema.features, said, by=schema)
     n_rows = raw.n_rows if source is None else source.n_rows
     reads.note_number_of_rows(n_rows)
     known = None
@@ -375,7 +376,7 @@ def _read_labels(
     codes = codes_of_entries(_label_entries(y, n_rows, owner), named.tolist(), missing=-1, other=-1)
     if (codes < 0).any():
         raise private_error("unknown value", owner=owner, name="y", parameter="classes")
-    reads.note("classes", "given", classes)
+    reads.note("classes", "given", classes, by=estimator.classes)
     return codes, classes, Form.of(y, estimator.classes)
 
 
@@ -447,7 +448,7 @@ def _read_groups(
     codes = codes_of_entries(entries, domain.tolist(), missing=-1, other=-1)
     if (codes < 0).any():
         raise private_error("unknown value", owner=owner, name="sensitive_features", parameter="groups")
-    reads.note("names of the groups", "given", domain)
+    reads.note("names of the groups", "given", domain, by=estimator.groups)
     return codes, domain, form
 
 

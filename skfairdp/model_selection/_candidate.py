@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import DpEvent, LedgerEntry, flatten
+from skfairdp.privacy import DpEvent, LedgerEntry, PrivacySpent, flatten
 from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
 
@@ -164,10 +164,24 @@ class Candidate:
     def check_spent(self, fitted: Any, planned: DpEvent) -> None:
         """Stop where a fit says that it released something else than it had planned."""
         spent = getattr(self.private_part(fitted), "privacy_", None)
-        if spent is not None and flatten(spent.event) != flatten(planned):
+        if spent is not None and flatten(spent.own.event) != flatten(planned):
             raise UnplannedReleaseError(
                 f"{type(fitted).__name__} released something else than it had planned; its cost is unknown."
             )
+
+    def chosen(self, fitted: Any, spent: PrivacySpent) -> Any:
+        """The winner of a search, which would not be this one without it: it states what the search has cost.
+
+        Whatever states the guarantee of this fit states that of the search instead; what was fitted before, and is only
+        part of the winner, keeps its own.
+        """
+        inner = self.private_part(fitted)
+        release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
+        inner.privacy_ = spent
+        for part in _parts_of(fitted, {}):
+            if isinstance(stated := vars(part).get("privacy_"), PrivacySpent) and stated.own.release == release:
+                part.privacy_ = spent
+        return fitted.set_params(**{self.name: self.parameter("ledger")})
 
     def plan(self, model: Any, rows: Rows, part: Part | None = None, *, warn: bool) -> LedgerEntry:
         """What the fit of a model will cost. ``warn`` lets through the warnings that every fit repeats."""
@@ -185,6 +199,17 @@ class Candidate:
                 "estimator that charges before it releases."
             )
         return entry
+
+
+def _parts_of(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
+    """An estimator and all that it has fitted."""
+    if isinstance(value, list | tuple | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _parts_of(one, seen)
+    elif hasattr(value, "get_params") and not isinstance(value, type) and id(value) not in seen:
+        seen[id(value)] = value
+        yield value
+        yield from _parts_of(list(vars(value).values()), seen)
 
 
 def _announce_fitted_steps(estimator: Any, owner: str) -> None:

@@ -21,7 +21,8 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     if schema is None:
         reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
     else:
-        reads.note("columns of X", "given", schema.features, "by the schema, with all values that they may hold")
+        said = "by the schema, with all values that they may hold"
+        reads.note("columns of X", "given", schema.features, said, by=schema)
     declared = candidate.declared_rows
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
@@ -54,15 +55,15 @@ def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation
         reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
     schema = candidate.domain("schema")
     if schema is not None:
-        reads.note("classes", "given", schema.classes)
-        reads.note("names of the groups", "given", schema.group_values)
+        reads.note("classes", "given", schema.classes, by=schema.classes)
+        reads.note("names of the groups", "given", schema.group_values, by=schema.group_values)
         return
     for name, parameter in (("classes", "classes"), ("names of the groups", "groups")):
         if parameter not in inner.get_params(deep=False):
             continue
         given = candidate.domain(parameter)
         if given is not None:
-            reads.note(name, "given", given)
+            reads.note(name, "given", given, by=given)
         elif of_attribute and parameter == "classes":
             reads.note(name, "read", None, "from y, which is public here")
         else:

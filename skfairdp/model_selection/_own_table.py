@@ -24,6 +24,7 @@ from skfairdp.privacy import (
     GaussianMechanism,
     NeighboringRelation,
     NoiseSource,
+    NoOpDpEvent,
     PrivacySpent,
     PublicReads,
     Spending,
@@ -103,7 +104,7 @@ def frontier_of_table(
     delta : float, default=1e-5
         Of every ε.
     schema : Schema or mapping, default=None
-        Public. A mapping is what is known of some columns, as of ``Schema.release``: a fifth of the smallest ε, and of
+        Public, or released at a price, which then counts here as well. A mapping is what is known of some columns, as of ``Schema.release``: a fifth of the smallest ε, and of
         δ, pays for what is not, and so with None for everything. The accountant says what that leaves to the models,
         which is nearly all of ε: of noise, squares add up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
@@ -140,6 +141,7 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
+    given = isinstance(schema, Schema)
     schema = _schema_of(learned, schema, min(epsilons), delta, label=label, groups=groups)
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
@@ -154,14 +156,16 @@ def frontier_of_table(
     ):
         for method, release in releases:
             points = _METHODS[method](release)
-            spent.append(points[0].model.privacy_.event)
+            spent.append(points[0].model.privacy_.own.event)
             certified = epsilon_of(compose(*(one.event for one in paid), spent[-1]), delta)
             for point in points:
                 known = {"dataset": dataset, "epsilon": certified, "delta": delta, **point.row}
                 rows.append({**known, **figures.release(point.model, held, truth, noise)})
                 bar.update()
     common, n_fits = float(figures.of_classes(rows, len(held)).max()), len(epsilons) * len(methods)
-    event, relation = WorstOf((compose(*spent), figures.event)), _relation(methods)
+    # A schema that was released before may have seen the rows to measure on as well.
+    before = compose(*(one.event for one in paid)) if given else NoOpDpEvent()
+    event, relation = WorstOf((compose(*spent), compose(before, figures.event))), _relation(methods)
     return _result(rows, schema, event, delta, relation=relation, n_fits=n_fits, n_rows=len(table), common=common)
 
 
@@ -225,7 +229,7 @@ def _planned(method: str, release: "_Release") -> DpEvent:
     """What a release is going to cost, by public facts alone. What there is to warn of, the fit says."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        event: DpEvent = _MODELS[method](release).planned_privacy(release.rows).event
+        event: DpEvent = _MODELS[method](release).planned_privacy(release.rows).own.event
     return event
 
 
@@ -531,8 +535,7 @@ def _result(
     reads.note_number_of_rows(n_rows)
     reads.note("names of columns", "read", [*schema.columns], "public")
     reads.note("split by position", "computed", None, "public; a record is in one part only")
-    if schema.privacy_ is None:
-        reads.note("schema", "given", None, "public")
+    reads.note("schema", "given", None, "public", by=schema)
     privacy = PrivacySpent.of(
         event, delta, protects=relation.protects, neighboring_relation=relation,
         public=public_facts(reads, relation),

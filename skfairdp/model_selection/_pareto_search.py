@@ -101,7 +101,8 @@ class ParetoSearchCV(SearchBase):
     best_index_, best_params_, best_score_
         Of the winner; only where there is one.
     best_estimator_ : estimator
-        The winner, fitted on all rows. Its own ``privacy_`` speaks of its fit alone.
+        The winner, fitted on all rows. Its ``privacy_`` is that of the search, for it would not be this one without
+        it: the best of several tells more than each of them.
     classes_, n_features_in_
         Of the winner.
     n_splits_ : int
@@ -295,7 +296,7 @@ class ParetoSearchCV(SearchBase):
         if self.refit is not False:
             winner = run.winner(index)
             if winner is not None:
-                self.best_estimator_ = winner
+                self.best_estimator_ = run.data.candidate.chosen(winner, run.spent)
 
     def _means(self, objectives: list[Objective]) -> NDArray[np.float64]:
         return np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])

@@ -21,6 +21,7 @@ from skfairdp.privacy import (
     SecretChoice,
     Spending,
     WorstOf,
+    composed,
     epsilon_of,
 )
 from skfairdp.utils import PublicData, RandomStateLike, silence, warn_caller
@@ -214,8 +215,7 @@ class PrivateSearchCV(SearchBase):
         if winner is None:
             raise SearchFailedError(type(self).__name__)
         self.best_params_, self.best_score_ = data.grid[index], value
-        data.candidate.private_part(winner).privacy_ = self.privacy_
-        self.best_estimator_ = winner.set_params(**{data.candidate.name: data.ledger})
+        self.best_estimator_ = data.candidate.chosen(winner, self.privacy_)
         return self
 
     def _objectives(self) -> tuple[list[Objective], list[Bound]]:
@@ -261,11 +261,13 @@ class PrivateSearchCV(SearchBase):
             releases=(f"the best of {len(data.grid)} candidates, by {self.method_}",),
             public=search_facts(data),
             report_to=self._report,
+            holds=data.holds,
         )
 
     def _report(self, spent: PrivacySpent) -> None:
         # Which releases were made, and how often, would tell the number of trials.
-        self.privacy_ = replace(spent, performed=())
+        own = replace(spent.own, performed=())
+        self.privacy_ = composed(own, *spent.parts[1:])
 
 
 _METHODS = ("selection", "composition")

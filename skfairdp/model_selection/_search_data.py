@@ -17,7 +17,16 @@ from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._scored_rows import read_scored
 from skfairdp.model_selection._scores import ChunkScores, PaidScores, PrivateScores, PublicScores, ScoreTable
 from skfairdp.model_selection._splits import Split, make_holdout, make_source_splits, make_splits, split_event
-from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, SecretDraws, epsilon_of
+from skfairdp.privacy import (
+    DpEvent,
+    LedgerEntry,
+    NeighboringRelation,
+    PrivacyLedger,
+    PrivacySpent,
+    SecretDraws,
+    composed,
+    held_by,
+)
 from skfairdp.schema import RawTable
 from skfairdp.utils import (
     PublicData,
@@ -69,6 +78,11 @@ class SearchData:
     planned: LedgerEntry
 
     @property
+    def holds(self) -> tuple[PrivacySpent, ...]:
+        """What was paid for before and is among the parameters: of the estimator, or of candidates."""
+        return held_by(self.candidate.estimator, self.grid)
+
+    @property
     def relation(self) -> NeighboringRelation:
         """Of the estimator, and so of the search."""
         return NeighboringRelation(self.planned.neighboring_relation)
@@ -106,8 +120,11 @@ class SearchData:
         return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
 
     def epsilon(self, event: DpEvent) -> float:
-        """Of one fit, at the estimator's own δ."""
-        return epsilon_of(event, self.candidate.private_part(self.candidate.estimator).delta)
+        """Of one fit and what it was given, at the estimator's own δ."""
+        delta = self.candidate.private_part(self.candidate.estimator).delta
+        relation = self.relation
+        fit = PrivacySpent.of(event, delta, protects=relation.protects, neighboring_relation=relation)
+        return composed(fit, *held_by(self.candidate.estimator)).epsilon
 
 
 def read_search(

@@ -12,7 +12,16 @@ from skfairdp.model_selection._candidate import SearchFailedError, UnplannedRele
 from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, score_fold
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, epsilon_of
+from skfairdp.privacy import (
+    DpEvent,
+    LedgerEntry,
+    NoOpDpEvent,
+    PrivacySpent,
+    compose,
+    composed,
+    epsilon_of,
+    name_of_release,
+)
 from skfairdp.utils import progress_bar, warn_caller
 
 __all__ = ["SearchRun"]
@@ -54,6 +63,8 @@ class SearchRun:
         self.groups: dict[int, CandidateGroup] = {}
         self.events: list[DpEvent] = []
         self.n_fits = 0
+        part = data.candidate.private_part(data.candidate.estimator)
+        self._label, self._name, self._on_record = f"{data.owner} of {type(part).__name__}", name_of_release(), ""
         self._fitted: dict[int, Any] = {}  # on all rows
         self._failed = False
         self._reserve: DpEvent = NoOpDpEvent()
@@ -98,10 +109,9 @@ class SearchRun:
         ledger = self.data.ledger
         if ledger is not None:
             guarantee: dict[str, Any] = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
-            part = self.data.candidate.private_part(self.data.candidate.estimator)
-            label = f"{self.data.owner} of {type(part).__name__}"
-            ledger.charge(compose(event, reserve), label=label, dry_run=True, **guarantee)
-            ledger.charge(event, label=label, releases=(releases, *entry.releases), **guarantee)
+            ledger.charge(compose(event, reserve), label=self._label, dry_run=True, **guarantee)
+            ledger.charge(event, label=self._label, releases=(releases, *entry.releases), **guarantee)
+            self._on_record = getattr(ledger, "head", "")
         self.events.append(event)
 
     def _fit(self, afforded: list[CandidateGroup]) -> None:
@@ -129,7 +139,7 @@ class SearchRun:
     def winner(self, index: int) -> Any:
         """The candidate fitted on all rows: paid for, unless it was fitted so in the search."""
         if index in self._fitted:
-            return self._own(self._fitted[index])
+            return self._fitted[index]
         group = self.groups[index]
         try:
             self._charge(group.whole.event, group.whole, NoOpDpEvent(), "refit of the winner")
@@ -139,27 +149,28 @@ class SearchRun:
         self.n_fits += 1
         alone = replace(group, members=tuple(member for member in group.members if member[0] == index))
         try:
-            return self._own(fit_group(self.data, alone, None, group.whole.event)[index])
+            return fit_group(self.data, alone, None, group.whole.event)[index]
         except UnplannedReleaseError:
             raise
         except Exception:
             failed = SearchFailedError(self.data.owner)
         raise failed
 
-    def _own(self, fitted: Any) -> Any:
-        return fitted.set_params(**{self.data.candidate.name: self.data.ledger})
-
     @property
     def spent(self) -> PrivacySpent:
         """All that was charged, composed."""
-        return PrivacySpent.of(
+        own = PrivacySpent.of(
             compose(*self.events),
             self.data.delta,
             protects=self.data.planned.protects,
             neighboring_relation=self.data.relation,
             secret_noise=self.data.noise_seed is None,
             public=search_facts(self.data),
+            label=self._label,
+            release=self._name,
+            on_record=self._on_record,
         )
+        return composed(own, *self.data.holds)
 
 
 def _costlier(first: DpEvent, second: DpEvent, delta: float) -> DpEvent:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.frozen import FrozenEstimator
 
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection._frame import (
@@ -18,7 +17,7 @@ from skfairdp.model_selection._frame import (
     of_the_attribute,
 )
 from skfairdp.postprocessing import IDP3
-from skfairdp.privacy import PrivacySpent, Protects
+from skfairdp.privacy import Account, PrivacySpent, Protects
 from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain
 
 __all__ = ["EvaluationSet", "measure_estimators"]
@@ -126,21 +125,19 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     test = EvaluationSet(X, y, sensitive_features)
     rows: list[dict[str, Any]] = []
     spent: dict[tuple[str, str], PrivacySpent] = {}
-    n_fits: dict[tuple[str, str], int] = {}
-    counted: set[int] = set()
+    n_fits: dict[tuple[str, str], set[Any]] = {}
     for name, estimator in _by_name(estimators).items():
         privacy = _privacy_of(name, estimator)
         kind = privacy.protects, privacy.neighboring_relation
-        if id(privacy) not in counted:  # students of one release, and what post-processes a model, share its report
-            counted.add(id(privacy))
-            spent[kind] = spent[kind] + privacy if kind in spent else privacy
-            n_fits[kind] = n_fits.get(kind, 0) + 1
+        spent[kind] = spent[kind] + privacy if kind in spent else privacy
+        fits = {privacy.own.release or id(privacy)}  # students of one release, and what post-processes a model, share it
+        n_fits.setdefault(kind, set()).update(fits)
         rows.append({"dataset": dataset, "estimator": name, **_point(estimator, privacy, test)})
     frame = pd.DataFrame(rows)
     frame["non_dominated"] = mark_non_dominated(frame)
     frame.attrs["n_test"] = len(frame) and len(test.y)
     frame.attrs["guarantees"] = [
-        guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), n_fits[kind])
+        guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), len(n_fits[kind]))
         for kind, total in spent.items()
     ]
     return frame
@@ -180,15 +177,11 @@ def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[s
 
 
 def _privacy_of(name: str, estimator: Any) -> PrivacySpent:
-    """Of an estimator, or of the one it post-processes."""
-    inner = estimator
-    while inner is not None:
-        if hasattr(inner, "privacy_"):
-            spent: PrivacySpent = inner.privacy_
-            return spent
-        inner = getattr(inner, "estimator_", getattr(inner, "estimator", None))
-        if isinstance(inner, FrozenEstimator):
-            inner = inner.estimator
-    raise ValueError(
-        f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. Leave it out."
-    )
+    """Of an estimator with all that is inside."""
+    spent = Account.of(estimator).total()
+    if spent is None:
+        raise ValueError(
+            f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. Leave it "
+            "out."
+        )
+    return spent

@@ -20,7 +20,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.postprocessing._constrained import (
     MET,
@@ -31,7 +31,7 @@ from skfairdp.postprocessing._constrained import (
     refuse_unlabelled,
 )
 from skfairdp.postprocessing._fine_tuning import FineTuning
-from skfairdp.postprocessing._fitted_models import attribute_of, class_codes, fitted_classifier, network_of
+from skfairdp.postprocessing._fitted_models import class_codes, fitted_classifier, network_of
 from skfairdp.postprocessing._inputs import (
     declared_groups,
     public_groups,
@@ -53,7 +53,7 @@ from skfairdp.postprocessing._wrapped import (
     router_of,
     without_group_columns,
 )
-from skfairdp.privacy import StatesPrivacy
+from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
 from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaEncoder
 from skfairdp.utils import (
     NamedEstimator,
@@ -181,7 +181,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     group_estimator_ : classifier
         The estimator of the group (:class:`Thresholds` without the group at prediction only).
     privacy_ : PrivacySpent
-        The estimator's own report, where it has one: calibration adds nothing to it.
+        That of the estimator, where it has one, with what was paid for the schema: calibration adds nothing to it.
     {n_features_in_, feature_names_in_}
 
     References
@@ -343,9 +343,11 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         for name, value in self._calibrated.attributes().items():
             setattr(self, name, value)
         self.agreement_ = float(np.mean(after == rows.before))
-        report = attribute_of(model, "privacy_")
-        if report is not None:
-            self.privacy_ = report
+        account = Account.of(model)
+        if account.reports:
+            self.privacy_ = composed(*account.reports, *held_by(self))
+        if account.reports and account.unseen:
+            warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
         self._warn(rows, labels if look_at_labels(self._asked()) else None, after)
 
     def _meet(self, model: Any, method: Thresholds, rows: CalibrationRows, labels: NDArray[np.int64] | None) -> None:

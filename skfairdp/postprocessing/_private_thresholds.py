@@ -30,10 +30,10 @@ from skfairdp.postprocessing._fair_answers import (
     gaps_of,
     predicted_counts,
 )
-from skfairdp.postprocessing._fitted_models import attribute_of, fitted_classifier, network_of, probabilities
+from skfairdp.postprocessing._fitted_models import fitted_classifier, network_of, probabilities
 from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
-from skfairdp.privacy import LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, compose
+from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     RandomStateLike,
@@ -218,7 +218,6 @@ class PrivateThresholds(PrivateClassifier):
         model, classes = self._fitted_estimator(), data.classes
         assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
-        self._with_model(self._own_report(plan))  # what cannot be composed is refused before anything is spent
         key = public_generator(self.random_state).bytes(16)
 
         with self._spend(plan, data.reads) as noise:
@@ -232,7 +231,6 @@ class PrivateThresholds(PrivateClassifier):
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
         self.gap_bound_ = float(violation_bounds(gaps_of(constraints), seen, noise=plan.look.sigma).max())
-        self.privacy_ = self._with_model(self.privacy_)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
         self.edges_, self.counts_, self.smoothed_counts_, self.answers_ = edges, counts, smoothed, answers
         self.violation_ = constraints.largest_violation(predicted_counts(smoothed, answers))
@@ -293,21 +291,6 @@ class PrivateThresholds(PrivateClassifier):
         right = np.asarray(read_labels(self, y, len(predicted), X) == predicted, dtype=bool)
         return float(accuracy_score(np.ones(len(right), dtype=bool), right, sample_weight=sample_weight))
 
-    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
-        """What ``fit`` with the same arguments is going to certify, before anything is released.
-
-        Parameters
-        ----------
-        X, y, **fit_params : object
-            As for ``fit``.
-
-        Returns
-        -------
-        PrivacySpent
-            Equal to the ``privacy_`` of the fit but for its list of public values.
-        """
-        return self._with_model(super().planned_privacy(X, y, **fit_params))
-
     # ------------------------------------------------------------------ pieces
 
     @property
@@ -351,8 +334,12 @@ class PrivateThresholds(PrivateClassifier):
         )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
-        stated = attribute_of(model, "privacy_") is not None
-        data.reads.note("the classifier", "given", type(model).__name__, "" if stated else "outside the guarantee")
+        account = Account.of(model)
+        stated = bool(account.reports)
+        said = "" if stated else "outside the guarantee"
+        data.reads.note("the classifier", "given", type(model).__name__, said, by=account.reports)
+        if stated and account.unseen:
+            warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
         if not stated:
             warn_caller(
                 f"The {type(model).__name__} given to {_OWNER} has no privacy_, so it counts as public. If it has seen "
@@ -379,7 +366,7 @@ class PrivateThresholds(PrivateClassifier):
 
     def _relation(self, model: Any) -> NeighboringRelation:
         """That of the classifier, so that both guarantees add up."""
-        stated = attribute_of(model, "privacy_")
+        stated = Account.of(model).total()
         if stated is None:
             return NeighboringRelation.REPLACE_ONE
         relation = NeighboringRelation(stated.neighboring_relation)
@@ -389,25 +376,6 @@ class PrivateThresholds(PrivateClassifier):
                 "classifier without 'public_n_rows'."
             )
         return relation
-
-    def _own_report(self, plan: BinsPlan) -> PrivacySpent:
-        protects = plan.relation.protects
-        return PrivacySpent.of(plan.event, self.delta, protects=protects, neighboring_relation=plan.relation)
-
-    def _with_model(self, spent: PrivacySpent) -> PrivacySpent:
-        """Of the tables and the classifier, which the fitted object both holds."""
-        stated = attribute_of(self._fitted_estimator(), "privacy_")
-        if stated is None:
-            return spent
-        return PrivacySpent.of(
-            compose(stated.event, spent.event),
-            spent.delta,
-            protects=spent.protects,
-            neighboring_relation=spent.neighboring_relation,
-            secret_noise=all(one.epsilon == one.mechanism_epsilon for one in (stated, spent)),
-            public=dict.fromkeys((*stated.public, *spent.public)),
-            performed=(*stated.performed, *spent.performed),
-        )
 
     def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[NDArray[Any], ...]:
         """Score, group, class and coin of every private row; of chunks in one pass."""

@@ -1,5 +1,6 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
+from skfairdp.privacy._account import Account, composed, held_by, privacy_of, record_of, releases_of
 from skfairdp.privacy._accountants import RDP_ORDERS, accountant_of, epsilon_of, rdp_of
 from skfairdp.privacy._attribute_cost import attribute_event
 from skfairdp.privacy._common_values import CommonValues
@@ -42,8 +43,7 @@ from skfairdp.privacy._mechanisms import (
     NoisyVotes,
     calibrate_noise,
 )
-from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws
-from skfairdp.privacy._privacy_of import privacy_of
+from skfairdp.privacy._noise import NoiseSource, PoissonSample, SecretChoice, SecretDraws, name_of_release
 from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._randomized_response import RandomizedResponse
 from skfairdp.privacy._report import (
@@ -60,6 +60,7 @@ from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_fil
 
 __all__ = [
     "RDP_ORDERS",
+    "Account",
     "ArgmaxBit",
     "Check",
     "CommonValues",
@@ -110,6 +111,7 @@ __all__ = [
     "calibrate_noise",
     "check_event",
     "compose",
+    "composed",
     "epsilon_of",
     "event_from_dict",
     "event_to_dict",
@@ -118,11 +120,15 @@ __all__ = [
     "gdp_epsilon",
     "gdp_mu",
     "group_privacy",
+    "held_by",
+    "name_of_release",
     "privacy_of",
     "public_facts",
     "rdp_of",
     "rdp_to_epsilon",
+    "record_of",
     "relation_for",
+    "releases_of",
     "repeat",
     "smooth_sensitivity_release",
     "smooth_sensitivity_release_cost",

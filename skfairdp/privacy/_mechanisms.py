@@ -179,6 +179,10 @@ class NoisyVotes(_Noise):
     def _vector(self) -> GaussianMechanism:
         return GaussianMechanism(self.sigma, self.noise, self.sensitivity, relation=self.relation)
 
+    def n_releases(self, votes: ArrayLike) -> int:
+        """One a query."""
+        return len(np.asarray(votes))
+
     def release(self, votes: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
         """Noisy histograms of shape (n_queries, n_classes); they may be negative and, for K > 2, need not sum up."""
         released: NDArray[np.float64] = source.release(self, votes)
@@ -227,6 +231,10 @@ class NoisyThreshold(_Noise):
     def mu_squared(self) -> float:
         """Squared Gaussian cost of one query, for an adaptive filter (the bit is a post-processing)."""
         return self._gaussian_cost(self.sensitivity)
+
+    def n_releases(self, largest_counts: ArrayLike) -> int:
+        """One a query."""
+        return int(np.size(largest_counts))
 
     def release(self, largest_count: int, source: NoiseSource) -> bool:
         """Whether the noisy count reaches the threshold."""

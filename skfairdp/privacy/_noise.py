@@ -47,7 +47,7 @@ class NoiseSource:
 
     def __init__(self, seed: int | None = None) -> None:
         self._seeded = None if seed is None else np.random.default_rng(seed)
-        self._guard: Callable[[Any], None] | None = None
+        self._guard: Callable[[Any, int], None] | None = None
 
     @property
     def is_secret(self) -> bool:
@@ -57,8 +57,8 @@ class NoiseSource:
     def __reduce__(self) -> Any:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")
 
-    def guarded_by(self, guard: Callable[[Any], None]) -> "NoiseSource":
-        """Call ``guard`` before every release, with its mechanism, and before every draw, with None."""
+    def guarded_by(self, guard: Callable[[Any, int], None]) -> "NoiseSource":
+        """Call ``guard`` before every release, with its mechanism and how many it makes, and before every draw, with None."""
         self._guard = guard
         return self
 
@@ -74,12 +74,18 @@ class NoiseSource:
         **public
             What the release may depend on besides.
         """
-        self._check(mechanism)
+        self._announce(mechanism, *private)
         return mechanism.noisy(self, *private, **public)
+
+    def _announce(self, mechanism: Any, *private: Any) -> None:
+        """Before a release: some mechanisms release once for each of several queries."""
+        times = mechanism.n_releases(*private) if hasattr(mechanism, "n_releases") else 1
+        if self._guard is not None:
+            self._guard(mechanism, times)
 
     def _check(self, mechanism: Any) -> None:
         if self._guard is not None:
-            self._guard(mechanism)
+            self._guard(mechanism, 0)
 
     def _words(self, n: int) -> NDArray[np.uint64]:
         self._check(None)
@@ -316,6 +322,11 @@ def _heads_of_a_block(chance: int) -> tuple[int, list[int]]:
             total += term
             k += 1
     return bits, thresholds
+
+
+def name_of_release() -> str:
+    """A name that nothing else has. It is public, and random: no value of a row has any part in it."""
+    return secrets.token_hex(16)
 
 
 def open_source(seed: int | None = None) -> NoiseSource:

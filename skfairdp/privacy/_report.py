@@ -191,6 +191,16 @@ class PrivacySpent:
         What the guarantee takes as public knowledge (sizes, domains, public rows).
     performed : tuple of PerformedRelease
         What the fit released, in order of first use. It follows from released values alone.
+    label : str
+        Who spent it, where one fit did.
+    release : str
+        Tells this spending from all others, so that it is counted once wherever it turns up. Random: no value of a row
+        has any part in it.
+    on_record : str
+        The ``head`` of the ledger that was charged for it, as of that time.
+    parts : tuple of PrivacySpent
+        What it was composed of, its own releases first: a model that was given a schema which was paid for costs both.
+        Empty where nothing was added up.
 
     Attributes
     ----------
@@ -216,6 +226,10 @@ class PrivacySpent:
     mechanism_epsilon: float
     public: tuple[str, ...] = field(default=(), repr=False)
     performed: tuple[PerformedRelease, ...] = field(default=(), repr=False, compare=False)
+    label: str = field(default="", repr=False, compare=False)
+    release: str = field(default="", repr=False, compare=False)
+    on_record: str = field(default="", repr=False, compare=False)
+    parts: "tuple[PrivacySpent, ...]" = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
@@ -234,6 +248,9 @@ class PrivacySpent:
         secret_noise: bool = True,
         public: Iterable[str] = (),
         performed: Iterable[PerformedRelease] = (),
+        label: str = "",
+        release: str = "",
+        on_record: str = "",
     ) -> "PrivacySpent":
         """Compute the figure from the event; there is no other way to state one.
 
@@ -253,6 +270,8 @@ class PrivacySpent:
             What the guarantee takes as public knowledge.
         performed : iterable of PerformedRelease, default=()
             What was released.
+        label, release, on_record : str, default=""
+            Who spent it, which spending it is, and where it is on record.
 
         Returns
         -------
@@ -274,7 +293,20 @@ class PrivacySpent:
             mechanism_epsilon=mechanism_epsilon,
             public=tuple(public),
             performed=tuple(performed),
+            label=label,
+            release=release,
+            on_record=on_record,
         )
+
+    @property
+    def own(self) -> "PrivacySpent":
+        """What the fit itself has spent, without what it was given."""
+        return self.parts[0] if self.parts else self
+
+    @property
+    def at(self) -> str:
+        """ε and δ in a few words."""
+        return f"epsilon={rounded_up(self.epsilon)} and delta={self.delta:g}"
 
     @property
     def accountant(self) -> str:
@@ -321,25 +353,15 @@ class PrivacySpent:
         """Both fits on the same data, composed from their events, under the relation that both imply, if any."""
         if not isinstance(other, PrivacySpent):
             return NotImplemented
-        relation = common_relation((self.neighboring_relation, other.neighboring_relation))
-        for name in ("protects", "neighboring_relation", "delta"):
-            agree = (
-                relation is not None if name == "neighboring_relation" else getattr(self, name) == getattr(other, name)
-            )
-            if not agree:
+        from skfairdp.privacy._account import composed
+
+        for name in ("protects", "delta"):
+            if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "
                     f"{getattr(other, name)!r}. Report them separately."
                 )
-        secret = all(spent.epsilon == spent.mechanism_epsilon for spent in (self, other))
-        return PrivacySpent.of(
-            compose(self.event, other.event),
-            self.delta,
-            protects=self.protects,
-            neighboring_relation=cast(NeighboringRelation, relation),
-            secret_noise=secret,
-            public=dict.fromkeys((*self.public, *other.public)),
-        )
+        return composed(self, other)
 
     def __str__(self) -> str:
         how = {
@@ -357,8 +379,12 @@ class PrivacySpent:
         )
         return (
             f"epsilon={rounded_up(self.epsilon)} at delta={self.delta:g}, protecting one {self.protects} "
-            f"({self.neighboring_relation}); certified by {how}{seeded}"
+            f"({self.neighboring_relation}); certified by {how}{seeded}{self._what_it_adds_up()}"
         )
+
+    def _what_it_adds_up(self) -> str:
+        said = [f"{part.label or 'a fit'} {rounded_up(part.epsilon)} at delta={part.delta:g}" for part in self.parts]
+        return f"; it adds up {', '.join(said)}" if said else ""
 
 
 class StatesPrivacy:

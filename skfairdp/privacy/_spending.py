@@ -1,5 +1,6 @@
 """A budget: what a fit plans and takes as public; refused before the work, charged by the first noise, reported."""
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +9,9 @@ from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from skfairdp.privacy import _noise
+from skfairdp.privacy._account import composed, held_by
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
+from skfairdp.privacy._allowance import allowance, figures_of
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
@@ -49,8 +52,8 @@ class ReleasePlan:
 
 #: given: written by the user. read: taken from the private rows, where the relation makes it public or outside of the
 #: guarantee (the consequence says which). held out: rows that the estimator set apart, which nothing protects.
-#: computed: follows from other facts.
-Obtained = Literal["given", "read", "held out", "computed"]
+#: computed: follows from other facts. released: found by noisy releases, which the statement pays for.
+Obtained = Literal["given", "read", "held out", "computed", "released"]
 
 _NUMBER_OF_ROWS = "number of private rows"
 
@@ -61,11 +64,13 @@ class PublicFact(str):
     Parameters
     ----------
     name : str
-    how : {"given", "read", "held out", "computed"}
+    how : {"given", "read", "held out", "computed", "released"}
     value : None, bool, int, float, str or list of these, default=None
         None where it is long, such as the public rows themselves.
     consequence : str, default=""
         What that means for the guarantee.
+    releases : tuple of str, default=()
+        Where it was released: which of the ``parts`` of a :class:`PrivacySpent` paid for it, by their ``release``.
 
     Examples
     --------
@@ -80,16 +85,20 @@ class PublicFact(str):
     how: Obtained
     value: Any
     consequence: str
+    releases: tuple[str, ...]
 
-    def __new__(cls, name: str, how: Obtained, value: Any = None, consequence: str = "") -> "PublicFact":
+    def __new__(
+        cls, name: str, how: Obtained, value: Any = None, consequence: str = "", releases: tuple[str, ...] = ()
+    ) -> "PublicFact":
         value = _plain(value)
         shown = "" if value is None else f": {', '.join(map(str, value)) if isinstance(value, list) else value}"
         fact = super().__new__(cls, f"{name}{shown} ({how}{'; ' + consequence if consequence else ''})")
         fact.name, fact.how, fact.value, fact.consequence = name, how, value, consequence
+        fact.releases = releases
         return fact
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.name, self.how, self.value, self.consequence
+        return self.name, self.how, self.value, self.consequence, getattr(self, "releases", ())
 
 
 class PublicReads:
@@ -98,9 +107,13 @@ class PublicReads:
     def __init__(self) -> None:
         self._facts: dict[str, PublicFact] = {}
 
-    def note(self, name: str, how: Obtained, value: Any = None, consequence: str = "") -> None:
-        """Put a fact on the list."""
-        self._facts[name] = PublicFact(name, how, value, consequence)
+    def note(self, name: str, how: Obtained, value: Any = None, consequence: str = "", *, by: Any = None) -> None:
+        """Put a fact on the list. ``by`` is what says it, such as a schema: what was paid for is told as released."""
+        paid = held_by(by)
+        if paid and how == "given":
+            how, costs = "released", ", ".join(f"{one.label} at {one.at}" for one in paid)
+            consequence = "; ".join(filter(None, (consequence, f"by {costs}, which is added up")))
+        self._facts[name] = PublicFact(name, how, value, consequence, tuple(one.release for one in paid))
 
     def note_number_of_rows(self, number: int) -> None:
         """Where the relation makes it public; :func:`public_facts` takes it off the list elsewhere."""
@@ -182,6 +195,9 @@ class Spending:
         What the guarantee takes as public knowledge.
     report_to : callable or None, default=None
         Called with the :class:`PrivacySpent` at the end.
+    holds : iterable of PrivacySpent, default=()
+        What was paid for before and is part of what comes out, such as a schema. The ledger is not charged for it
+        again; the report adds it up.
     forgets : iterable of dict, default=()
         ``vars`` of what is fitted. Fitted attributes of an earlier fit go once the budget is open, and those of this
         one where the block fails or is interrupted: no report of one fit stands beside the model of another.
@@ -190,9 +206,11 @@ class Spending:
     ------
     BudgetExceededError
         On entering, where the ledger cannot afford the event.
+    ValueError
+        On entering, where the guarantee does not add up with what was paid for before.
     RuntimeError
-        From the noise: outside the ``with`` block, in another process than the one that entered it, or for a mechanism
-        made for another neighbouring relation.
+        From the noise: outside the ``with`` block, in another process than the one that entered it, for a mechanism
+        made for another neighbouring relation, or where it would cost more than the event says.
 
     Examples
     --------
@@ -219,12 +237,15 @@ class Spending:
         releases: Iterable[str] = (),
         public: Iterable[str] = (),
         report_to: Callable[[PrivacySpent], None] | None = None,
+        holds: Iterable[PrivacySpent] = (),
         forgets: Iterable[dict[str, Any]] = (),
     ) -> None:
         self.event, self.delta, self.relation = event, delta, NeighboringRelation(relation)
         self.label, self.ledger, self.noise_seed = label, ledger, noise_seed
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
-        self.forgets = tuple(forgets)
+        self.holds, self.forgets = tuple(holds), tuple(forgets)
+        self._name, self._on_record = _noise.name_of_release(), ""
+        self._allowed = allowance(event)
         self._performed: dict[Any, int] = {}
         self._lock = threading.Lock()
         self._open = self._charged = False
@@ -235,6 +256,7 @@ class Spending:
     def __enter__(self) -> _noise.NoiseSource:
         if self._process:
             raise RuntimeError("A Spending is entered once: what is released again costs again. Make another one.")
+        _ = self.report  # what does not add up is refused before anything is spent
         self._charge(dry_run=True)
         self._forget()
         self._open, self._process = True, os.getpid()
@@ -278,31 +300,24 @@ class Spending:
     @property
     def report(self) -> PrivacySpent:
         """What the whole costs: a cap, known before anything is released."""
-        # One line for each scale of each mechanism; where scales change from step to step, one for the mechanism.
-        lines = [
-            PerformedRelease(
-                type(mechanism).__name__, getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None), n
-            )
-            for mechanism, n in self._performed.items()
-        ]
-        times: dict[str, int] = {}
-        for line in lines:
-            times[line.mechanism] = times.get(line.mechanism, 0) + line.times
-        totals = [PerformedRelease(name, None, None, n) for name, n in times.items()]
-        return PrivacySpent.of(
+        own = PrivacySpent.of(
             self.event,
             self.delta,
             protects=self.relation.protects,
             neighboring_relation=self.relation,
             secret_noise=self.noise_seed is None,
             public=self.public,
-            performed=lines if len(lines) <= _MOST_KINDS else totals,
+            performed=_lines(self._performed),
+            label=self.label,
+            release=self._name,
+            on_record=self._on_record,
         )
+        return composed(own, *self.holds)
 
     # ------------------------------------------------------------------ at every draw
 
-    def _guard(self, mechanism: Any) -> None:
-        """Called by the source before a release (with its mechanism) and before a draw (with None)."""
+    def _guard(self, mechanism: Any, times: int) -> None:
+        """Called by the source before releases (with their mechanism and number) and before a draw (with None)."""
         if not self._open:
             raise RuntimeError("This noise belongs to a fit that is over. Each release happens inside its Spending.")
         if os.getpid() != self._process:
@@ -318,7 +333,14 @@ class Spending:
         self.settle()
         if mechanism is not None:
             with self._lock:
-                self._performed[mechanism] = self._performed.get(mechanism, 0) + 1
+                allowed = self._allowed.after(mechanism, times)
+                if allowed is None:
+                    raise RuntimeError(
+                        f"{type(mechanism).__name__} would release more than this fit has paid for. It is a mistake in "
+                        "the program, and nothing more is released. Please report it."
+                    )
+                self._allowed = allowed
+                self._performed[mechanism] = self._performed.get(mechanism, 0) + times
 
     def _charge(self, *, dry_run: bool) -> None:
         if self.ledger is not None and not isinstance(self.event, NoOpDpEvent):
@@ -330,3 +352,21 @@ class Spending:
                 releases=self.releases,
                 dry_run=dry_run,
             )
+            self._on_record = "" if dry_run else getattr(self.ledger, "head", "")
+
+
+def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
+    """One line for each scale of each mechanism; of many scales one line, with the noise of as many equal ones."""
+    lines = [PerformedRelease(type(one).__name__, *figures_of(one), times) for one, times in performed.items()]
+    if len(lines) <= _MOST_KINDS:
+        return lines
+    together: dict[tuple[str, bool], tuple[int, float]] = {}
+    for line in lines:
+        known = line.sensitivity is not None and line.sigma is not None
+        cost = line.times * (line.sensitivity / line.sigma) ** 2 if known else 0.0  # type: ignore[operator]
+        times, costs = together.get((line.mechanism, known), (0, 0.0))
+        together[line.mechanism, known] = times + line.times, costs + cost
+    return [
+        PerformedRelease(name, 1.0 if known else None, math.sqrt(times / costs) if known else None, times)
+        for (name, known), (times, costs) in together.items()
+    ]

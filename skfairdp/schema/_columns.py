@@ -3,7 +3,8 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import as_series
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "Column",
     "Date",
     "Number",
+    "PaidValues",
     "cells_of",
     "column_from_dict",
+    "paid_for",
     "real_number",
     "remembered",
     "spells_number",
@@ -52,6 +56,8 @@ class Column(ABC):
 
     kind: ClassVar[str]
     missing: bool
+    #: What was paid to find it; None for what was written down.
+    privacy_: PrivacySpent | None = None
 
     def read(self, values: Any) -> NDArray[np.float64]:
         """Read a column as numbers: the value, or the position among the declared ones.
@@ -391,6 +397,38 @@ class Date(Column):
     def _declared(self) -> dict[str, Any]:
         written = {} if self.format is None else {"format": self.format}
         return {"first": self.first.isoformat(), "last": self.last.isoformat(), **written}
+
+
+class PaidValues(tuple[Any, ...]):
+    """Values that were paid for, wherever they are handed on to: a copy of them still knows what they cost."""
+
+    privacy_: PrivacySpent
+
+    def __new__(cls, values: Iterable[Any], spent: PrivacySpent) -> "PaidValues":
+        paid = super().__new__(cls, values)
+        paid.privacy_ = spent
+        return paid
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.privacy_
+
+    def __deepcopy__(self, memo: Any) -> "PaidValues":
+        return self
+
+
+def paid_for(column: Column, spent: PrivacySpent) -> Column:
+    """The same column, which knows what was paid to find it.
+
+    Parameters
+    ----------
+    column : Column
+    spent : PrivacySpent
+    """
+    column = copy(column)
+    object.__setattr__(column, "privacy_", spent)
+    if isinstance(column, Category):
+        object.__setattr__(column, "values", PaidValues(column.values, spent))
+    return column
 
 
 _MAY_BE_NONE = ("step", "others", "format")  # shown where it is said

@@ -27,6 +27,7 @@ from skfairdp.privacy import (
     Spending,
     compose,
     gdp_mu,
+    held_by,
     public_facts,
     repeat,
 )
@@ -41,6 +42,7 @@ from skfairdp.schema._columns import (
     _day_of,
     _is_missing,
     cells_of,
+    paid_for,
     real_number,
     remembered,
 )
@@ -461,17 +463,24 @@ def released_columns(
     reads.note_number_of_rows(len(frame))
     reads.note("names of columns", "read", names, "public")
     given = [name for name in said if name in known]
-    reads.note("what was said of columns", "given", given or None, "public")
+    reads.note("what was said of columns", "given", given or None, "public", by=list(plan.columns.values()))
+    asked = {name for name, column in plan.columns.items() if isinstance(column, ColumnRelease)}
 
     spent: list[PrivacySpent] = []
     with Spending(
         plan.event, delta, plan.relation, label="Schema.release", ledger=ledger, noise_seed=noise_seed,
         releases=plan.releases, public=public_facts(reads, plan.relation), report_to=spent.append,
+        holds=held_by(list(plan.columns.values())),
     ) as noise:  # fmt: skip
         found = {
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else column
             for name, column in plan.columns.items()
         }
+    (own,) = (one.own for one in spent)
+    found = {
+        name: paid_for(column, own) if column is not None and name in asked else column
+        for name, column in found.items()
+    }
     return _kept(found, roles), spent[0]
 
 

@@ -13,8 +13,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp.privacy import PrivacyLedger, PrivacySpent
-from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, column_from_dict, known_from_dict
+from skfairdp.privacy import PrivacyLedger, PrivacySpent, composed, held_by, record_of, releases_of
+from skfairdp.schema._columns import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Number,
+    PaidValues,
+    column_from_dict,
+    known_from_dict,
+    paid_for,
+)
 from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
@@ -73,7 +83,10 @@ class Schema:
     group_values : tuple or None
         Values of the groups: of one column, or tuples of several.
     privacy_ : PrivacySpent or None
-        What :meth:`release` paid for it; None for a schema that was written.
+        What was paid for it, or for columns that it was made from; None for a schema that was written. It stays with the
+        schema, its columns, and the ``values`` of these: in files, pickles and copies, and in other schemas that
+        columns are put into. Whatever is fitted with them adds it up in its own ``privacy_``. Single numbers, such as
+        a bound, cannot carry it: hand on the schema or its columns.
 
     Raises
     ------
@@ -106,8 +119,9 @@ class Schema:
         alone = {name: _with_own_group(column) if name in self.groups else column for name, column in named.items()}
         self.columns: Mapping[str, Column] = MappingProxyType(alone)
         self.n_rows = n_rows
-        self.privacy_: PrivacySpent | None = None
         self._check()
+        paid = held_by(list(self.columns.values()))
+        self.privacy_: PrivacySpent | None = composed(*paid) if paid else None
 
     def _check(self) -> None:
         for name, column in self.columns.items():
@@ -148,7 +162,11 @@ class Schema:
     def group_values(self) -> tuple[Any, ...] | None:
         """Values of the groups: of one column, or tuples of several; None without any."""
         values = [values_of(self.columns[name]) for name in self.groups]
-        return None if not values else values[0] if len(values) == 1 else tuple(product(*values))
+        if len(values) < 2:
+            return values[0] if values else None
+        paid = held_by(values)
+        crossed = tuple(product(*values))
+        return PaidValues(crossed, composed(*paid)) if paid else crossed
 
     @property
     def groups_of_the_rest(self) -> tuple[Any, ...]:
@@ -159,10 +177,10 @@ class Schema:
         return tuple(group for group, is_rest in zip(self.group_values or (), found, strict=True) if is_rest)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+        return isinstance(other, Schema) and self._description == other._description
 
     def __hash__(self) -> int:
-        return hash(json.dumps(self.to_dict(), sort_keys=True))
+        return hash(json.dumps(self._description, sort_keys=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Schema.from_dict, (self.to_dict(),), {"privacy_": self.privacy_}
@@ -319,8 +337,19 @@ class Schema:
         Returns
         -------
         dict
-            As :meth:`from_dict` takes it.
+            As :meth:`from_dict` takes it. What was paid for it is under "releases", and each column that was found
+            names the one that found it.
         """
+        content = self._description
+        releases = [] if self.privacy_ is None else [*(self.privacy_.parts or (self.privacy_,))]
+        for name, column in self.columns.items():
+            if column.privacy_ is not None:
+                content["columns"][name]["released"] = column.privacy_.release
+        return {**content, "releases": [record_of(spent) for spent in releases]} if releases else content
+
+    @property
+    def _description(self) -> dict[str, Any]:
+        """What it says of a table, wherever that is from."""
         rows = {} if self.n_rows is None else {"n_rows": self.n_rows}
         return {
             "columns": {name: column.to_dict() for name, column in self.columns.items()},
@@ -336,17 +365,22 @@ class Schema:
         Parameters
         ----------
         content : dict
-            With the key "columns", and "label", "groups" and "n_rows" where they apply.
+            With the key "columns", and "label", "groups", "n_rows" and "releases" where they apply.
 
         Returns
         -------
         Schema
             The description.
         """
-        columns = {name: column_from_dict(declared, name) for name, declared in _declared(content).items()}
-        return cls(
-            columns, label=content.get("label"), groups=content.get("groups") or (), n_rows=content.get("n_rows")
-        )
+        declared, releases = _declared(content)
+        columns = {name: column_from_dict(said, name) for name, said in declared.items()}
+        schema = cls(
+            _with_origins(columns, content, releases), label=content.get("label"), groups=content.get("groups") or (),
+            n_rows=content.get("n_rows"),
+        )  # fmt: skip
+        if releases:
+            schema.privacy_ = composed(*releases.values())
+        return schema
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a file.
@@ -388,8 +422,9 @@ class Schema:
             Of a column with a null the kind is known, and nothing else.
         """
         content = content_of(Path(path))
-        declared = _declared(content)
+        declared, releases = _declared(content)
         known = {name: known_from_dict(said, name) for name, said in declared.items()}
+        known = _with_origins(known, content, releases)
         return {"known": known, "label": content.get("label"), "groups": content.get("groups") or ()}
 
     @classmethod
@@ -593,13 +628,35 @@ class Schema:
         return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :])}
 
 
-def _declared(content: Any) -> Mapping[str, Any]:
-    """The columns of a schema that was written down."""
-    known = {"columns", "label", "groups", "n_rows"}
+def _declared(content: Any) -> tuple[dict[str, Any], dict[str, PrivacySpent]]:
+    """The columns of a schema that was written down, and what was paid for it, by the names of the releases."""
+    known = {"columns", "label", "groups", "n_rows", "releases"}
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping) or set(content) - known:
         raise ValueError(f"A Schema is a mapping with 'columns' and, of these, what applies: {sorted(known)}.")
-    columns: Mapping[str, Any] = content["columns"]
-    return columns
+    columns = {
+        name: {key: value for key, value in said.items() if key != "released"} if isinstance(said, Mapping) else said
+        for name, said in content["columns"].items()
+    }
+    return columns, releases_of(content.get("releases", []), owner="A Schema")
+
+
+def _with_origins(
+    columns: Mapping[str, Any], content: Mapping[str, Any], releases: Mapping[str, PrivacySpent]
+) -> dict[str, Any]:
+    """Columns that know what was paid for them; of what is only a kind there is nothing to know."""
+    found = dict(columns)
+    for name, said in content["columns"].items():
+        origin = said.get("released") if isinstance(said, Mapping) else None
+        if origin is None:
+            continue
+        if not isinstance(origin, str) or origin not in releases:
+            raise ValueError(
+                f"Column {name!r} of a Schema says that it was released, and the Schema does not say at which price: "
+                "its 'releases' are incomplete or were edited. Take the file as Schema.save wrote it."
+            )
+        if isinstance(found[name], Column):
+            found[name] = paid_for(found[name], releases[origin])
+    return found
 
 
 def _names(said: Any) -> tuple[str, ...]:

@@ -239,7 +239,7 @@ class RecordingNoise(NoiseSource):
 
     def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
         release = Release(mechanism, copy.deepcopy(private), copy.deepcopy(public))
-        self._check(mechanism)
+        self._announce(mechanism, *private)
         self._current.append(release)
         try:
             output = self._noisy(mechanism, *private, **public)
@@ -331,7 +331,7 @@ class FixedAnswers(NoiseSource):
         self.log: list[tuple[Any, np.ndarray]] = []
 
     def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
-        self._check(mechanism)
+        self._announce(mechanism, *private)
         values = np.array(private[0], dtype=float)
         self.log.append((mechanism, values))
         return 1e6 * np.random.default_rng(len(self.log)).random(values.shape)  # so large that every table is worth it

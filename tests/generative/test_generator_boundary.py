@@ -83,7 +83,7 @@ class Tape(NoiseSource):
         self.log, self._played = [], None if played is None else list(played.log)
 
     def release(self, mechanism, *private, **public):
-        self._check(mechanism)
+        self._announce(mechanism, *private)
         shape = tuple(np.shape(value) for value in private)
         if self._played is None:
             self.log.append((mechanism, shape, mechanism.noisy(self, *private, **public)))

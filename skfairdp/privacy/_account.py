@@ -1,0 +1,381 @@
+"""One account: what was paid for and is inside of something, and what all of it costs together."""
+
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy._accountants import epsilon_of
+from skfairdp.privacy._attribute_cost import attribute_event
+from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
+from skfairdp.privacy._ledger_chain import total_event
+from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, Protects, common_relation
+
+__all__ = ["Account", "composed", "held_by", "privacy_of", "record_of", "releases_of"]
+
+#: Of what has fitted on folds and kept nothing of those fits.
+_FOLDS = ("cv_results_", "final_estimator_")
+#: These see no private row, or only the names of the classes.
+_PUBLIC = ("PublicPreprocessor", "SchemaEncoder", "LabelEncoder")
+
+
+def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
+    """What all of these cost together, each release once: the one place where guarantees are added up.
+
+    They are stated for what ``first`` protects (for the attribute what fits for records tell of it counts as well), at
+    its δ; where no ε holds at that δ, at the largest of them.
+
+    Parameters
+    ----------
+    first, *others : PrivacySpent
+
+    Returns
+    -------
+    PrivacySpent
+        Its ``parts`` are what it was composed of.
+
+    Raises
+    ------
+    ValueError
+        They do not add up.
+    """
+    every = (part for spent in (first, *others) for part in spent.parts or (spent,))
+    parts = tuple({part.release or id(part): part for part in every}.values())
+    if len(parts) == len(first.parts or (first,)):
+        return first
+    for_attribute = first.protects == Protects.SENSITIVE_ATTRIBUTE
+    if for_attribute:
+        relation: NeighboringRelation | None = NeighboringRelation.REPLACE_ATTRIBUTE
+        event = compose(*(attribute_event(part.event, part.neighboring_relation) for part in parts))
+    else:
+        relation = common_relation(part.neighboring_relation for part in parts)
+        event = compose(*(part.event for part in parts))
+    if relation is None:
+        raise ValueError(_unlike(parts))
+    delta = first.delta
+    if math.isinf(epsilon_of(event, delta)):
+        delta = max(part.delta for part in parts)
+    total = PrivacySpent.of(
+        event,
+        delta,
+        protects=first.protects,
+        neighboring_relation=relation,
+        secret_noise=all(part.epsilon == part.mechanism_epsilon for part in parts),
+        public=dict.fromkeys(fact for part in parts for fact in part.public),
+        performed=[release for part in parts for release in part.performed],
+    )
+    return replace(total, parts=parts)
+
+
+def _unlike(parts: Iterable[PrivacySpent]) -> str:
+    kinds = dict.fromkeys((part.label or "a fit", str(part.neighboring_relation)) for part in parts)
+    said = "; ".join(f"{label} for '{relation}'" for label, relation in kinds)
+    remedy = ""
+    if any(not NeighboringRelation(relation).number_is_public for _, relation in kinds):
+        remedy = " Leave out the declared number of rows (public_n_rows, or n_rows of a schema): it is public elsewhere."
+    return f"Guarantees with different neighboring_relation do not add up: {said}. Report them separately.{remedy}"
+
+
+def record_of(spent: PrivacySpent) -> dict[str, Any]:
+    """What was paid for something, as values of a file beside it: a report that was not composed.
+
+    Parameters
+    ----------
+    spent : PrivacySpent
+    """
+    record = {
+        "release": spent.release,
+        "label": spent.label,
+        "epsilon": "inf" if math.isinf(spent.epsilon) else spent.epsilon,
+        "delta": spent.delta,
+        "neighboring_relation": str(spent.neighboring_relation),
+        "on_record": spent.on_record,
+        "event": event_to_dict(spent.event),
+    }
+    return {**record, "digest": _digest(record)}
+
+
+def releases_of(records: Any, *, owner: str) -> dict[str, PrivacySpent]:
+    """Read what :func:`record_of` wrote, by the names of the releases.
+
+    Parameters
+    ----------
+    records : list of dict
+    owner : str
+        What they are part of, for the message.
+
+    Raises
+    ------
+    ValueError
+        One of them is not as it was written.
+    """
+    found = {}
+    for record in records if isinstance(records, list) else [None]:
+        spent = _from_record(record)
+        if spent is None or spent.release in found:
+            raise ValueError(
+                f"{owner} says what was paid for it ('releases'), and not as it was written: it was edited or cut. What "
+                "it cost is unknown, so it cannot be used. Take the file as it was saved."
+            )
+        found[spent.release] = spent
+    return found
+
+
+def _from_record(record: Any) -> PrivacySpent | None:
+    try:
+        relation = NeighboringRelation(record["neighboring_relation"])
+        spent = PrivacySpent.of(
+            event_from_dict(record["event"]), record["delta"], protects=relation.protects,
+            neighboring_relation=relation, secret_noise=record["epsilon"] != "inf", label=record["label"],
+            release=record["release"], on_record=record["on_record"],
+        )  # fmt: skip
+        same = {**record_of(spent), "epsilon": record["epsilon"]}
+        said = math.inf if record["epsilon"] == "inf" else record["epsilon"]
+        figure = said == spent.epsilon or math.isclose(said, spent.epsilon, rel_tol=1e-6)
+        same["digest"] = _digest({key: value for key, value in same.items() if key != "digest"})
+        return spent if spent.release and figure and record == same else None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+
+
+def _digest(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
+    """What was paid for and is among the parameters of an estimator, or in a list or dict of values.
+
+    Schemas that were released, columns and values of these, fitted models with a ``privacy_``, whatever they are in.
+    """
+    account = Account()
+    for thing in things:
+        account.look_at_parameters(thing) if hasattr(thing, "get_params") else account.look_at_value(thing)
+    return tuple(spent for spent, _ in account.found.values())
+
+
+def privacy_of(estimator: Any) -> PrivacySpent:
+    """What a fitted estimator guarantees, from everything inside it that states a guarantee.
+
+    **What it covers.** The guarantees that are found are composed, each release once, as if all had read the same rows:
+    of models, and of schemas that were paid for. Where a ledger was given, all of its entries of that kind count for
+    what was charged to it (for the attribute those for records too), with them the fits on folds that a search or a
+    stack has thrown away, and whatever else is on it.
+
+    **What it cannot see** is said in a PrivacyLeakWarning and in ``public``: parts that learned from rows without a
+    guarantee (a scaler, the last learner of a stack), and, without a ledger, fits on folds. The figure holds if what
+    such parts read was public.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted: a Pipeline, a stack, a vote, a search, a post-processor, or a private estimator.
+
+    Returns
+    -------
+    PrivacySpent
+        With ``statement()``, as every report.
+
+    Raises
+    ------
+    ValueError
+        Nothing inside states a guarantee, or guarantees of several kinds do, which do not add up.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Something inside read rows and states no guarantee.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+    >>> from skfairdp.privacy import privacy_of
+    >>> split = train_private_public_test_split(*make_biased_classification(2000, random_state=0), random_state=0)
+    >>> model = make_pipeline(PATEClassifier(epsilon=1.0, classes=[0, 1], public_data=split.public))
+    >>> privacy_of(model.fit(split.X, split.y)).epsilon <= 1.0
+    True
+    """
+    found = Account.of(estimator)
+    if not found.reports:
+        raise ValueError(
+            f"privacy_of found no guarantee in this {type(estimator).__name__}: nothing inside has a privacy_. Fit it "
+            "first, with a private estimator in it."
+        )
+    total = found.with_ledgers()
+    if found.unseen:
+        warnings.warn(found.warning("privacy_of"), PrivacyLeakWarning, stacklevel=2)
+    return replace(total, public=(*total.public, *(f"what was read by {part}" for part in found.unseen)))
+
+
+class Account:
+    """What a walk through an estimator has met: reports, and parts that learned without one."""
+
+    def __init__(self) -> None:
+        self.found: dict[Any, tuple[PrivacySpent, Any]] = {}  # a report, and the ledger it was charged to
+        self.unseen: list[str] = []
+        self._folds: list[str] = []
+        self._seen: dict[int, Any] = {}  # kept, so that no number is given to another object
+
+    @classmethod
+    def of(cls, estimator: Any) -> "Account":
+        """Of a fitted estimator with all that is inside."""
+        account = cls()
+        account.look_at(estimator, type(estimator).__name__)
+        account.unseen = list(dict.fromkeys([*account.unseen, *account._folds]))
+        return account
+
+    @property
+    def reports(self) -> list[PrivacySpent]:
+        """Of fits, and of what fits were given, such as schemas."""
+        return [spent for spent, _ in self.found.values()]
+
+    def warning(self, owner: str) -> str:
+        """What to tell of parts without a guarantee."""
+        return (
+            f"{owner} cannot see what these read: {'; '.join(self.unseen)}. The figure holds only if that is public. "
+            "Give every private estimator a ledger, and use PublicPreprocessor or SchemaEncoder before them."
+        )
+
+    def total(self) -> PrivacySpent | None:
+        """All reports composed; None where there is none."""
+        return composed(*self._of_one_kind()) if self.found else None
+
+    def with_ledgers(self) -> PrivacySpent:
+        """All reports composed; of what is on a ledger, everything on it, of their kind."""
+        total = composed(*self._of_one_kind())
+        ledgers = {id(ledger): ledger for _, ledger in self.found.values() if ledger is not None}
+        if not ledgers:
+            return total
+
+        # A ledger that was put in the place of another one does not take away what the fit itself reports.
+        def on_record(part: PrivacySpent) -> bool:
+            return bool(part.on_record) and any(ledger.continues(part.on_record) for ledger in ledgers.values())
+
+        alone = [part for part in total.parts or (total,) if not on_record(part)]
+        entire = [one for ledger in ledgers.values() for one in _everything_on(ledger, total)]
+        if not entire:
+            return total
+        # Of fits with a pure ε, δ = 0 is stated; what else is on the ledger has an ε at the δ of the ledger.
+        result = composed(*sorted([*entire, *alone], key=lambda part: part.protects != total.protects))
+        if math.isfinite(epsilon_of(result.event, total.delta)) and result.delta != total.delta:
+            result = _at(result, total.delta)
+        return replace(result, public=total.public)
+
+    def _of_one_kind(self) -> list[PrivacySpent]:
+        """With a report for attributes first; fits of both kinds do not add up."""
+        fits = [spent for (kind, _), (spent, _) in self.found.items() if kind == "fit"]
+        if len({spent.protects for spent in fits}) > 1:
+            raise ValueError(
+                "Guarantees with different protects do not add up: fits for records and fits for sensitive attributes "
+                "are inside. Report them separately."
+            )
+        return [*fits, *(spent for (kind, _), (spent, _) in self.found.items() if kind != "fit")]
+
+    # ------------------------------------------------------------------ walking
+
+    def look_at(self, part: Any, name: str) -> bool:
+        """Note a part and what is inside; whether it is, or holds, something that has been fitted."""
+        if id(part) in self._seen:
+            return True
+        self._seen[id(part)] = part
+        spent = getattr(part, "privacy_", None)
+        if isinstance(spent, PrivacySpent):
+            self.found["fit", spent.release or id(spent)] = spent, _ledger_of(part)
+            return True
+        self._look_at_values(part)
+        if type(part).__name__ in _PUBLIC:
+            return True
+        before = len(self.found)
+        inside = [self.look_at(child, f"{name}.{where}") for where, child in _children(part)]
+        new = list(self.found.values())[before:]
+        if any(hasattr(part, attribute) for attribute in _FOLDS) and any(ledger is None for _, ledger in new):
+            self._folds.append(f"fits on folds of {name}")
+        if not any(inside) and hasattr(part, "fit") and _fitted_attributes(part):
+            self.unseen.append(f"{name} ({type(part).__name__})")
+        return True
+
+    def look_at_parameters(self, estimator: Any) -> None:
+        """What the parameters of an estimator are or hold, fitted models among them."""
+        for name, value in estimator.get_params(deep=False).items():
+            for child in _leaves(value):
+                self.look_at(child, name)
+            self.look_at_value(value)
+
+    def look_at_value(self, value: Any) -> None:
+        """Note a schema, a column or values that were released, alone or in lists, dicts and parameters."""
+        spent = None if hasattr(value, "get_params") else getattr(value, "privacy_", value)
+        if isinstance(spent, PrivacySpent):
+            for part in spent.parts or (spent,):
+                self.found["value", part.release or id(part)] = part, None
+        elif isinstance(value, list | tuple):
+            for one in value:
+                self.look_at_value(one)
+        elif isinstance(value, dict):
+            for one in value.values():
+                self.look_at_value(one)
+        elif not isinstance(value, type) and hasattr(value, "get_params"):
+            self._look_at_values(value)
+
+    def _look_at_values(self, part: Any) -> None:
+        if hasattr(part, "get_params"):
+            for value in part.get_params(deep=False).values():
+                self.look_at_value(value)
+
+
+def _everything_on(ledger: Any, total: PrivacySpent) -> Iterator[PrivacySpent]:
+    """One report of all entries of a ledger that count for what is protected."""
+    entries, protects = ledger.entries, total.protects
+    of_kind = [entry for entry in entries if entry.protects == protects]
+    event = total_event(entries, protects)
+    relation = common_relation(NeighboringRelation(entry.neighboring_relation) for entry in of_kind or entries)
+    if of_kind or (entries and protects == Protects.SENSITIVE_ATTRIBUTE):
+        if protects == Protects.SENSITIVE_ATTRIBUTE:
+            relation = NeighboringRelation.REPLACE_ATTRIBUTE
+        assert relation is not None, "a ledger holds guarantees that add up"
+        yield PrivacySpent.of(event, ledger.delta, protects=protects, neighboring_relation=relation,
+                              label="everything on the ledger", on_record=ledger.head)  # fmt: skip
+
+
+def _at(spent: PrivacySpent, delta: float) -> PrivacySpent:
+    """The same guarantee, stated at another δ."""
+    figure = epsilon_of(spent.event, delta)
+    secret = spent.epsilon == spent.mechanism_epsilon
+    return replace(spent, delta=delta, mechanism_epsilon=figure, epsilon=figure if secret else math.inf)
+
+
+def _ledger_of(part: Any) -> Any:
+    parameters = part.get_params(deep=True) if hasattr(part, "get_params") else {}
+    given = [value for name, value in parameters.items() if name.rsplit("__", 1)[-1] == "ledger"]
+    return next((value for value in given if hasattr(value, "entries")), None)
+
+
+def _fitted_attributes(part: Any) -> list[str]:
+    state = getattr(part, "__dict__", {})
+    return [name for name in state if name.endswith("_") and not name.startswith("_")]
+
+
+def _children(part: Any) -> Iterator[tuple[str, Any]]:
+    """Fitted estimators that an estimator holds, also in lists and dicts, by the names of the attributes."""
+    state = getattr(part, "__dict__", {})
+    names = [*_fitted_attributes(part), *(name for name in ("steps", "estimator", "calibrators") if name in state)]
+    unfitted = "estimator" in state and any(name.startswith(("estimator", "best_", "calibrated")) for name in
+                                            _fitted_attributes(part))  # fmt: skip
+    for name in names:
+        if not (unfitted and name == "estimator"):
+            for child in _leaves(state[name]):
+                yield name, child
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    elif (hasattr(value, "predict") or hasattr(value, "transform")) and not isinstance(value, type):
+        yield value
