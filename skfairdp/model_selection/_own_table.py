@@ -24,7 +24,6 @@ from skfairdp.privacy import (
     GaussianMechanism,
     NeighboringRelation,
     NoiseSource,
-    NoOpDpEvent,
     PrivacySpent,
     PublicReads,
     Spending,
@@ -104,9 +103,10 @@ def frontier_of_table(
     delta : float, default=1e-5
         Of every ε.
     schema : Schema or mapping, default=None
-        Public, or released at a price, which then counts here as well. A mapping is what is known of some columns, as of ``Schema.release``: a fifth of the smallest ε, and of
-        δ, pays for what is not, and so with None for everything. The accountant says what that leaves to the models,
-        which is nearly all of ε: of noise, squares add up.
+        Public, or released at a price, which then counts here as well. A mapping is what is known of some columns, as
+        of ``Schema.release``: a fifth of the smallest ε, and of δ, pays for what is not, and so with None for
+        everything. The accountant says what that leaves to the models, which is nearly all of ε: of noise, squares add
+        up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
     methods : sequence of {"synthetic", "fair_pate", "dpsgd"}, default=all three
@@ -141,7 +141,7 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
-    given = isinstance(schema, Schema)
+    before = [schema.privacy_.event] if isinstance(schema, Schema) and schema.privacy_ else []
     schema = _schema_of(learned, schema, min(epsilons), delta, label=label, groups=groups)
     paid = [] if schema.privacy_ is None else [schema.privacy_]
     bounds = [None, *(gap for gap in gaps if gap is not None)]
@@ -164,8 +164,7 @@ def frontier_of_table(
                 bar.update()
     common, n_fits = float(figures.of_classes(rows, len(held)).max()), len(epsilons) * len(methods)
     # A schema that was released before may have seen the rows to measure on as well.
-    before = compose(*(one.event for one in paid)) if given else NoOpDpEvent()
-    event, relation = WorstOf((compose(*spent), compose(before, figures.event))), _relation(methods)
+    event, relation = WorstOf((compose(*spent), compose(*before, figures.event))), _relation(methods)
     return _result(rows, schema, event, delta, relation=relation, n_fits=n_fits, n_rows=len(table), common=common)
 
 

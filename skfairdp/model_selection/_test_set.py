@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.frozen import FrozenEstimator
 
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection._frame import (
@@ -130,7 +131,9 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
         privacy = _privacy_of(name, estimator)
         kind = privacy.protects, privacy.neighboring_relation
         spent[kind] = spent[kind] + privacy if kind in spent else privacy
-        fits = {privacy.own.release or id(privacy)}  # students of one release, and what post-processes a model, share it
+        fits = {
+            privacy.own.release or id(privacy)
+        }  # students of one release, and what post-processes a model, share it
         n_fits.setdefault(kind, set()).update(fits)
         rows.append({"dataset": dataset, "estimator": name, **_point(estimator, privacy, test)})
     frame = pd.DataFrame(rows)

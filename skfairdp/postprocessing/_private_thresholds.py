@@ -33,7 +33,7 @@ from skfairdp.postprocessing._fair_answers import (
 from skfairdp.postprocessing._fitted_models import fitted_classifier, network_of, probabilities
 from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
-from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, PrivacyLedger
+from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, PrivacyLedger, PublicReads
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     RandomStateLike,
@@ -334,10 +334,16 @@ class PrivateThresholds(PrivateClassifier):
         )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
+        self._note_the_classifier(model, data.reads)
+        return data
+
+    @staticmethod
+    def _note_the_classifier(model: Any, reads: PublicReads) -> None:
+        """Where it comes from, and what nobody accounts for."""
         account = Account.of(model)
         stated = bool(account.reports)
         said = "" if stated else "outside the guarantee"
-        data.reads.note("the classifier", "given", type(model).__name__, said, by=account.reports)
+        reads.note("the classifier", "given", type(model).__name__, said, by=account.reports)
         if stated and account.unseen:
             warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
         if not stated:
@@ -346,7 +352,6 @@ class PrivateThresholds(PrivateClassifier):
                 "these rows, nothing protects them: fit a private classifier instead, or one on public rows.",
                 PrivacyLeakWarning,
             )
-        return data
 
     def _plan(self, data: TrainingData) -> BinsPlan:
         assert data.domain is not None

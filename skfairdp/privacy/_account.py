@@ -76,7 +76,9 @@ def _unlike(parts: Iterable[PrivacySpent]) -> str:
     said = "; ".join(f"{label} for '{relation}'" for label, relation in kinds)
     remedy = ""
     if any(not NeighboringRelation(relation).number_is_public for _, relation in kinds):
-        remedy = " Leave out the declared number of rows (public_n_rows, or n_rows of a schema): it is public elsewhere."
+        remedy = (
+            " Leave out the declared number of rows (public_n_rows, or n_rows of a schema): it is public elsewhere."
+        )
     return f"Guarantees with different neighboring_relation do not add up: {said}. Report them separately.{remedy}"
 
 
@@ -118,8 +120,8 @@ def releases_of(records: Any, *, owner: str) -> dict[str, PrivacySpent]:
         spent = _from_record(record)
         if spent is None or spent.release in found:
             raise ValueError(
-                f"{owner} says what was paid for it ('releases'), and not as it was written: it was edited or cut. What "
-                "it cost is unknown, so it cannot be used. Take the file as it was saved."
+                f"{owner} says what was paid for it ('releases'), and not as it was written: it was edited or cut. "
+                "What it cost is unknown, so it cannot be used. Take the file as it was saved."
             )
         found[spent.release] = spent
     return found

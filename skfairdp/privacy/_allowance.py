@@ -31,32 +31,49 @@ class Allowance:
     ratios: float
     answers: bool
 
-    def after(self, mechanism: Any, times: int) -> "Allowance | None":
-        """What is left after some releases, None where less than nothing is."""
-        sensitivity, sigma = figures_of(mechanism)
-        if sensitivity is None or sigma is None:
+    def after(self, made: tuple[float, float] | None, times: int, *, laplace: bool) -> "Allowance | None":
+        """What is left after some releases, None where less than nothing is.
+
+        ``made`` is their sensitivity and standard deviation; None for what is answered by chance.
+        """
+        if made is None:
             return self if self.answers else None
-        if isinstance(getattr(mechanism, "event", None), dpa.LaplaceDpEvent):
-            left = replace(self, ratios=self.ratios - times * math.sqrt(2.0) * sensitivity / sigma)
+        ratio = made[0] / made[1] if made[1] else math.inf
+        if laplace:
+            left = replace(self, ratios=_minus(self.ratios, times * math.sqrt(2.0) * ratio))
         else:
-            left = replace(self, squares=self.squares - times * (sensitivity / sigma) ** 2)
+            left = replace(self, squares=_minus(self.squares, times * ratio**2))
         return left if left.squares >= 0 and left.ratios >= 0 else None
 
+    def __str__(self) -> str:
+        chance = " and answers by chance" if self.answers else ""
+        return f"Σ (Δ/σ)² ≤ {self.squares:.6g}, Σ Δ/b ≤ {self.ratios:.6g}{chance}"
 
-def figures_of(mechanism: Any) -> tuple[float | None, float | None]:
+
+def _minus(left: float, cost: float) -> float:
+    return left if math.isinf(left) else left - cost
+
+
+def figures_of(mechanism: Any) -> tuple[float, float] | None:
     """Sensitivity and standard deviation; None for what is answered by chance."""
-    return getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None)
+    sensitivity, sigma = getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None)
+    return None if sensitivity is None or sigma is None else (sensitivity, sigma)
 
 
-def allowance(event: DpEvent) -> Allowance:
-    """What an event allows: of a worst case all options, as other records meet other ones."""
+def allowance(event: DpEvent, *, trials: bool = True) -> Allowance:
+    """What an event allows: of a worst case all options, as other records meet other ones.
+
+    How many trials a selection makes is secret: its releases are not counted, and ``trials`` lets through all of them.
+    """
     squares = ratios = 0.0
     answers = False
     for leaf, times in ours.flatten(event).items():
-        if isinstance(leaf, dpa.RepeatAndSelectDpEvent | dpa.NonPrivateDpEvent):
-            return Allowance(math.inf, math.inf, True)  # how many trials there are is secret
+        if isinstance(leaf, dpa.NonPrivateDpEvent) or (isinstance(leaf, dpa.RepeatAndSelectDpEvent) and trials):
+            return Allowance(math.inf, math.inf, True)
+        if isinstance(leaf, dpa.RepeatAndSelectDpEvent):
+            continue
         if isinstance(leaf, ours.WorstOf):
-            inside = [allowance(option) for option in leaf.events]
+            inside = [allowance(option, trials=trials) for option in leaf.events]
             squares += times * sum(one.squares for one in inside)
             ratios += times * sum(one.ratios for one in inside)
             answers |= any(one.answers for one in inside)

@@ -58,7 +58,7 @@ class NoiseSource:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")
 
     def guarded_by(self, guard: Callable[[Any, int], None]) -> "NoiseSource":
-        """Call ``guard`` before every release, with its mechanism and how many it makes, and before every draw, with None."""
+        """Call ``guard`` before every release, with its mechanism and how often, and before every draw, with None."""
         self._guard = guard
         return self
 

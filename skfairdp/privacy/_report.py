@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import check_event, compose
+from skfairdp.privacy._events import check_event
 
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 
 from skfairdp.privacy import _noise
 from skfairdp.privacy._account import composed, held_by
-from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._allowance import allowance, figures_of
+from skfairdp.privacy._dp_accounting import DpEvent, LaplaceDpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
@@ -331,9 +331,11 @@ class Spending:
                     f"{type(mechanism).__name__} was made for '{relation}', but this fit certifies '{self.relation}'."
                 )
         self.settle()
-        if mechanism is not None:
+        if mechanism is not None and times:
             with self._lock:
-                allowed = self._allowed.after(mechanism, times)
+                allowed = self._allowed.after(
+                    figures_of(mechanism), times, laplace=isinstance(getattr(mechanism, "event", None), LaplaceDpEvent)
+                )
                 if allowed is None:
                     raise RuntimeError(
                         f"{type(mechanism).__name__} would release more than this fit has paid for. It is a mistake in "
@@ -357,7 +359,10 @@ class Spending:
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
     """One line for each scale of each mechanism; of many scales one line, with the noise of as many equal ones."""
-    lines = [PerformedRelease(type(one).__name__, *figures_of(one), times) for one, times in performed.items()]
+    lines = [
+        PerformedRelease(type(one).__name__, *(figures_of(one) or (None, None)), times)
+        for one, times in performed.items()
+    ]
     if len(lines) <= _MOST_KINDS:
         return lines
     together: dict[tuple[str, bool], tuple[int, float]] = {}

@@ -40,6 +40,8 @@ RELATIONS = {
         "Neighbouring data sets differ in the sensitive attribute of one record. Everything else is public."
     ),
 }
+#: Of a bound on a gap beside ε.
+GAP_CONFIDENCE = 0.95
 POST_PROCESSING = (
     "The guarantee covers everything made from the releases and from public values alone: the model, its attributes, "
     "its predictions for any rows, samples, and whatever is computed from those later, any number of times. It does "
@@ -51,8 +53,8 @@ FAIRNESS = (
     "without the data."
 )
 NO_LEDGER = (
-    "No ledger was kept, so this statement covers one fit. If other fits on the same rows chose its parameters, their "
-    "cost comes on top."
+    "No ledger was kept, so this statement covers one fit with what it was given. If other fits on the same rows chose "
+    "its parameters, their cost comes on top."
 )
 
 
@@ -381,7 +383,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | No
         "performed": [_performed(release) for release in getattr(spent, "performed", ())],
         "public": [_public(fact) for fact in spent.public],
         "post_processing": POST_PROCESSING,
-        **({} if gap_bound is None else {"gap_bound": {"at_most": float(gap_bound), "confidence": 0.95}}),
+        **({} if gap_bound is None else {"gap_bound": {"at_most": float(gap_bound), "confidence": GAP_CONFIDENCE}}),
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
     }

@@ -11,7 +11,8 @@ from typing import Any
 
 from scipy import stats
 
-from skfairdp.privacy._events import event_from_dict
+from skfairdp.privacy._allowance import Allowance, allowance
+from skfairdp.privacy._events import event_from_dict, flatten
 from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, together
 
 __all__ = ["Check", "UnreadableStatementError", "verify_file"]
@@ -34,6 +35,19 @@ _ONLY_UNDER = {
         "replace one record", "replace one sensitive attribute", "replace one record by a null record",
     ),
 }  # fmt: skip
+#: Answered by chance, without noise on a number.
+_WITHOUT_FIGURES = ("RandomizedResponse",)
+#: What each part of a statement says, and nothing else.
+_OF = {
+    "performed": {"mechanism", "sensitivity", "sigma", "times"},
+    "public": {"name", "how", "value", "consequence"},
+    "curve": {"delta", "epsilon"},
+    "attack": {"false_positive_rate", "true_positive_rate"},
+    "ledger": {"epsilon", "delta", "totals", "entries"},
+    "totals": {"protects", "neighboring_relation", "epsilon"},
+    "entries": {"label", "protects", "neighboring_relation", "releases", "event"},
+    "gap_bound": {"at_most", "confidence"},
+}
 _LEDGERS = "skfairdp-ledger-1", "skfairdp-ledger-2"
 
 
@@ -119,7 +133,27 @@ def _check_entries(document: Mapping[str, Any]) -> None:
     """All that a statement says, and nothing that nobody has checked beside it."""
     if absent := sorted(_ENTRIES - {*document}):
         raise KeyError(absent[0])
-    if others := sorted({*document} - _ENTRIES - {"gap_bound"}):
+    _none_of(sorted({*document} - _ENTRIES - {"gap_bound"}))
+    ledger = document["ledger"] or {}
+    for name in ("public", "curve", "attack"):
+        for row in document[name]:
+            _only(row, _OF[name])
+    for name in ("gap_bound", "ledger"):
+        if document.get(name) is not None:
+            _only(document[name], _OF[name])
+    for name in ("totals", "entries"):
+        for row in ledger.get(name, []):
+            _only(row, _OF[name])
+
+
+def _only(row: Mapping[str, Any], names: set[str]) -> None:
+    if absent := sorted(names - {*row}):
+        raise KeyError(absent[0])
+    _none_of(sorted({*row} - names))
+
+
+def _none_of(others: list[str]) -> None:
+    if others:
         raise ValueError(f"no statement has the entry {', '.join(map(repr, others))}, and nobody has checked it")
 
 
@@ -131,7 +165,9 @@ def _check_words(document: Mapping[str, Any]) -> None:
         words += [entry["label"], *entry["releases"]]
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
-    if others := sorted({fact["how"] for fact in document["public"]} - {"given", "read", "held out", "computed"}):
+    if others := sorted(
+        {fact["how"] for fact in document["public"]} - {"given", "read", "held out", "computed", "released"}
+    ):
         raise ValueError(f"a public fact cannot be obtained as {others[0]!r}")
     if others := sorted({*document["versions"]} - {"python", "skfairdp", "numpy", "scipy", "dp-accounting"}):
         raise ValueError(f"no statement names a version of {others[0]!r}")
@@ -170,7 +206,7 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
         true = _most_found(rate, curve, mu) if secret else 1.0
         checks.append(_at_least("found by an attack", claimed, true, f" at {rate:.1%} false alarms"))
     if document["ledger"] is not None:
-        checks += _ledger_story(document["ledger"])
+        checks += [_on_ledger(document["ledger"], event), *_ledger_story(document["ledger"])]
     return checks
 
 
@@ -192,7 +228,7 @@ def _fits(figure: str, event: Any, relation: str) -> Check:
 
 def _sentences(document: Mapping[str, Any]) -> Check:
     """What people read says what the figures are of: in the words that every statement has."""
-    from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, UNITS
+    from skfairdp.privacy._statement import GAP_CONFIDENCE, POST_PROCESSING, RELATIONS, UNITS
 
     words = {
         "unit": UNITS[_PROTECTS[document["neighboring_relation"]]],
@@ -205,7 +241,7 @@ def _sentences(document: Mapping[str, Any]) -> Check:
         most, sure = bound["at_most"], bound["confidence"]
         if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (most, sure)):
             raise ValueError("'gap_bound' must hold two numbers")
-        other += ["gap_bound"] * (not (most <= 1 and 0 < sure < 1))
+        other += ["gap_bound"] * (not (0 <= most <= 1 and sure == GAP_CONFIDENCE))
     return Check("sentences", "as written", ", ".join(other) or "as written", not other)
 
 
@@ -225,22 +261,29 @@ def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
 
     listed, true = document["releases"], described_releases(event)
     checks = [Check("table of releases", f"{len(listed)} rows", f"{len(true)} rows", listed == true)]
-    opinion = SecondOpinion(event)
-    spent = 0.0
-    for row in document["performed"]:
-        times = row["times"]
-        if not isinstance(times, int) or isinstance(times, bool) or times < 0:
-            raise ValueError("'times' of a release must be a whole number")
-        if row["sensitivity"] is not None and row["sigma"] is not None:
-            distance, sigma = _figure(row["sensitivity"], "sensitivity"), _figure(row["sigma"], "sigma")
-            spent += times * (math.inf if sigma == 0 else (distance / sigma) ** 2)
-    if opinion.mu is not None and document["performed"]:
-        # Not where noise is discrete, answered by chance or sampled: their cost is no μ.
-        known = all(row["sensitivity"] is not None for row in document["performed"])
-        paid = opinion.mu**2
-        within = not known or spent <= paid * (1 + 1e-6)
-        checks.append(Check("releases made, as μ²", f"{paid:.9g} paid", f"{spent:.9g} made", within))
+    if document["performed"]:
+        checks.append(_made(document["performed"], event))
     return checks
+
+
+def _made(performed: Any, event: Any) -> Check:
+    """What was carried out draws no less noise than the event pays for; what no figure tells is refused."""
+    left: Allowance | None = allowance(event, trials=False)
+    paid, short = left, ""
+    for row in performed:
+        _only(row, _OF["performed"])
+        times, figures = row["times"], (row["sensitivity"], row["sigma"])
+        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+            raise ValueError("'times' of a release must be a whole number above 0")
+        known = figures != (None, None)
+        if known == (row["mechanism"] in _WITHOUT_FIGURES):
+            raise ValueError("a release must tell its sensitivity and the standard deviation of its noise")
+        made = None
+        if known:
+            made = _figure(figures[0], "sensitivity"), _figure(figures[1], "sigma")
+        left = None if left is None else left.after(made, times, laplace=row["mechanism"] == "LaplaceCounts")
+        short = short or (row["mechanism"] if left is None else "")
+    return Check("releases made", str(paid), f"more by {short}" if short else "no more", not short)
 
 
 def _most_found(rate: float, curve: list[tuple[float, float]], mu: float | None) -> float:
@@ -290,6 +333,14 @@ def _event(described: Any) -> Any:
 
 
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
+def _on_ledger(ledger: Mapping[str, Any], event: Any) -> Check:
+    """The ledger knows of this fit: one of its entries at least is part of what the statement pays for."""
+    stated = flatten(event)
+    entries = [flatten(_event(entry["event"])) for entry in ledger["entries"]]
+    found = sum(all(stated.get(leaf, 0) >= times for leaf, times in one.items()) for one in entries)
+    return Check("ledger: this fit is on it", "yes", f"{found} of its entries", found > 0 or not stated)
+
+
 def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
     delta = _figure(ledger["delta"], "delta", most=1.0)
     claimed = {(total["protects"], total["neighboring_relation"]): total["epsilon"] for total in ledger["totals"]}

@@ -464,7 +464,6 @@ def released_columns(
     reads.note("names of columns", "read", names, "public")
     given = [name for name in said if name in known]
     reads.note("what was said of columns", "given", given or None, "public", by=list(plan.columns.values()))
-    asked = {name for name, column in plan.columns.items() if isinstance(column, ColumnRelease)}
 
     spent: list[PrivacySpent] = []
     with Spending(
@@ -476,12 +475,11 @@ def released_columns(
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else column
             for name, column in plan.columns.items()
         }
-    (own,) = (one.own for one in spent)
-    found = {
-        name: paid_for(column, own) if column is not None and name in asked else column
+    bought = {
+        name: paid_for(column, spent[0].own) if isinstance(plan.columns[name], ColumnRelease) and column else column
         for name, column in found.items()
     }
-    return _kept(found, roles), spent[0]
+    return _kept(bought, roles), spent[0]
 
 
 def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None:

@@ -83,8 +83,8 @@ class Schema:
     group_values : tuple or None
         Values of the groups: of one column, or tuples of several.
     privacy_ : PrivacySpent or None
-        What was paid for it, or for columns that it was made from; None for a schema that was written. It stays with the
-        schema, its columns, and the ``values`` of these: in files, pickles and copies, and in other schemas that
+        What was paid for it, or for columns that it was made from; None for a schema that was written. It stays with
+        the schema, its columns, and the ``values`` of these: in files, pickles and copies, and in other schemas that
         columns are put into. Whatever is fitted with them adds it up in its own ``privacy_``. Single numbers, such as
         a bound, cannot carry it: hand on the schema or its columns.
 

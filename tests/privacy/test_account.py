@@ -1,0 +1,217 @@
+"""An object's own ε composes what it holds or was chosen by, and travels with it."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp import privacy as dp
+from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.model_selection import ParetoSearchCV
+from skfairdp.postprocessing import PrivateThresholds
+from skfairdp.privacy import GaussianMechanism, PrivacySpent, Spending, compose, composed, epsilon_of
+from skfairdp.privacy._report import PerformedRelease
+from skfairdp.privacy._verify import UnreadableStatementError, verify_file
+from skfairdp.schema import Schema
+
+RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    age, sex = rng.integers(18, 91, 3000), rng.choice(["f", "m"], 3000)
+    rich = np.where(age + 20 * (sex == "m") + rng.normal(0, 10, 3000) > 70, "yes", "no")
+    return pd.DataFrame({"age": age, "hours": rng.normal(40, 10, 3000), "sex": sex, "rich": rich})
+
+
+@pytest.fixture(scope="module")
+def schema(table):
+    return Schema.release(table, epsilon=1.0, delta=1e-6, label="rich", groups="sex")
+
+
+@pytest.fixture(scope="module")
+def model(table, schema):
+    return FairPATEClassifier(epsilon=1.0, schema=schema, random_state=0).fit(table)
+
+
+def verified(document, tmp_path):
+    path = tmp_path / "statement.json"
+    path.write_text(json.dumps(document), "utf-8")
+    return [check.figure for check in verify_file(path) if not check.holds]
+
+
+# ---- schemas that were paid for --------------------------------------------------------------------------------------
+def test_a_model_costs_its_own_releases_and_those_of_its_schema(model, schema, table, tmp_path):
+    own = model.privacy_.own
+    both = epsilon_of(compose(own.event, schema.privacy_.event), 1e-5)
+    assert own.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert model.privacy_.epsilon == pytest.approx(both, rel=1e-12) and both == pytest.approx(1.371, abs=2e-3)
+    assert model.planned_privacy(table).epsilon == pytest.approx(both, rel=1e-12)
+    fact = next(fact for fact in model.privacy_.public if fact.name == "columns of X")
+    assert fact.how == "released" and fact.releases == (schema.privacy_.release,)
+    document = model.privacy_statement().to_dict()
+    assert document["epsilon"] == model.privacy_.epsilon and verified(document, tmp_path) == []
+
+
+WAYS = {
+    "pickle": lambda schema, path: pickle.loads(pickle.dumps(schema)),
+    "copy": lambda schema, path: copy.deepcopy(schema),
+    "to_dict": lambda schema, path: Schema.from_dict(json.loads(json.dumps(schema.to_dict()))),
+    "yaml": lambda schema, path: (schema.save(path / "s.yaml"), Schema.load(path / "s.yaml"))[1],
+    "json": lambda schema, path: (schema.save(path / "s.json"), Schema.load(path / "s.json"))[1],
+    "its columns": lambda schema, path: Schema(schema.columns, label="rich", groups="sex"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_schema_keeps_what_was_paid_for_it(way, schema, model, table, tmp_path):
+    travelled = WAYS[way](schema, tmp_path)
+    assert travelled == schema and travelled.privacy_.release == schema.privacy_.release
+    planned = FairPATEClassifier(epsilon=1.0, schema=travelled, random_state=0).planned_privacy(table)
+    assert planned.epsilon == pytest.approx(model.privacy_.epsilon, rel=1e-9)
+
+
+def test_clones_and_pickles_of_a_model_keep_it(model, table):
+    assert pickle.loads(pickle.dumps(model)).privacy_.parts == model.privacy_.parts != ()
+    assert clone(model).planned_privacy(table).epsilon == pytest.approx(model.privacy_.epsilon, rel=1e-12)
+
+
+def test_a_file_that_hides_the_price_is_refused(schema):
+    content = schema.to_dict()
+    without = {key: value for key, value in content.items() if key != "releases"}
+    cheaper = copy.deepcopy(content)
+    cheaper["releases"][0]["epsilon"] = 0.1
+    for edited in (without, cheaper):
+        with pytest.raises(ValueError, match="edited"):
+            Schema.from_dict(edited)
+
+
+def test_each_release_counts_once(schema, model):
+    assert composed(model.privacy_, schema.privacy_).epsilon == model.privacy_.epsilon
+    assert (schema.privacy_ + schema.privacy_).epsilon == schema.privacy_.epsilon
+    twin = PrivacySpent.of(schema.privacy_.event, 1e-6, **RECORD)  # of another release, alike
+    assert (schema.privacy_ + twin).epsilon > 1.4
+
+
+# ---- winners ---------------------------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_a_winner_states_what_the_search_has_cost(tmp_path):
+    split = train_private_public_test_split(*make_biased_classification(1500, random_state=0), random_state=0)
+    groups, (rows, more) = split.sensitive_features, make_biased_classification(100, random_state=1)[:2]
+    validation = PublicData(rows, make_biased_classification(100, random_state=1)[2], y=more)
+    model = PATEClassifier(epsilon=1.0, n_teachers=8, classes=[0, 1], public_data=split.public)
+    search = ParetoSearchCV(model, {"epsilon": [0.5, 1.0]}, scoring=("accuracy", "epsilon"), random_state=0)
+    winner = search.fit(split.X, split.y, validation=validation).best_estimator_
+    assert winner.privacy_ == search.privacy_ and winner.privacy_.epsilon > 1.05
+    costs = [
+        PrivateThresholds(inside, epsilon=0.5, groups=[0, 1], random_state=0)
+        .fit(split.X, split.y, sensitive_features=groups)
+        .privacy_.epsilon
+        for inside in (winner, search, pickle.loads(pickle.dumps(winner)))
+    ]
+    assert costs[0] == costs[1] == costs[2] > search.privacy_.epsilon
+    assert verified(winner.privacy_statement().to_dict(), tmp_path) == []
+
+
+# ---- what was drawn, and what was charged ----------------------------------------------------------------------------
+def spending(event):
+    return Spending(event, 1e-5, "replace one record", label="a mean")
+
+
+def test_no_more_is_drawn_than_was_charged():
+    mechanism = GaussianMechanism(4.0)
+    with spending(compose(mechanism.event, mechanism.event)) as noise:
+        mechanism.release([1.0], noise)
+        mechanism.release([1.0], noise)
+        with pytest.raises(RuntimeError, match="more than this fit has paid for"):
+            mechanism.release([1.0], noise)
+    with spending(mechanism.event) as noise, pytest.raises(RuntimeError, match="paid for"):
+        GaussianMechanism(3.99).release([1.0], noise)
+    with spending(mechanism.event) as noise, pytest.raises(RuntimeError, match="paid for"):
+        dp.RandomizedResponse(0.1).release([0, 1], noise)
+    with spending(mechanism.event) as noise, pytest.raises(RuntimeError, match="paid for"):
+        dp.LaplaceCounts(0.1, 10, 2).release([3, 7], noise)
+
+
+# ---- what verify refuses ---------------------------------------------------------------------------------------------
+def statement(event, *performed, **options):
+    spent = PrivacySpent.of(event, 1e-5, performed=[PerformedRelease(*row) for row in performed], **RECORD)
+    return spent.statement(subject="a mean", **options).to_dict()
+
+
+GAUSSIAN, ROW = dp.GaussianDpEvent(4.0), ("GaussianMechanism", 1.0, 4.0, 1)
+UNPAID = {
+    "less noise": (GAUSSIAN, ("GaussianMechanism", 1.0, 0.004, 1)),
+    "once more": (GAUSSIAN, ("GaussianMechanism", 1.0, 4.0, 2)),
+    "beside rare disclosures": (compose(GAUSSIAN, dp.RareDisclosure(1e-6)), ("GaussianMechanism", 1.0, 0.004, 500)),
+    "beside Laplace noise": (compose(GAUSSIAN, dp.LaplaceDpEvent(4.0)), ("GaussianMechanism", 1.0, 0.004, 1)),
+    "less Laplace noise": (dp.LaplaceDpEvent(4.0), ("LaplaceCounts", 1.0, 0.4, 1)),
+    "inside of a selection": (dp.RepeatAndSelectDpEvent(GAUSSIAN, 5.0, 0.0), ROW),
+    "answers by chance": (GAUSSIAN, ("RandomizedResponse", None, None, 1)),
+}
+
+
+@pytest.mark.parametrize("name", UNPAID)
+def test_verify_refuses_what_was_not_paid_for(name, tmp_path):
+    event, row = UNPAID[name]
+    assert "releases made" in verified(statement(event, row), tmp_path)
+    paid = statement(compose(event, GAUSSIAN, dp.LaplaceDpEvent(4.0)), ROW, ("LaplaceCounts", 1.0, 2**0.5 * 4.0, 1))
+    assert verified(paid, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("PoissonSample", None, None, 0),
+        ("PoissonSample", None, None, 1),
+        ("GaussianMechanism", 1.0, None, 1),
+        ("GaussianMechanism", None, 4.0, 1),
+        ("RandomizedResponse", 1.0, 4.0, 1),
+    ],
+)
+def test_verify_refuses_releases_without_figures(row, tmp_path):
+    for rows in ((row,), (row, ROW), (("GaussianMechanism", 1.0, 0.004, 1), row)):
+        with pytest.raises(UnreadableStatementError):
+            verified(statement(GAUSSIAN, *rows), tmp_path)
+
+
+@pytest.mark.parametrize("most", [-3.0, -1e-9, 1.01])
+def test_verify_refuses_bounds_of_gaps_that_cannot_be(most, tmp_path):
+    honest = statement(GAUSSIAN, gap_bound=0.1)
+    assert verified(honest, tmp_path) == []
+    assert verified(honest | {"gap_bound": {"at_most": most, "confidence": 0.95}}, tmp_path) == ["sentences"]
+    assert verified(honest | {"gap_bound": {"at_most": 0.1, "confidence": 0.999999}}, tmp_path) == ["sentences"]
+
+
+def test_verify_refuses_a_ledger_without_the_fit(tmp_path):
+    ledger = PrivacyLedger(epsilon=5.0)
+    assert verified(statement(GAUSSIAN, ledger=ledger), tmp_path) == ["ledger: this fit is on it"]
+    ledger.charge(dp.GaussianDpEvent(4.1), label="another one", **RECORD)
+    assert verified(statement(GAUSSIAN, ledger=ledger), tmp_path) == ["ledger: this fit is on it"]
+    ledger.charge(GAUSSIAN, label="this one", **RECORD)
+    assert verified(statement(GAUSSIAN, ledger=ledger), tmp_path) == []
+
+
+PLACES = [(), ("performed", 0), ("public", 0), ("curve", 0), ("attack", 0), ("gap_bound",), ("ledger",),
+          ("ledger", "entries", 0), ("ledger", "totals", 0), ("versions",), ("event",)]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", PLACES)
+def test_verify_refuses_entries_that_it_does_not_know(way, tmp_path):
+    ledger = PrivacyLedger(epsilon=5.0)
+    ledger.charge(GAUSSIAN, label="this one", **RECORD)
+    spent = PrivacySpent.of(GAUSSIAN, 1e-5, public=["names"], performed=[PerformedRelease(*ROW)], **RECORD)
+    document = spent.statement(subject="a mean", ledger=ledger, gap_bound=0.1).to_dict()
+    assert verified(document, tmp_path) == []
+    place = document
+    for step in way:
+        place = place[step]
+    place["audited by"] = "everybody"
+    with pytest.raises(UnreadableStatementError):
+        verified(document, tmp_path)
