@@ -60,20 +60,20 @@ def figures_of(mechanism: Any) -> tuple[float, float] | None:
     return None if sensitivity is None or sigma is None else (sensitivity, sigma)
 
 
-def allowance(event: DpEvent, *, trials: bool = True) -> Allowance:
+def allowance(event: DpEvent) -> Allowance:
     """What an event allows: of a worst case all options, as other records meet other ones.
 
-    How many trials a selection makes is secret: its releases are not counted, and ``trials`` lets through all of them.
+    Of a selection nothing: how many trials it makes is secret, so that its releases are not told.
     """
     squares = ratios = 0.0
     answers = False
     for leaf, times in ours.flatten(event).items():
-        if isinstance(leaf, dpa.NonPrivateDpEvent) or (isinstance(leaf, dpa.RepeatAndSelectDpEvent) and trials):
+        if isinstance(leaf, dpa.NonPrivateDpEvent):
             return Allowance(math.inf, math.inf, True)
         if isinstance(leaf, dpa.RepeatAndSelectDpEvent):
             continue
         if isinstance(leaf, ours.WorstOf):
-            inside = [allowance(option, trials=trials) for option in leaf.events]
+            inside = [allowance(option) for option in leaf.events]
             squares += times * sum(one.squares for one in inside)
             ratios += times * sum(one.ratios for one in inside)
             answers |= any(one.answers for one in inside)

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 
 from skfairdp.privacy import _noise
 from skfairdp.privacy._account import composed, held_by
-from skfairdp.privacy._allowance import allowance, figures_of
-from skfairdp.privacy._dp_accounting import DpEvent, LaplaceDpEvent, NoOpDpEvent
+from skfairdp.privacy._allowance import figures_of
+from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
@@ -209,8 +209,8 @@ class Spending:
     ValueError
         On entering, where the guarantee does not add up with what was paid for before.
     RuntimeError
-        From the noise: outside the ``with`` block, in another process than the one that entered it, for a mechanism
-        made for another neighbouring relation, or where it would cost more than the event says.
+        From the noise: outside the ``with`` block, in another process than the one that entered it, or for a mechanism
+        made for another neighbouring relation.
 
     Examples
     --------
@@ -245,7 +245,6 @@ class Spending:
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
         self.holds, self.forgets = tuple(holds), tuple(forgets)
         self._name, self._on_record = _noise.name_of_release(), ""
-        self._allowed = allowance(event)
         self._performed: dict[Any, int] = {}
         self._lock = threading.Lock()
         self._open = self._charged = False
@@ -333,15 +332,6 @@ class Spending:
         self.settle()
         if mechanism is not None and times:
             with self._lock:
-                allowed = self._allowed.after(
-                    figures_of(mechanism), times, laplace=isinstance(getattr(mechanism, "event", None), LaplaceDpEvent)
-                )
-                if allowed is None:
-                    raise RuntimeError(
-                        f"{type(mechanism).__name__} would release more than this fit has paid for. It is a mistake in "
-                        "the program, and nothing more is released. Please report it."
-                    )
-                self._allowed = allowed
                 self._performed[mechanism] = self._performed.get(mechanism, 0) + times
 
     def _charge(self, *, dry_run: bool) -> None:

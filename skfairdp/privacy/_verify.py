@@ -268,7 +268,7 @@ def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
 
 def _made(performed: Any, event: Any) -> Check:
     """What was carried out draws no less noise than the event pays for; what no figure tells is refused."""
-    left: Allowance | None = allowance(event, trials=False)
+    left: Allowance | None = allowance(event)
     paid, short = left, ""
     for row in performed:
         _only(row, _OF["performed"])

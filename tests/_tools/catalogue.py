@@ -615,7 +615,7 @@ class SchemaRelease:
 
 
 def _described(fitted: Any, rows: Rows) -> dict[str, Any]:
-    text = json.dumps(fitted.schema_.to_dict(), sort_keys=True)
+    text = json.dumps(fitted.schema_._description, sort_keys=True)
     return {"schema": np.frombuffer(text.encode(), dtype=np.uint8)}
 
 

@@ -273,9 +273,9 @@ def ledger_written_after_the_release(patch):
     """
     guard, leave = Spending._guard, Spending.__exit__
 
-    def postponed(self, mechanism):
+    def postponed(self, mechanism, times):
         self._charged = True
-        guard(self, mechanism)
+        guard(self, mechanism, times)
 
     def charged_at_the_end(self, *error):
         self._charged = False

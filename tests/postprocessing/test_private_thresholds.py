@@ -302,7 +302,7 @@ def test_the_guarantee_of_a_private_classifier_is_composed_and_charged_once():
         fair = fitted(model, epsilon=0.5, ledger=ledger)
     spent = fair.privacy_
     assert spent.neighboring_relation == NULL == model.privacy_.neighboring_relation
-    assert 1.0 < spent.epsilon <= 1.5 and spent.event == compose(model.privacy_.event, ledger.entries[1].event)
+    assert 1.0 < spent.epsilon <= 1.5 and spent.event == compose(ledger.entries[1].event, model.privacy_.event)
     assert len(ledger.entries) == 2 and epsilon_of(ledger.entries[1].event, 1e-5) <= 0.5
     assert fair.planned_privacy(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN]).event == spent.event
     assert ledger.epsilon_spent == pytest.approx(spent.epsilon, rel=1e-6)

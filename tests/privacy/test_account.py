@@ -14,7 +14,7 @@ from skfairdp import privacy as dp
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.postprocessing import PrivateThresholds
-from skfairdp.privacy import GaussianMechanism, PrivacySpent, Spending, compose, composed, epsilon_of
+from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of
 from skfairdp.privacy._report import PerformedRelease
 from skfairdp.privacy._verify import UnreadableStatementError, verify_file
 from skfairdp.schema import Schema
@@ -117,26 +117,6 @@ def test_a_winner_states_what_the_search_has_cost(tmp_path):
     ]
     assert costs[0] == costs[1] == costs[2] > search.privacy_.epsilon
     assert verified(winner.privacy_statement().to_dict(), tmp_path) == []
-
-
-# ---- what was drawn, and what was charged ----------------------------------------------------------------------------
-def spending(event):
-    return Spending(event, 1e-5, "replace one record", label="a mean")
-
-
-def test_no_more_is_drawn_than_was_charged():
-    mechanism = GaussianMechanism(4.0)
-    with spending(compose(mechanism.event, mechanism.event)) as noise:
-        mechanism.release([1.0], noise)
-        mechanism.release([1.0], noise)
-        with pytest.raises(RuntimeError, match="more than this fit has paid for"):
-            mechanism.release([1.0], noise)
-    with spending(mechanism.event) as noise, pytest.raises(RuntimeError, match="paid for"):
-        GaussianMechanism(3.99).release([1.0], noise)
-    with spending(mechanism.event) as noise, pytest.raises(RuntimeError, match="paid for"):
-        dp.RandomizedResponse(0.1).release([0, 1], noise)
-    with spending(mechanism.event) as noise, pytest.raises(RuntimeError, match="paid for"):
-        dp.LaplaceCounts(0.1, 10, 2).release([3, 7], noise)
 
 
 # ---- what verify refuses ---------------------------------------------------------------------------------------------
