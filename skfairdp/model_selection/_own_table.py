@@ -30,6 +30,7 @@ from skfairdp.privacy import (
     WorstOf,
     compose,
     epsilon_of,
+    held_by,
     gdp_epsilon,
     gdp_mu,
     public_facts,
@@ -141,10 +142,9 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
-    before = [schema.privacy_.event] if isinstance(schema, Schema) and schema.privacy_ else []
+    before = [one.event for one in held_by(schema)]
     schema = _schema_of(learned, schema, min(epsilons), delta, label=label, groups=groups)
-    paid = [] if schema.privacy_ is None else [schema.privacy_]
-    bounds = [None, *(gap for gap in gaps if gap is not None)]
+    paid, bounds = held_by(schema), [None, *(gap for gap in gaps if gap is not None)]
     n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
     asked = _Release(schema, learned, math.nan, delta, bounds, random_state)
     releases = [(m, _within(m, replace(asked, epsilon=e), paid)) for e, m in itertools.product(epsilons, methods)]

@@ -417,6 +417,25 @@ def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
     return {name: _ROLES_SHARE / n_roles if name in roles else rest / (len(names) - n_roles) for name in names}
 
 
+def _read(frame: pd.DataFrame, names: Sequence[str], given: list[str], plan: SchemaPlan) -> PublicReads:
+    """What is taken as public, and where that came from."""
+    reads = PublicReads()
+    reads.note_number_of_rows(len(frame))
+    reads.note("names of columns", "read", names, "public")
+    reads.note("what was said of columns", "given", given or None, "public", by=list(plan.columns.values()))
+    return reads
+
+
+def _bought(plan: SchemaPlan, found: Mapping[str, Column | None], spent: PrivacySpent) -> dict[str, Column | None]:
+    """What was found knows what was paid for it."""
+    return {
+        name: paid_for(column, spent)
+        if column is not None and isinstance(plan.columns[name], ColumnRelease)
+        else column
+        for name, column in found.items()
+    }
+
+
 def released_columns(
     table: Any,
     *,
@@ -459,11 +478,7 @@ def released_columns(
         raise ValueError("Schema.release needs rows. Got a table without any.")
     _refuse_in_vain(plan, roles, len(frame))
     _refuse_no_kind(plan, frame)
-    reads = PublicReads()
-    reads.note_number_of_rows(len(frame))
-    reads.note("names of columns", "read", names, "public")
-    given = [name for name in said if name in known]
-    reads.note("what was said of columns", "given", given or None, "public", by=list(plan.columns.values()))
+    reads = _read(frame, names, [name for name in said if name in known], plan)
 
     spent: list[PrivacySpent] = []
     with Spending(
@@ -475,11 +490,7 @@ def released_columns(
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else column
             for name, column in plan.columns.items()
         }
-    bought = {
-        name: paid_for(column, spent[0].own) if isinstance(plan.columns[name], ColumnRelease) and column else column
-        for name, column in found.items()
-    }
-    return _kept(bought, roles), spent[0]
+    return _kept(_bought(plan, found, spent[0].own), roles), spent[0]
 
 
 def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None:
