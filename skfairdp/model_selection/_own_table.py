@@ -30,9 +30,9 @@ from skfairdp.privacy import (
     WorstOf,
     compose,
     epsilon_of,
-    held_by,
     gdp_epsilon,
     gdp_mu,
+    held_by,
     public_facts,
     repeat,
 )

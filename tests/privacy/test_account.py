@@ -100,7 +100,7 @@ def test_each_release_counts_once(schema, model):
 
 
 # ---- winners ---------------------------------------------------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore::skfairdp.exceptions.FairnessWarning")
 def test_a_winner_states_what_the_search_has_cost(tmp_path):
     split = train_private_public_test_split(*make_biased_classification(1500, random_state=0), random_state=0)
     groups, (rows, more) = split.sensitive_features, make_biased_classification(100, random_state=1)[:2]

@@ -121,7 +121,7 @@ def test_scales_that_change_from_step_to_step_are_counted_together():
                 GaussianMechanism(1.0 + k, sensitivity=1.0 + k).release([0.0], noise)
     assert len(few.report.performed) == 64
     (line,) = many.report.performed
-    assert (line.mechanism, line.sensitivity, line.sigma, line.times) == ("GaussianMechanism", None, None, 65)
+    assert (line.mechanism, line.sensitivity, line.sigma, line.times) == ("GaussianMechanism", 1.0, 1.0, 65)
 
 
 @pytest.mark.parametrize(
