@@ -1,4 +1,4 @@
-"""How much noise an event lets a fit draw: what was charged, to compare with what is released."""
+"""How much noise an event lets a fit draw, to compare with what a statement says was released."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from skfairdp.privacy import _dp_accounting as dpa
 from skfairdp.privacy import _events as ours
 from skfairdp.privacy._dp_accounting import DpEvent
 
-__all__ = ["Allowance", "allowance", "figures_of"]
+__all__ = ["Allowance", "allowance"]
 
 _SLACK = 1e-9  # of the roundings of many squares
 
@@ -52,12 +52,6 @@ class Allowance:
 
 def _minus(left: float, cost: float) -> float:
     return left if math.isinf(left) else left - cost
-
-
-def figures_of(mechanism: Any) -> tuple[float, float] | None:
-    """Sensitivity and standard deviation; None for what is answered by chance."""
-    sensitivity, sigma = getattr(mechanism, "sensitivity", None), getattr(mechanism, "sigma", None)
-    return None if sensitivity is None or sigma is None else (sensitivity, sigma)
 
 
 def allowance(event: DpEvent) -> Allowance:

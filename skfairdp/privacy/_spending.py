@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol
 
 from skfairdp.privacy import _noise
 from skfairdp.privacy._account import composed, held_by
-from skfairdp.privacy._allowance import figures_of
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
@@ -350,7 +349,7 @@ class Spending:
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
     """One line for each scale of each mechanism; of many scales one line, with the noise of as many equal ones."""
     lines = [
-        PerformedRelease(type(one).__name__, *(figures_of(one) or (None, None)), times)
+        PerformedRelease(type(one).__name__, getattr(one, "sensitivity", None), getattr(one, "sigma", None), times)
         for one, times in performed.items()
     ]
     if len(lines) <= _MOST_KINDS:
