@@ -254,7 +254,8 @@ class Spending:
     def __enter__(self) -> _noise.NoiseSource:
         if self._process:
             raise RuntimeError("A Spending is entered once: what is released again costs again. Make another one.")
-        _ = self.report  # what does not add up is refused before anything is spent
+        if self.holds:
+            _ = self.report  # what does not add up is refused before anything is spent
         self._charge(dry_run=True)
         self._forget()
         self._open, self._process = True, os.getpid()
