@@ -11,6 +11,7 @@ from typing import Any
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._attribute_cost import attribute_event
+from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
 from skfairdp.privacy._ledger_chain import total_event
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, Protects, common_relation
@@ -57,7 +58,7 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
     if relation is None:
         raise ValueError(_unlike(parts))
     delta = first.delta
-    if math.isinf(epsilon_of(event, delta)):
+    if math.isinf(_stated(event, delta)):
         delta = max(part.delta for part in parts)
     total = PrivacySpent.of(
         event,
@@ -69,6 +70,16 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
         performed=[release for part in parts for release in part.performed],
     )
     return replace(total, parts=parts)
+
+
+def _stated(event: DpEvent, delta: float) -> float:
+    """ε at δ; infinite at δ = 0 where a release has no pure ε."""
+    try:
+        return epsilon_of(event, delta)
+    except ValueError:
+        if delta > 0:
+            raise
+        return math.inf
 
 
 def _unlike(parts: Iterable[PrivacySpent]) -> str:
@@ -264,7 +275,7 @@ class Account:
             return total
         # Of fits with a pure ε, δ = 0 is stated; what else is on the ledger has an ε at the δ of the ledger.
         result = composed(*sorted([*entire, *alone], key=lambda part: part.protects != total.protects))
-        if math.isfinite(epsilon_of(result.event, total.delta)) and result.delta != total.delta:
+        if math.isfinite(_stated(result.event, total.delta)) and result.delta != total.delta:
             result = _at(result, total.delta)
         return replace(result, public=total.public)
 

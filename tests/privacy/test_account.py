@@ -99,6 +99,12 @@ def test_each_release_counts_once(schema, model):
     assert (schema.privacy_ + twin).epsilon > 1.4
 
 
+def test_beside_a_pure_guarantee_the_total_is_stated_at_the_delta_of_the_others(schema):
+    pure = PrivacySpent.of(dp.LaplaceDpEvent(4.0), 0.0, **RECORD)
+    total = composed(pure, schema.privacy_)
+    assert total.delta == schema.privacy_.delta and 1.0 < total.epsilon <= 1.25
+
+
 # ---- winners ---------------------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore::skfairdp.exceptions.FairnessWarning")
 def test_a_winner_states_what_the_search_has_cost(tmp_path):
