@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from skfairdp.privacy import _dp_accounting as dpa
 from skfairdp.privacy import _events as ours
