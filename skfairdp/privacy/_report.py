@@ -305,7 +305,7 @@ class PrivacySpent:
 
     @property
     def at(self) -> str:
-        """ε and δ in a few words."""
+        """Text with ε and δ."""
         return f"epsilon={rounded_up(self.epsilon)} and delta={self.delta:g}"
 
     @property

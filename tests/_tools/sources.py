@@ -447,7 +447,7 @@ def _opening(make: Callable[..., NoiseSource]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_noise, "open_source", make)
         # The names are public randomness, the same in both worlds.
-        patch.setattr(_noise, "name_of_release", lambda: f"{next(names):032x}")
+        patch.setattr(secrets, "token_hex", lambda n_bytes=16: f"{next(names):0{2 * n_bytes}x}")
         yield
 
 

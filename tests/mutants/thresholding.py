@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 
+from skfairdp import _estimator
 from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
@@ -84,7 +85,7 @@ def half_the_sensitivity(patch):
 @mutant
 def the_classifier_for_nothing(patch):
     """What a private classifier has cost is part of what its thresholds show."""
-    patch.setattr(_private_thresholds.PrivateThresholds, "_with_model", lambda self, spent: spent)
+    patch.setattr(_estimator, "held_by", lambda estimator: ())
 
 
 @mutant
