@@ -35,7 +35,7 @@ class PlainRows:
     >>> from skfairdp.utils import PlainRows
     >>> rows = PlainRows(pd.DataFrame({"age": [20, "?", 40]}))
     >>> rows.kinds.tolist(), rows.take([0, 2]).dtypes.tolist()
-    ([0, 1, 0], [dtype('float64')])
+    ([0, 2, 0], [dtype('float64')])
     """
 
     def __init__(self, X: Any, *, native: bool = False) -> None:

@@ -44,6 +44,13 @@ SCHEMA = Schema(
 )  # fmt: skip
 
 
+#: The same for rows whose label or group is not listed: a schema without ``others`` refuses such tables.
+OPEN = Schema(
+    {**SCHEMA.columns, "sex": Category(["f", "m"], others="f"), "rich": Category(["no", "yes"], others="no")},
+    label="rich", groups="sex",
+)  # fmt: skip
+
+
 #: A record to learn from and one to measure on.
 LEARNED, HELD = (int(part.index[0]) for part in _split(TABLE, 0.25, 0))
 
@@ -83,7 +90,7 @@ NASTY = {
 }
 
 
-@pytest.fixture(scope="module", params=[None, SCHEMA], ids=["released schema", "given schema"])
+@pytest.fixture(scope="module", params=[None, OPEN], ids=["released schema", "given schema"])
 def recording(request):
     return Recording(Made, fit(request.param), TABLE, probe)
 
