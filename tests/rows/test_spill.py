@@ -40,7 +40,7 @@ WIDE = Schema(
         "one": Category(["only"], missing=True),
         "many": Category(list(range(300))),
         "yes": Boolean(missing=True),
-        "label": Category(["no", "yes"]),
+        "label": Category(["no", "yes"], others="no"),
     },
     label="label",
 )
