@@ -20,8 +20,9 @@ def test_the_first_example_goes_from_a_raw_table_to_a_statement(tmp_path, monkey
     readme.made_table().to_csv("adult.csv", index=False)
     assert len(readme.code(0).strip().splitlines()) <= 12
     names = readme.run()
-    assert names["model"].privacy_.epsilon <= 1
-    assert names["ledger"].spent().epsilon < 1.2  # the schema and one fit; the looser model costs nothing
+    model, ledger = names["model"], names["ledger"]
+    assert 1 < model.privacy_.epsilon < 1.2  # the fit and the schema that it holds
+    assert model.privacy_.epsilon < ledger.spent().epsilon * 1.0001 < 1.2  # the looser model costs nothing
     assert set(names["model"].predict(names["table"])) == {"<=50K", ">50K"}
     assert "one record" in capsys.readouterr().out
 

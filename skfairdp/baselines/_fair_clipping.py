@@ -239,7 +239,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     Attributes
     ----------
     net_ : skorch.NeuralNetClassifier
-        The trained network, on the CPU, initialised; its history is empty. Differentially private.
+        The trained network, on the CPU, initialised; its history is empty. Where columns are scaled, a module of yours
+        is ``net_.module_.module``. Differentially private.
     {classes_}
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.

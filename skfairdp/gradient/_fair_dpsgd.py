@@ -108,7 +108,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     ----------
     net_ : skorch.NeuralNetClassifier
         The trained network, on the CPU, initialised: ``net_.predict_proba``, ``net_.save_params`` and ``net_.module_``
-        work; its history is empty. Differentially private.
+        work; its history is empty. Where columns are scaled, a module of yours is ``net_.module_.module``.
+        Differentially private.
     net_taken_ : {"mlp", "additive"} or None
         Which network ``net="auto"`` took; None where you named one. Public, as it follows from the plan.
     parity_taken_ : {"public_penalty", "signed_loss"} or None

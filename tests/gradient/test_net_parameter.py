@@ -62,7 +62,7 @@ def test_a_grid_search_reaches_into_the_net():
     search = GridSearchCV(model(quick(), ledger=ledger), grid, cv=KFold(2), error_score="raise").fit(X, Y)
     best = search.best_estimator_
     assert len(search.cv_results_["params"]) == 4 and len(ledger.entries) == 9
-    assert best.net_.module_.layers[0].out_features == search.best_params_["net__module__hidden"]
+    assert best.net_.module_.module.layers[0].out_features == search.best_params_["net__module__hidden"]
     assert best.net_.lr == search.best_params_["net__lr"]
 
 

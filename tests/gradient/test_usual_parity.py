@@ -49,7 +49,7 @@ def test_the_signed_loss_is_taken_where_it_halves_the_error_of_the_rate_of_the_s
 
 
 def test_few_public_rows_leave_the_fit_to_the_signed_loss_bit_for_bit():
-    asked = fitted(MANY, FEW, epsilon=3.0)
+    asked = fitted(MANY, slice(840, 900), epsilon=3.0)  # too few to scale columns by as well
     named = model(epsilon=3.0, parity="signed_loss", groups=[0, 1]).fit(
         X[MANY], Y[MANY], sensitive_features=GROUPS[MANY]
     )

@@ -97,7 +97,7 @@ def test_search_over_fairpate_finds_the_constrained_winner(split, n_jobs):
     fit_on(search, split)
     assert search.best_params_["gamma"] == 0.1
     winner = search.best_estimator_
-    assert winner.privacy_.mechanism_epsilon <= 4.0 < search.privacy_.mechanism_epsilon < search.privacy_.epsilon
+    assert 4.0 < winner.privacy_.mechanism_epsilon == search.privacy_.mechanism_epsilon < search.privacy_.epsilon
     np.testing.assert_array_equal(search.predict(split.X_test), winner.predict(split.X_test))
     assert search.predict_proba(split.X_test).shape == (len(split.X_test), 2)
     assert search.score(split.X_test, split.y_test) > 0.6 and search.classes_.tolist() == [0, 1]

@@ -65,8 +65,8 @@ def the_number_of_rows_is_used_and_not_listed(patch):
 def _forget_facts(patch, *names):
     honest = PublicReads.note
 
-    def note(self, name, *rest):
+    def note(self, name, *rest, **more):
         if name not in names:
-            honest(self, name, *rest)
+            honest(self, name, *rest, **more)
 
     patch.setattr(PublicReads, "note", note)
