@@ -6,12 +6,13 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all coverage lint package minimum bench bench-check docs clean install
+.PHONY: help demo test test-all test-kernels coverage lint package minimum bench bench-check docs clean install
 
 help:
 	@echo "make demo      a frontier in $(OUT)/frontier.{csv,png,html}, and the README's first example"
 	@echo "make test      the tests (a few minutes)"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
+	@echo "make test-kernels  what trains, under the instructions of an older processor"
 	@echo "make coverage  the tests, and which lines of the package none of them reaches"
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
 	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
@@ -36,12 +37,19 @@ demo: $(STAMP)
 
 # Compiled tests are kept, whatever the shell says: rewriting their assertions anew takes each worker ten seconds.
 test test-all coverage: export PYTHONDONTWRITEBYTECODE =
+# Two workers on two cores: pools of their own inside would wait for each other.
+test test-all coverage test-kernels: export OMP_NUM_THREADS ?= 1
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile --durations=20
+
+# Users have other processors: frozen fits, proofs of gradients and sums hold to the tolerance on any of them.
+KERNELS := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2 OPENBLAS_CORETYPE=Haswell
+test-kernels: $(STAMP)
+	$(KERNELS) $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/test_golden.py tests/networks
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=50
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile --cov=skfairdp --cov-report=term-missing:skip-covered

@@ -35,9 +35,16 @@ MUTANTS = [Mutant(name, said.trap, PLANTS[name], said.killers) for name, said in
 MUTANTS.sort(key=lambda mutant: mutant.id.replace("also", "z"))
 PAIRS = [(mutant, killer) for mutant in MUTANTS for killer in mutant.killers]
 KILLERS = {killer.id: killer for _, killer in PAIRS}
+#: One pair for each trap runs in ``make test``; all others are a layer of ``make test-all``.
+FAST = list({mutant.trap: (mutant, killer) for mutant, killer in reversed(PAIRS) if mutant.trap is not None}.values())
+FAST_KILLERS = {killer.id for _, killer in FAST}
 
 
-@pytest.mark.parametrize("name", KILLERS)
+def fast_or_slow(values, fast):
+    return [value if fast(value) else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+@pytest.mark.parametrize("name", fast_or_slow(KILLERS, FAST_KILLERS.__contains__))
 def test_the_named_test_passes_on_the_package(name, tmp_path):
     KILLERS[name].run(tmp_path)
 
@@ -66,13 +73,17 @@ def test_what_a_fixture_surrounds_is_no_honest_run(request, routing):
     assert not runs(request.node, Killer(__name__, request.node.originalname, ()))
 
 
-@pytest.mark.parametrize(("mutant", "killer"), PAIRS, ids=[f"{mutant.id} > {killer.id}" for mutant, killer in PAIRS])
-def test_the_suite_fails_on(mutant, killer, tmp_path):
+@pytest.mark.parametrize(
+    "pair", fast_or_slow(PAIRS, FAST.__contains__), ids=[f"{mutant.id} > {killer.id}" for mutant, killer in PAIRS]
+)
+def test_the_suite_fails_on(pair, tmp_path):
+    mutant, killer = pair
     with mutant.planted():
         noticed = killer.notices(tmp_path)
     assert noticed, f"{killer.id} passes with this mistake planted: {mutant.plant.__doc__}"
 
 
+@pytest.mark.slow
 def test_the_bound_without_its_slips_is_no_mistake(tmp_path):
     """What the mutants of the data-dependent bound plant differs from the package in the mistake alone."""
     control = Mutant("accounting.plant_theorem_6", None, accounting.plant_theorem_6, ())
