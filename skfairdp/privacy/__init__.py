@@ -55,7 +55,7 @@ from skfairdp.privacy._report import (
     relation_for,
 )
 from skfairdp.privacy._smooth_release import smooth_sensitivity_release, smooth_sensitivity_release_cost
-from skfairdp.privacy._spending import Plan, PublicFact, PublicReads, ReleasePlan, Spending, public_facts
+from skfairdp.privacy._spending import Plan, PublicFact, PublicReads, Spending, public_facts
 from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_file
 
 __all__ = [
@@ -93,7 +93,6 @@ __all__ = [
     "RandomizedResponse",
     "RandomizedResponseDpEvent",
     "RareDisclosure",
-    "ReleasePlan",
     "RepeatAndSelectDpEvent",
     "ReplaceSampledGaussian",
     "SecretChoice",

@@ -31,28 +31,16 @@ class NoiseSource:
         replay it. An integer makes the noise reproducible for research and tests; whoever knows it can
         subtract the noise, so a release made with a seed has no privacy at all.
 
-    Attributes
-    ----------
-    is_secret : bool
-        False when a seed was given.
-
     Examples
     --------
     >>> from skfairdp.privacy import NoiseSource
     >>> NoiseSource().normal(3).shape
     (3,)
-    >>> NoiseSource(seed=0).is_secret
-    False
     """
 
     def __init__(self, seed: int | None = None) -> None:
         self._seeded = None if seed is None else np.random.default_rng(seed)
         self._guard: Callable[[Any, int], None] | None = None
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether the noise comes from the operating system. Seeded noise protects nobody."""
-        return self._seeded is None
 
     def __reduce__(self) -> Any:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")

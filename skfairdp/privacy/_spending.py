@@ -4,7 +4,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
@@ -14,7 +13,7 @@ from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
-__all__ = ["Obtained", "Plan", "PublicFact", "PublicReads", "ReleasePlan", "Spending", "public_facts"]
+__all__ = ["Obtained", "Plan", "PublicFact", "PublicReads", "Spending", "public_facts"]
 
 
 class Plan(Protocol):
@@ -31,22 +30,6 @@ class Plan(Protocol):
     @property
     def releases(self) -> tuple[str, ...]:
         """The kinds of release, in words, for the ledger."""
-
-
-@dataclass(frozen=True)
-class ReleasePlan:
-    """A plan that is nothing but its three parts.
-
-    Parameters
-    ----------
-    event : DpEvent
-    relation : NeighboringRelation
-    releases : tuple of str
-    """
-
-    event: DpEvent
-    relation: NeighboringRelation
-    releases: tuple[str, ...]
 
 
 #: given: written by the user. read: taken from the private rows, where the relation makes it public or outside of the

@@ -27,7 +27,6 @@ from skfairdp.utils._labels import (
     labels_of,
     note_numbering,
     split_sensitive_columns,
-    without_types,
 )
 from skfairdp.utils._messages import open_stream, progress_bar, say, silence, warn_caller
 from skfairdp.utils._named import NamedEstimator
@@ -86,7 +85,6 @@ __all__ = [
     "split_sensitive_columns",
     "warn_caller",
     "without_cells",
-    "without_types",
     "without_values",
     "write_csv",
 ]

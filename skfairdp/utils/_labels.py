@@ -32,7 +32,6 @@ __all__ = [
     "labels_of",
     "note_numbering",
     "split_sensitive_columns",
-    "without_types",
 ]
 
 
@@ -225,30 +224,6 @@ def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
     out = np.fromiter(rows, dtype=object, count=len(columns[0]))
     set(out.tolist())
     return out
-
-
-def without_types(groups: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Write labels that are whole numbers as ints, which they equal.
-
-    The type of an array follows all of its entries: with one half among them, or one number among truths, the others
-    are floats, or ints. Where some of the entries are public and others private, that would show.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import without_types
-    >>> without_types(np.array([0.0, True, "f", (1.0, "m")], dtype=object)).tolist()
-    [0, 1, 'f', (1, 'm')]
-    """
-    out = np.empty(len(groups), dtype=object)
-    out[:] = [_whole(label) for label in groups.tolist()]
-    return out
-
-
-def _whole(label: Any) -> Any:
-    if isinstance(label, tuple):
-        return tuple(map(_whole, label))
-    return int(label) if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()) else label
 
 
 def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.object_]:
