@@ -47,8 +47,42 @@ def test_ci_on_github_runs_what_runs_here():
     asked = {command.removeprefix("make ") for command in ran - {".ci/run"}}
     targets = set(re.findall(r"(?m)^([a-z-]+)(?: [a-z -]+)?:", (ROOT / "Makefile").read_text("utf-8")))
     here = re.findall(r"(?m)^make (\S+)$", (ROOT / ".ci/run").read_text("utf-8"))
-    assert here == ["lint", "test", "package", "docs"]
+    assert here == ["lint", "test", "test-kernels", "package", "docs"]
     assert {*here, *asked} <= targets
+
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_action_is_pinned_by_its_hash_and_a_workflow_may_only_read(workflow):
+    used = re.findall(r"(?m)uses: (.*)$", workflow.read_text("utf-8"))
+    assert used and [one for one in used if not re.fullmatch(r"[\w/.-]+@[0-9a-f]{40} # v[\d.]+", one)] == []
+    assert yaml.safe_load(workflow.read_text("utf-8"))["permissions"] == {"contents": "read"}
+
+
+def test_a_release_is_tried_on_every_system_and_approved_before_it_is_published():
+    release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))["jobs"]
+    assert release["try"]["needs"] == "build" and release["publish"]["needs"] == "try"
+    tried = release["try"]["strategy"]["matrix"]
+    assert {name.split("-")[0] for name in tried["os"]} == {"ubuntu", "macos", "windows"}
+    assert any(name.endswith("-arm") for name in tried["os"])
+    assert set(tried["python"]) >= {python for job in jobs().values() for python in pythons(job)}
+    assert release["publish"]["environment"]["name"] == "pypi"
+    assert [name for name, job in release.items() if "id-token" in job.get("permissions", {})] == ["publish"]
+
+
+def test_the_conda_recipe_asks_for_what_the_wheel_asks_for():
+    recipe = yaml.safe_load((ROOT / "packaging/conda/recipe.yaml").read_text("utf-8"))
+    assert recipe["context"]["version"] == PROJECT["project"]["version"]
+
+    def bounds(lines):
+        pairs = (line.split(";")[0].replace(" ", "").split(">=") for line in lines)
+        return {name.replace("_", "-").replace("pytorch", "torch"): low for name, low in pairs}
+
+    assert bounds(recipe["requirements"]["run"]) == bounds(
+        [*PROJECT["project"]["dependencies"], "python" + PROJECT["project"]["requires-python"]]
+    )
 
 
 @pytest.mark.parametrize("template", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.md")), ids=lambda path: path.stem)
