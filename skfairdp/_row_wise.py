@@ -7,7 +7,7 @@ import pickle
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skfairdp.utils import PlainRows, coins_of, silence
+from skfairdp.utils import PlainRows, by_halves, coins_of, silence
 
 __all__ = [
     "BLOCK",
@@ -27,6 +27,7 @@ __all__ = [
     "known_row_wise",
     "predict_codes",
     "predict_with_groups",
+    "public_row",
     "row_wise_predictions",
 ]
 
@@ -110,10 +111,13 @@ def row_wise_predictions(
         given = [c if c is NO_CLASS else int(c >= coin) for c, coin in zip(chances, _coins(places), strict=True)]
         return _objects(given)
     known = known_row_wise(fitted)
-    rows = PlainRows(X, native=not known or any(map(_reads_types, _parts(fitted))))
+    native = not known or any(map(_reads_types, _parts(fitted)))
+    rows = PlainRows(X, native=native, listed=_listed(fitted) if known else None)
     with silence(), parallel_config(backend="sequential"):  # sums over trees come in one order
         if known and places is not None:
-            return _in_blocks(_asks(lambda: fitted, rows, groups), rows.kinds, places)
+            usual = getattr(_last(fitted), "groups_", None)
+            asks = _asks(lambda: fitted, rows, groups, usual=None if usual is None else usual[0])
+            return _in_blocks(asks, rows.kinds, places)
         if known:
             return _objects([_alone(_asks(lambda: fitted, rows, groups), row) for row in range(len(rows))])
         seeds = np.zeros(len(rows), np.int64) if places is None else places
@@ -153,15 +157,20 @@ def _has_groups(fitted: Any, X: Any) -> bool:
 
 # ------------------------------------------------------------------ calls of one public shape
 
-_Ask = Callable[[NDArray[np.int64]], list[Any]]
+_Ask = Callable[[NDArray[np.int64], int], list[Any]]
 
 
-def _asks(model: Callable[[], Any], rows: PlainRows, groups: NDArray[Any] | None) -> _Ask:
-    """One call for the rows at these positions, an answer for each; raises where there is no such answer."""
+def _asks(model: Callable[[], Any], rows: PlainRows, groups: NDArray[Any] | None, *, usual: Any = None) -> _Ask:
+    """One call for the rows at these positions, an answer for each; raises where there is no such answer.
 
-    def ask(positions: NDArray[np.int64]) -> list[Any]:
+    Row -1 is a public one of the kind of another row, and of the ``usual`` group.
+    """
+
+    def ask(positions: NDArray[np.int64], like: int) -> list[Any]:
         of_groups = None if groups is None else groups[positions]
-        answers = np.asarray(predict_with_groups(model(), rows.take(positions), of_groups)).ravel().tolist()
+        if of_groups is not None and (positions < 0).any():
+            of_groups[positions < 0] = usual
+        answers = np.asarray(predict_with_groups(model(), rows.take(positions, like), of_groups)).ravel().tolist()
         if len(answers) != len(positions):
             raise ValueError("not one answer for each row")
         return answers
@@ -169,71 +178,51 @@ def _asks(model: Callable[[], Any], rows: PlainRows, groups: NDArray[Any] | None
     return ask
 
 
-def _alone(ask: _Ask, row: int) -> Any:
+def _answers(ask: _Ask, positions: NDArray[np.int64], like: int) -> list[Any] | None:
     try:
-        return ask(np.array([row]))[0]
+        return ask(positions, like)
     except Exception:
-        return NO_CLASS
+        return None
+
+
+def _alone(ask: _Ask, row: int) -> Any:
+    found = _answers(ask, np.array([row]), row)
+    return NO_CLASS if found is None else found[0]
 
 
 def _in_blocks(ask: _Ask, kinds: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.object_]:
     """Ask block by block; rows of another kind have calls of their own, since they would change the type of a table."""
     out = _objects([NO_CLASS] * len(places))
-    spare: dict[int, int] = {}  # of each kind, a row that does not fail
+    takes_public: dict[int, bool] = {}  # of each kind
     order = np.lexsort((places, kinds, places // BLOCK))
     cells = np.stack([places // BLOCK, kinds], axis=1)[order]
     for rows in np.split(order, np.flatnonzero((cells[1:] != cells[:-1]).any(axis=1)) + 1):
-        if len(rows):
-            kind = int(kinds[rows[0]])
-            answers = _of_block(ask, rows, places[rows] % BLOCK, spare.get(kind))
-            for row, answer in answers.items():
-                out[row] = answer
-                spare.setdefault(kind, row)
+        if not len(rows):
+            continue
+        kind, like = int(kinds[rows[0]]), int(rows[0])
+        if kind not in takes_public:
+            takes_public[kind] = _answers(ask, np.full(BLOCK, -1), like) is not None
+        if takes_public[kind]:
+            out[rows] = _of_block(ask, rows, places[rows] % BLOCK)
+        else:
+            out[rows] = _objects([_alone(ask, row) for row in rows.tolist()])
     return out
 
 
-def _of_block(ask: _Ask, rows: NDArray[np.int64], seats: NDArray[np.int64], spare: int | None) -> dict[int, Any]:
-    """Answers of the rows that do not make a call fail, each in its seat; another such row sits in the other seats."""
+def _of_block(ask: _Ask, rows: NDArray[np.int64], seats: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Answers of the rows, each in its seat; the public row sits in those of rows that make the call fail."""
 
     def answers(some: NDArray[np.int64]) -> list[Any] | None:
-        call = np.full(BLOCK, rows[0] if spare is None else spare)
+        call = np.full(BLOCK, -1)
         call[seats[some]] = rows[some]
-        try:
-            return ask(call)
-        except Exception:
-            return None
+        return _answers(ask, call, int(rows[0]))
 
-    every = np.arange(len(rows))
-    found = answers(every)
-    if found is None:
-        if spare is None:
-            spare = next((int(row) for row in rows if _takes(ask, int(row))), None)
-            if spare is None:
-                return {}
-        every = np.array(_good(lambda some: answers(some) is not None, every), dtype=np.int64)
-        found = answers(every)
-        if found is None:
-            return {}
-    return {int(rows[i]): found[seats[i]] for i in every.tolist()}
-
-
-def _takes(ask: _Ask, row: int) -> bool:
-    """Whether a call with this row in all seats is answered."""
-    try:
-        ask(np.full(BLOCK, row))
-    except Exception:
-        return False
-    return True
-
-
-def _good(is_good: Callable[[NDArray[np.int64]], bool], some: NDArray[np.int64]) -> list[int]:
-    """Those that are good, by halves: some of them together are good if and only if each is."""
-    if not len(some) or is_good(some):
-        return some.tolist()
-    if len(some) == 1:
-        return []
-    half = len(some) // 2
-    return _good(is_good, some[:half]) + _good(is_good, some[half:])
+    out = _objects([NO_CLASS] * len(rows))
+    good = by_halves(lambda some: answers(some) is not None, np.arange(len(rows)))
+    found = answers(good)
+    if found is not None:
+        out[good] = _objects(found)[seats[good]]
+    return out
 
 
 def _objects(answers: list[Any]) -> NDArray[np.object_]:
@@ -341,6 +330,37 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     else:
         yield value
+
+
+def _listed(fitted: Any) -> dict[Any, Any]:
+    """A value that is known of each column, by its name, or its number: the first of fitted encoders and schemas."""
+    found: dict[Any, Any] = {}
+    seen, waiting = set(), [fitted]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, list | tuple | dict):
+            waiting += part.values() if isinstance(part, dict) else part
+        elif type(part).__module__.split(".")[0] in _KNOWN and id(part) not in seen and hasattr(part, "__dict__"):
+            seen.add(id(part))
+            categories = getattr(part, "categories_", None) or ()
+            names = getattr(part, "feature_names_in_", range(len(categories)))
+            columns = getattr(getattr(part, "schema", None), "columns", {})
+            found = {**public_row({**dict(zip(names, categories, strict=False)), **columns}), **found}
+            waiting += vars(part).values()
+    return found
+
+
+def public_row(columns: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A row of first values: of the columns of a schema, or of lists of categories."""
+    return {name: _first(values) for name, values in columns.items()}
+
+
+def _first(values: Any) -> Any:
+    for end in ("low", "first"):
+        if hasattr(values, end):
+            return getattr(values, end)
+    values = getattr(values, "values", values)
+    return values[0] if isinstance(values, tuple | np.ndarray) and len(values) else False
 
 
 def _is_net(value: Any) -> bool:

@@ -146,15 +146,18 @@ class SecondLook:
         n_classes : int
         noise : NoiseSource
         """
-        from skfairdp._networks import constant_module, predict_logits
+        from skfairdp._networks import constant_module, private_logits
 
         counts = self.counts.release(np.bincount(y, minlength=n_classes), noise)
         usual = int(counts.argmax())
         # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
         size = ROWS_AT_ONCE if self.relation.number_is_public else 1
-        parts = [predict_logits(module, X[i : i + size]).argmax(axis=1) for i in range(0, len(X), size)]
-        predicted = np.concatenate([np.empty(0, dtype=np.int64), *parts])
-        ahead = int(np.count_nonzero(predicted == y)) - int(np.count_nonzero(y == usual))
+        right = 0
+        for i in range(0, len(y), size):
+            logits = private_logits(module, X[i : i + size], size)
+            known = ~np.isnan(logits).any(axis=1)  # a row without an answer has none that is right
+            right += int(np.count_nonzero(known & (logits.argmax(axis=1) == y[i : i + size])))
+        ahead = right - int(np.count_nonzero(y == usual))
         if self.gain.release([float(ahead)], noise)[0] > EVIDENCE * self.gain.sigma:
             return module
         return constant_module(np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum())

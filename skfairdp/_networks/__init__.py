@@ -16,7 +16,7 @@ from skfairdp._networks._clipping import (
     clipped_gradient_sum,
     fused_layers,
     looped_gradients,
-    outputs_where_it_can,
+    private_outputs,
     trace_layers,
     vectorized_gradients,
 )
@@ -71,6 +71,7 @@ from skfairdp._networks._training import (
     PrivateRows,
     predict_logits,
     prepare_network,
+    private_logits,
     train_privately,
 )
 from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, wide
@@ -129,12 +130,13 @@ __all__ = [
     "is_constant",
     "looped_gradients",
     "module_of",
-    "outputs_where_it_can",
     "own_generator",
     "predict_logits",
     "predict_stacked",
     "predict_stacked_proba",
     "prepare_network",
+    "private_logits",
+    "private_outputs",
     "products_of_step",
     "reduced_precision",
     "resolve_device",

@@ -1,11 +1,14 @@
 """Clipped sums of per-sample gradients: one forward and one backward per batch, norms and sums in double precision."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.func import functional_call, grad, vmap
@@ -15,13 +18,14 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from skfairdp._networks._hooked_gradients import hooked_gradients
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
+from skfairdp.utils import by_halves
 
 __all__ = [
     "LayerTrace",
     "check_rows_stay_apart",
     "clipped_gradient_sum",
     "fused_layers",
-    "outputs_where_it_can",
+    "private_outputs",
     "trace_layers",
 ]
 
@@ -132,7 +136,7 @@ def clipped_gradient_sum(
     ValueError
         ``fused=True`` for a module that cannot be; a layer that ran more than once; losses of the wrong shape.
     RuntimeError
-        The module fails on a batch although it takes each of its rows alone.
+        The module fails on a batch of zeros.
 
     Examples
     --------
@@ -278,75 +282,79 @@ def _former(vectorized: bool, hooked: bool) -> Callable[..., dict[str, Tensor]]:
     return vectorized_gradients if vectorized else looped_gradients
 
 
-def outputs_where_it_can(module: nn.Module, X: Tensor) -> tuple[Tensor, Tensor]:
-    """What a module says of a batch, and at which rows it fails instead; NaN is said of those."""
-    found, fails = _without_failures(lambda rows: module(rows[0]), lambda row: module(row[0]), (X,))
-    if found is None:
-        found = module(torch.zeros_like(X[:1])).expand(len(X), -1)
-    return found.masked_fill(fails[:, None], torch.nan) if fails.any() else found, fails
+@torch.no_grad()
+def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
+    """What a module says of private rows, in calls of ``batch`` rows; NaN for a row that it has no finite answer for.
+
+    Where their number is public so is the shape of each call, and the place of a row in it; where it is not, ``batch``
+    has to be 1.
+    """
+
+    def ask(rows: tuple[Tensor, ...]) -> Tensor:
+        answers: Tensor = module(rows[0])
+        if answers.ndim != 2 or len(answers) != len(rows[0]):
+            raise ValueError("not one line of logits for each row")
+        return answers
+
+    training, parts = module.training, []
+    module.eval()
+    for i in range(0, max(len(X), 1), batch):
+        found, fails = _without_failures(ask, ask, (X[i : i + batch],))
+        unknown = fails | ~torch.isfinite(found).all(1)
+        parts.append(torch.where(unknown[:, None], torch.nan, found))
+    module.train(training)
+    return torch.cat(parts)
 
 
 def _formed(
     module: nn.Module, loss: PerSampleLoss, form: Callable[[Tensor, Tensor], GradientRows], X: Tensor, y: Tensor
 ) -> tuple[GradientRows, Tensor]:
     """The gradients of a batch, and at which rows the module fails."""
-    found, fails = _without_failures(lambda rows: form(*rows), lambda row: loss(module(row[0]), row[1]), (X, y))
-    return _NoRows(len(X), X.device) if found is None else found, fails
+    return _without_failures(lambda rows: form(*rows), lambda rows: loss(module(rows[0]), rows[1]), (X, y))
 
 
 def _without_failures(
-    run: Callable[[tuple[Tensor, ...]], Any], alone: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...]
+    run: Callable[[tuple[Tensor, ...]], Any], forward: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...]
 ) -> tuple[Any, Tensor]:
-    """Run on a batch where no row makes it fail, and say which rows would; None where all do.
+    """Run on a batch where no row makes it fail, and say which rows would.
 
-    Another row in their stead keeps the shape of the batch, and the generators are put back, so that the others have
-    the gradients and dropout masks that they have without a failure.
+    Each is tried at its own place of a batch of the same shape, and rows of zeros, which are public, stand in all other
+    places, and in the end in those of the rows that fail. Generators are put back, so that the others have the
+    gradients and dropout masks that they have without a failure.
     """
-    device = rows[0].device
+    device, n_rows = rows[0].device, len(rows[0])
     states = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     try:
-        return run(rows), torch.zeros(len(rows[0]), dtype=torch.bool, device=device)
+        return run(rows), torch.zeros(n_rows, dtype=torch.bool, device=device)
     except _Misuse:
         raise
-    except Exception as error:
-        kind = type(error).__name__
-    fails = torch.tensor([_fails(alone, tuple(r[i : i + 1] for r in rows)) for i in range(len(rows[0]))], device=device)
-    problem = RuntimeError(f"The module fails on a batch ({kind}) although it takes each of its rows alone.")
-    if fails.all():
-        return None, fails
-    if fails.any():
-        good = int((~fails).nonzero()[0])
-        rows = tuple(torch.where(fails.view(-1, *[1] * (r.ndim - 1)), r[good], r) for r in rows)
+    except Exception:
+        pass
+    for attempt in (torch.no_grad()(forward), run):  # the second where it is a backward pass that fails
+        good = by_halves(partial(_passes, attempt, rows), np.arange(n_rows))
+        fails = torch.ones(n_rows, dtype=torch.bool, device=device)
+        fails[torch.from_numpy(good).to(device)] = False
         torch.set_rng_state(states[0])
         if states[1] is not None:
             torch.cuda.set_rng_state(states[1], device)
-        try:
-            return run(rows), fails
-        except Exception:
-            pass
-    raise problem
+        with contextlib.suppress(Exception):
+            return run(_only(rows, good)), fails
+    raise RuntimeError(f"The module fails on {n_rows} rows of zeros, though on fewer it does not.")
 
 
-@torch.no_grad()
-def _fails(alone: Callable[[tuple[Tensor, ...]], Any], row: tuple[Tensor, ...]) -> bool:
+def _only(rows: tuple[Tensor, ...], some: NDArray[np.int64]) -> tuple[Tensor, ...]:
+    """These rows at their places, and zeros in all others."""
+    kept = torch.zeros(len(rows[0]), dtype=torch.bool)
+    kept[torch.from_numpy(some)] = True
+    return tuple(torch.where(kept.view(-1, *[1] * (r.ndim - 1)).to(r.device), r, torch.zeros_like(r)) for r in rows)
+
+
+def _passes(attempt: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...], some: NDArray[np.int64]) -> bool:
     try:
-        alone(row)
+        attempt(_only(rows, some))
     except Exception:
-        return True
-    return False
-
-
-class _NoRows:
-    """For a batch at each of whose rows the module fails."""
-
-    def __init__(self, n: int, device: torch.device) -> None:
-        self._none = torch.full((n,), torch.inf, dtype=torch.float64, device=device)
-
-    def norms(self) -> Tensor:
-        return self._none
-
-    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
-        return {}
+        return False
+    return True
 
 
 def vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor) -> dict[str, Tensor]:

@@ -19,8 +19,8 @@ _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows 
 def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -> bool:
     """Refuse a module that cannot be trained privately; say whether the fused path gives its clipped gradients.
 
-    The rows are zeros and ones, which serve as numbers and as category codes. The module is copied, and torch's global
-    generators are left as they were.
+    The rows are zeros and ones, which serve as numbers and as category codes; the last is of zeros alone. The module is
+    copied, and torch's global generators are left as they were.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
                 if p.is_floating_point():
                     p.add_(0.1 * torch.randn_like(p))
         batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
+        for X in batches:
+            X[-1] = 0  # such rows stand in the places of those that it fails on
         with PrecisionWatch(f"The module of 'net' of {owner}"):
             for X in batches:
                 _check_outputs(copy, X, n_classes, owner)

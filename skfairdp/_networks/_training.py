@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks._clipping import PerSampleLoss
+from skfairdp._networks._clipping import PerSampleLoss, private_outputs
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator, products_of_step, threads_of_steps
@@ -29,6 +29,7 @@ __all__ = [
     "RowLoss",
     "predict_logits",
     "prepare_network",
+    "private_logits",
     "train_privately",
 ]
 
@@ -342,6 +343,11 @@ def prepare_network(
 
 def _copied(values: NDArray[Any]) -> Tensor:
     return torch.from_numpy(np.array(values))  # arrays from a memory map cannot be written to
+
+
+def private_logits(module: nn.Module, X: Array, batch: int) -> NDArray[np.float64]:
+    """Logits of private rows in calls of ``batch`` rows, see :func:`private_outputs`."""
+    return private_outputs(module, _copied(X).to(input_dtype(module)), batch).double().numpy()
 
 
 @torch.no_grad()

@@ -112,7 +112,6 @@ class LogisticEnsemble:
         self.coef = coef
         self.intercept = intercept
         self.scored = scored
-        # All in one product, whatever they have seen: its shape, which the last bits follow, is public.
         self._regressed = coef[np.arange(len(coef)), scored.argmax(axis=1)]
         # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
         self._seen = np.isfinite(intercept)
@@ -133,12 +132,9 @@ class LogisticEnsemble:
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                out[single, some] = np.where(
-                    (self._regressed @ X[some].T)[self._single] > -intercept, codes[1], codes[0]
-                )
+                out[single, some] = np.where(self._odds(X[some]) > -intercept, codes[1], codes[0])
                 if len(others):
-                    scores = (self.coef.reshape(-1, n_features) @ X[some].T).reshape(n_teachers, n_classes, -1)[others]
-                    out[others, some] = (scores + offsets).argmax(axis=1)
+                    out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out
 
     def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
@@ -146,7 +142,7 @@ class LogisticEnsemble:
         n_features = self.coef.shape[2]
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
         out = np.empty((X.shape[0], n_classes))
-        first, second, others = self._first, self._second, self._others
+        first, second = self._first, self._second
         intercept = self.intercept[self._single, second]
         chunk = max(1, _SCORES // (len(self.coef) * n_classes))
         for start in range(0, X.shape[0], chunk):
@@ -154,25 +150,40 @@ class LogisticEnsemble:
             total = np.zeros((n_classes, len(rows)))
             # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
-                proba = rounded_down(_finite_expit((self._regressed @ rows.T)[self._single] + intercept[:, None]), step)
-                if len(others):
-                    total += self._one_against_rest(others, rows, self._seen, step)
+                proba = rounded_down(_finite_expit(self._odds(rows) + intercept[:, None]), step)
+                if len(self._others):
+                    total += self._one_against_rest(rows, step)
             for k in range(n_classes):
                 mine = first == k
                 total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
             out[start : start + chunk] = total.T
         return out
 
-    def _one_against_rest(
-        self, teachers: NDArray[np.int64], rows: NDArray[np.floating], seen: NDArray[np.bool_], step: float | None
-    ) -> NDArray[np.float64]:
-        """Summed probabilities (n_classes, n_rows) of parts with one class, or with three or more."""
-        allowed = seen[teachers][:, :, None]
-        scores = np.einsum("tkd,nd->tkn", self.coef[teachers], rows)
-        scores += np.where(allowed, self.intercept[teachers][:, :, None], 0.0)
+    def _odds(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Products (n_single, n_rows) of parts with two classes, without intercepts; made as :meth:`_scores` is."""
+        products: NDArray[np.float64] = self._regressed @ rows.T
+        return products[self._single]
+
+    def _scores(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Products (n_others, n_classes, n_rows) of parts with one class, or with three or more, without intercepts.
+
+        Of all parts, whatever they have seen: last bits follow the shape of a product, which is public.
+        """
+        n_teachers, n_classes, n_features = self.coef.shape
+        products: NDArray[np.float64] = self.coef.reshape(-1, n_features) @ rows.T
+        return products.reshape(n_teachers, n_classes, -1)[self._others]
+
+    def _one_against_rest(self, rows: NDArray[np.floating], step: float | None) -> NDArray[np.float64]:
+        """Summed probabilities (n_classes, n_rows) of those parts."""
+        others = self._others
+        allowed = self._seen[others][:, :, None]
+        scores = self._scores(rows) + np.where(allowed, self.intercept[others][:, :, None], 0.0)
         proba = np.where(allowed, _finite_expit(scores), 0.0)
-        total = proba.sum(axis=1, keepdims=True)
+        total = proba[:, 0].copy()
+        for of_class in proba.transpose(1, 0, 2)[1:]:  # one after the other, however many teachers there are
+            total += of_class
         even = allowed / allowed.sum(axis=1, keepdims=True)
+        total = total[:, None]
         shares = np.where(total > 0, proba / np.where(total > 0, total, 1.0), even)
         return rounded_down(shares, step).sum(axis=0)
 

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import PrivateRows, outputs_where_it_can
+from skfairdp._networks import PrivateRows, private_outputs
 from skfairdp.fairness import LeftOver, RateConstraints, last_quarter
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
@@ -153,15 +153,8 @@ class DualPlan:
         present: Tensor | None = None,
     ) -> Tensor:
         """The counts without noise. Private. Absent rows, and those without a finite prediction, count nowhere."""
-        training = module.training
-        module.eval()
-        outputs, counted = [], []
-        for i in range(0, max(len(X), 1), batch):
-            found, fails = outputs_where_it_can(module, X[i : i + batch])
-            outputs.append(found)
-            counted.append(~fails & torch.isfinite(found).all(1))
-        module.train(training)
-        logits, ones = torch.cat(outputs), torch.cat(counted)
+        logits = private_outputs(module, X, batch)
+        ones = ~logits.isnan().any(1)
         if present is not None:
             ones &= present
         counts = torch.zeros(n_cells, logits.shape[1], dtype=torch.float64)

@@ -80,14 +80,14 @@ class Temperature:
 
     def table(self, module: Any, X: Any, y: NDArray[np.int64]) -> Array:
         """Count rows by how sure the network is, and by whether it is wrong or right. Private."""
-        from skfairdp._networks import predict_logits
+        from skfairdp._networks import private_logits
 
         # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
         size = ROWS_AT_ONCE if self.relation.number_is_public else 1
         found = np.zeros((len(ODDS), 2))
         for i in range(0, len(y), size):
-            logits = predict_logits(module, X[i : i + size])
-            known = np.isfinite(logits).all(axis=1)  # a row without an answer counts nowhere
+            logits = private_logits(module, X[i : i + size], size)
+            known = ~np.isnan(logits).any(axis=1)  # a row without an answer counts nowhere
             logits, truth = logits[known], y[i : i + size][known]
             answer = logits.argmax(axis=1)[:, None]
             best = np.take_along_axis(logits, answer, axis=1)[:, 0]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
+from skfairdp._row_wise import public_row, row_wise_predictions
 from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.gradient import FairDPSGDClassifier
@@ -455,7 +456,8 @@ class _Figures:
         assert self.schema.classes is not None and self.schema.group_values is not None
         groups, labels = truth
         place = {value: j for j, value in enumerate(self.schema.classes)}
-        predicted = np.array([place[value] for value in model.predict(rows).tolist()], dtype=np.int64)
+        answers = row_wise_predictions(model, rows, None, places=np.arange(len(rows)))
+        predicted = np.array([place.get(value, 0) for value in answers.tolist()], dtype=np.int64)
         n_groups, n_classes = len(self.schema.group_values), len(place)
         counts = np.zeros((n_groups + 1, n_classes + 1, n_classes))
         np.add.at(counts, (groups, labels, predicted), 1.0)
@@ -472,9 +474,12 @@ class _Figures:
             "gap_bound": parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1)),
             "coverage": 1.0,
             "of_classes": by_class / len(rows),
-            "only_class": int(predicted[0]) if _has_one_answer(model) else None,
+            "only_class": place[model.predict(self._public_row()).tolist()[0]] if _has_one_answer(model) else None,
             "groups_seen": int(seen.sum()),
         }
+
+    def _public_row(self) -> pd.DataFrame:
+        return pd.DataFrame({name: [cell] for name, cell in public_row(self.schema.columns).items()})
 
     def of_classes(self, rows: list[dict[str, Any]], n_rows: int) -> NDArray[np.float64]:
         """Shares of the classes by all tables together, which are what models with one answer are right on.

@@ -20,7 +20,6 @@ SHARE = 0.5
 FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number counts as no more
 #: Features are multiples of this, so that sums of up to 2^23 rows are exact, and a row moves them by no rounding more.
 GRID = 2.0**-30
-JUST_WITHIN = 1 - 2.0**-40
 PRIORS = np.geomspace(1e-3, 1e3, 61)
 
 
@@ -31,7 +30,8 @@ class PublicScale:
     Parameters
     ----------
     center, scale : ndarray of shape (n_features,)
-        A feature with two public values is scaled by their distance, any other by its standard deviation.
+        A feature with two public values is scaled by their distance, one with a single value by infinity, any other by
+        its standard deviation.
     radius : float
         The median length of public rows.
     """
@@ -52,15 +52,25 @@ class PublicScale:
         radius = float(np.median(np.linalg.norm(units, axis=1)))
         return cls(center, scale, radius if radius > 0 else 1.0)
 
+    @property
+    def just_within(self) -> float:
+        """A bound on lengths that rounding cannot take past 1, in whatever order the d squares of a row are added.
+
+        Squares and their sum are off by ``d u``, of ``u = 2**-53``; the root, the quotients and the product add less
+        than ``8 u``, and cutting to the grid shortens.
+        """
+        return 1 - (len(self.center) + 8) * 2.0**-52
+
     def __call__(self, X: Array) -> Array:
         """Rows of at most unit length, on the grid, each by itself."""
-        with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
+        with np.errstate(over="ignore", invalid="ignore"):  # of a number far away: it counts as no more than FARTHEST
             units = np.subtract(X, self.center, order="C")
             units /= self.scale
+        units[:, np.isinf(self.scale)] = 0.0  # also where a row is an infinity away
         np.clip(units, -FARTHEST, FARTHEST, out=units)
         units /= self.radius
         lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
-        units *= (JUST_WITHIN / GRID / np.maximum(lengths, 1.0))[:, None]
+        units *= (self.just_within / GRID / np.maximum(lengths, 1.0))[:, None]
         return np.multiply(np.trunc(units, out=units), GRID, out=units)
 
 

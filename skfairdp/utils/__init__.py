@@ -30,7 +30,7 @@ from skfairdp.utils._labels import (
 )
 from skfairdp.utils._messages import open_stream, progress_bar, say, silence, warn_caller
 from skfairdp.utils._named import NamedEstimator
-from skfairdp.utils._plain_rows import PlainRows
+from skfairdp.utils._plain_rows import PlainRows, by_halves
 from skfairdp.utils._private_errors import (
     PRIVATE_ERRORS,
     PrivateRowsError,
@@ -57,6 +57,7 @@ __all__ = [
     "as_labels",
     "as_pandas",
     "as_series",
+    "by_halves",
     "check_same_index",
     "child_seeds",
     "coins_of",

@@ -1,5 +1,6 @@
 """Rows of any container in a form that no other row decides: which type a cell has, and where it lies in memory."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["PlainRows"]
+__all__ = ["PlainRows", "by_halves"]
 
 _NUMBER, _TEXT, _MISSING, _OTHER = range(4)
 
@@ -21,24 +22,27 @@ class PlainRows:
 
     One text in a column of numbers makes objects of all of them, one fraction makes floats of whole numbers. So
     numbers are float64 here, and a row that does not hold numbers in the same columns is of another kind: only rows of
-    one kind may be taken together.
+    one kind may be taken together. Row -1 is a public one: 0 for numbers, "" for texts, or what is listed.
 
     Parameters
     ----------
     X : rows, as an estimator takes them
     native : bool, default=False
         Keep the container and the types as they are.
+    listed : mapping, optional
+        What the public row holds, by name of the column, or by number where columns have none.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from skfairdp.utils import PlainRows
     >>> rows = PlainRows(pd.DataFrame({"age": [20, "?", 40]}))
-    >>> rows.kinds.tolist(), rows.take([0, 2]).dtypes.tolist()
-    ([0, 2, 0], [dtype('float64')])
+    >>> rows.kinds.tolist(), rows.take([0, 2]).dtypes.tolist(), rows.take([2, -1], like=2)["age"].tolist()
+    ([0, 2, 0], [dtype('float64')], [40.0, 0.0])
     """
 
-    def __init__(self, X: Any, *, native: bool = False) -> None:
+    def __init__(self, X: Any, *, native: bool = False, listed: Mapping[Any, Any] | None = None) -> None:
+        self._listed = {} if listed is None else listed
         self._rows: Any = X if hasattr(X, "shape") else _array(X)
         self._columns: list[_Column] | None = None
         self._numbers: NDArray[np.float64] | None = None
@@ -50,39 +54,80 @@ class PlainRows:
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def take(self, positions: Any) -> Any:
-        """The rows at these positions, which are of one kind."""
+    def take(self, positions: Any, like: int | None = None) -> Any:
+        """The rows at these positions, all of one kind: that of the first, or of the row ``like``.
+
+        Raises
+        ------
+        Exception
+            There is no public row of that kind.
+        """
         positions = np.asarray(positions, dtype=np.int64)
+        public = positions < 0
+        if like is None:
+            like = int(positions[0]) if len(positions) else 0
         if self._columns is None:
-            if isinstance(self._rows, pd.DataFrame):
-                return self._rows.iloc[positions]
-            return take_rows(self._rows, positions)
-        first = int(positions[0]) if len(positions) else 0
-        if self._numbers is not None and not self.kinds[first]:
+            return self._native(positions, public)
+        if self._numbers is not None and not self.kinds[like]:
             taken = self._numbers[positions]
+            taken[public] = [column.public for column in self._columns]
             return taken if self._names is None else pd.DataFrame(taken, columns=self._names)
-        cells = [column.take(positions, first) for column in self._columns]
+        cells = [column.take(positions, public, like) for column in self._columns]
         if self._names is None:
             return np.column_stack([np.asarray(column, dtype=object) for column in cells])
         table = pd.DataFrame(dict(enumerate(cells)))
         table.columns = self._names
         return table
 
+    def _native(self, positions: NDArray[np.int64], public: NDArray[np.bool_]) -> Any:
+        rows, frame = self._rows, isinstance(self._rows, pd.DataFrame)
+        if sparse.issparse(rows):  # its last row is the public one
+            return rows[positions]
+        if not public.any():
+            return rows.iloc[positions] if frame else take_rows(rows, positions)
+        if isinstance(rows, np.ndarray):
+            taken = rows[positions]
+            taken[public] = self._public_numbers() if rows.dtype.kind in "biuf" else None
+            return taken
+        table = nw.from_native(rows, eager_only=True)
+        whole = nw.concat([table[positions[~public].tolist()], nw.from_native(self._public_row(), eager_only=True)])
+        order = np.where(public, len(whole) - 1, np.cumsum(~public) - 1)
+        return whole[order.tolist()].to_native()
+
+    def _public_numbers(self) -> NDArray[np.float64]:
+        numbers = np.zeros(self._rows.shape[1:])
+        for j, value in self._listed.items():
+            if numbers.ndim == 1 and isinstance(j, int) and j < len(numbers) and _kind(value) == _NUMBER:
+                numbers[j] = value
+        return numbers
+
+    def _public_row(self) -> Any:
+        """A table of one row, of the same container and types."""
+        table = nw.from_native(self._rows, eager_only=True)
+        cells = {name: [self._listed.get(name, _usual(dtype))] for name, dtype in table.schema.items()}
+        if isinstance(self._rows, pd.DataFrame):
+            types = self._rows.dtypes
+            return pd.DataFrame({name: pd.Series(cell, dtype=types[name]) for name, cell in cells.items()})
+        return nw.from_dict(cells, schema=table.schema, backend=table.implementation).to_native()
+
     def _make_plain(self) -> None:
         if sparse.issparse(self._rows):
             rows = self._rows.tocsr()
-            self._rows = rows.astype(rows.dtype if rows.dtype.kind == "f" else np.float64, copy=True)
-            self._rows.sum_duplicates()
+            rows = rows.astype(rows.dtype if rows.dtype.kind == "f" else np.float64, copy=True)
+            rows.sum_duplicates()
+            self._rows = sparse.vstack([rows, sparse.csr_matrix((1, rows.shape[1]), dtype=rows.dtype)], format="csr")
             return
         table = nw.from_native(self._rows, eager_only=True, pass_through=True)
         if isinstance(table, nw.DataFrame):
             frame = self._rows if isinstance(self._rows, pd.DataFrame) else table.to_pandas()
             self._names = frame.columns
-            self._set_columns([_Column(frame.iloc[:, j]) for j in range(frame.shape[1])])
+            listed = [self._listed.get(name) for name in self._names]
+            self._set_columns([_Column(frame.iloc[:, j], value) for j, value in enumerate(listed)])
             return
         array = np.asarray(self._rows)
         if array.dtype.kind in "OUST" and array.ndim == 2:
-            self._set_columns([_Column(pd.Series(array[:, j].astype(object))) for j in range(array.shape[1])])
+            listed = [self._listed.get(j) for j in range(array.shape[1])]
+            self._set_columns([_Column(pd.Series(array[:, j].astype(object)), v) for j, v in enumerate(listed)])
         elif array.dtype.kind in "biu":
             self._rows = array.astype(np.float64, order="C")
         else:
@@ -103,8 +148,9 @@ class PlainRows:
 class _Column:
     """Cells of a column: as numbers where they are some, and of which kind each is where its type leaves that open."""
 
-    def __init__(self, values: Any) -> None:
-        self.values, self.numbers, self.kinds = values, None, None
+    def __init__(self, values: Any, listed: Any) -> None:
+        self.values, self.listed, self.numbers, self.kinds = values, listed, None, None
+        self.public = float(listed) if _kind(listed) == _NUMBER else 0.0
         dtype = values.dtype
         if is_numeric_dtype(dtype) or is_bool_dtype(dtype):
             self.numbers = _as_numbers(values)
@@ -115,12 +161,33 @@ class _Column:
             is_number = self.kinds == _NUMBER
             self.numbers[is_number] = cells[is_number].astype(np.float64)
 
-    def take(self, positions: NDArray[np.int64], first: int) -> Any:
-        """Those at these positions, of the kind of the first row."""
-        if self.numbers is not None and (self.kinds is None or self.kinds[first] == _NUMBER):
-            return self.numbers[positions]
-        values = self.values
-        return values[positions] if isinstance(values, np.ndarray) else values.iloc[positions].reset_index(drop=True)
+    def take(self, positions: NDArray[np.int64], public: NDArray[np.bool_], like: int) -> Any:
+        """Those at these positions, of the kind of the row ``like``."""
+        if self.numbers is not None and (self.kinds is None or self.kinds[like] == _NUMBER):
+            taken = self.numbers[positions]
+            taken[public] = self.public
+        elif self.kinds is not None:
+            taken = self.values[positions]
+            if public.any():
+                taken[public] = self._public_cell(int(self.kinds[like]))
+        else:
+            taken = self.values.iloc[positions].reset_index(drop=True)
+            if public.any():
+                taken = taken.mask(public, pd.Series([self.listed], dtype=self.values.dtype)[0])
+        return taken
+
+    def _public_cell(self, kind: int) -> Any:
+        if kind == _OTHER:
+            raise TypeError("cells of any kind have no public one beside them")
+        if kind == _MISSING:
+            return np.nan
+        return self.listed if isinstance(self.listed, str) else ""
+
+
+def _usual(dtype: Any) -> Any:
+    if dtype.is_numeric():
+        return 0
+    return "" if dtype == nw.String else False if dtype == nw.Boolean else None
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
@@ -156,3 +223,13 @@ def _array(X: Any) -> NDArray[Any]:
     cells = np.empty(len(X), dtype=object)
     cells[:] = list(X)
     return cells
+
+
+def by_halves(passes: Callable[[NDArray[np.int64]], bool], some: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those that pass, where some of them together do if and only if each does."""
+    if not len(some) or passes(some):
+        return some
+    if len(some) == 1:
+        return some[:0]
+    half = len(some) // 2
+    return np.concatenate([by_halves(passes, some[:half]), by_halves(passes, some[half:])])

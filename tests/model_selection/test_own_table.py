@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import _own_table, frontier_of_table
@@ -203,11 +204,31 @@ def test_a_table_with_labels_or_groups_that_its_schema_does_not_list_is_refused(
     assert not record.releases
 
 
-class Rule:
+class Rule(BaseEstimator):
     """Says yes to people older than 60, which is wrong for the many who are 51 to 60."""
+
+    predicts_rows_alone = True
 
     def predict(self, rows):
         return np.where(rows["age"] > 60, "yes", "no")
+
+
+class Picky(Rule):
+    def predict(self, rows):
+        if (rows["age"] > 1000).any():
+            raise ValueError("nobody is as old as that")
+        return super().predict(rows)
+
+
+def test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures():
+    figures, here = _Figures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1), people(300)
+    there, tables = here.copy(), []
+    there.loc[int(np.flatnonzero(here["age"] > 60)[0]), "age"] = 10**6
+    for rows in (here, there):
+        with recording_noise(0) as record, figures.spending(300) as noise:
+            figures.release(Picky(), rows, figures.codes(rows), noise)
+        tables.append(record.releases[0].private[0])
+    assert 0 < np.linalg.norm(tables[0] - tables[1]) <= figures.mechanism.sensitivity
 
 
 def test_accuracies_lie_within_the_error_that_is_stated():

@@ -3,12 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fairlearn.postprocessing import ThresholdOptimizer
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from skorch import NeuralNetClassifier
+from torch import nn
 
-from skfairdp._row_wise import NO_CLASS, row_wise_predictions
+from skfairdp import FairDPSGDClassifier
+from skfairdp._row_wise import BLOCK, NO_CLASS, row_wise_predictions
+from skfairdp.gradient import mlp
+from skfairdp.schema import Category, Number, Schema
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(1300, 3))
@@ -46,6 +55,41 @@ def test_where_chunks_end_changes_no_answer():
         assert np.concatenate(found).tolist() == whole.tolist()
 
 
+class Recorder(Kernel):
+    """Keeps the rows that it was asked."""
+
+    def __init__(self):
+        self.calls = []
+
+    def predict(self, X):
+        self.calls.append(np.asarray(X))
+        return super().predict(X)
+
+
+@pytest.mark.parametrize("value", [1e200, np.inf, np.nan])
+def test_a_public_row_stands_where_a_row_fails_and_where_there_is_none(value):
+    rows, places = ROWS.copy(), np.arange(len(ROWS)) * 2
+    rows[5, 1] = value
+    model = Recorder()
+    row_wise_predictions(model, rows, None, places=places)
+    last = [call for call in model.calls if (call[0] == rows[0]).all()][-1]
+    assert all(len(call) == BLOCK for call in model.calls) and not last[1::2].any() and not last[10].any()
+    assert (np.delete(last[::2], 5, axis=0) == np.delete(rows[: BLOCK // 2], 5, axis=0)).all()
+
+
+class NotZero(Recorder):
+    def predict(self, X):
+        if not np.asarray(X).any(axis=1).all():
+            raise ValueError("a row of zeros")
+        return super().predict(X)
+
+
+def test_where_no_public_row_is_answered_each_row_is_asked_alone():
+    model = NotZero()
+    found = row_wise_predictions(model, ROWS[:40], None, places=np.arange(40))
+    assert [len(call) for call in model.calls] == [1] * 40 and found.tolist() == (ROWS[:40, 0] + 1e3).tolist()
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("kind", ["stratified", "reduction"])
 def test_coins_follow_the_place_and_no_other_row(kind):
@@ -62,3 +106,83 @@ def test_coins_follow_the_place_and_no_other_row(kind):
     assert np.delete(here, 7).tolist() == np.delete(there, 7).tolist()
     assert 0.2 < np.mean(here == 1) < 0.8
     assert row_wise_predictions(model, rows, None, places=places).tolist() == here.tolist()
+
+
+# ------------------------------------------------------------------ predictors of all sorts
+
+JOBS = rng.choice(["clerk", "nurse", "pilot"], size=len(ROWS))
+TABLE = pd.DataFrame({"job": JOBS, "floor": rng.integers(0, 4, len(ROWS)), "pay": ROWS[:, 0]})
+FLOORS = (TABLE["floor"] > 1).astype(int)
+GROUPS = rng.integers(0, 2, len(ROWS))
+FLAT = ROWS.astype(np.float32)
+
+
+def one_hot():
+    return make_pipeline(OneHotEncoder(handle_unknown="error"), LogisticRegression())
+
+
+def optimizer():
+    model = LogisticRegression().fit(ROWS, LABELS)
+    made = ThresholdOptimizer(estimator=model, constraints="demographic_parity", prefit=True, predict_method="auto")
+    return made.fit(ROWS, LABELS, sensitive_features=GROUPS)
+
+
+def reduction():
+    made = ExponentiatedGradient(LogisticRegression(), DemographicParity(), max_iter=3)
+    return make_pipeline(made).fit(ROWS, LABELS, exponentiatedgradient__sensitive_features=GROUPS)
+
+
+class Net(nn.Sequential):
+    predicts_rows_alone = True
+
+    def __init__(self):
+        super().__init__(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Softmax(dim=1))
+
+
+def skorch_net():
+    return NeuralNetClassifier(Net, max_epochs=3, lr=0.1, verbose=0).fit(FLAT, LABELS)
+
+
+def with_schema():
+    """Reads texts by its schema, which lists no cook."""
+    schema = Schema(
+        {"job": Category(["clerk", "nurse", "pilot"]), "pay": Number(-4, 4), "y": Category([0, 1])}, label="y"
+    )
+    model = FairDPSGDClassifier(epsilon=50.0, lam=0.0, net=mlp((), max_epochs=5, batch_size=100), schema=schema)
+    return model.fit(TABLE.drop(columns="floor").assign(y=LABELS))
+
+
+PREDICTORS = {
+    "one hot": (lambda: one_hot().fit(TABLE[["job", "floor"]], FLOORS), TABLE[["job", "floor"]], ["cook", 9]),
+    "one hot of arrays": (
+        lambda: one_hot().fit(TABLE[["job", "floor"]].to_numpy(), FLOORS),
+        TABLE[["job", "floor"]].to_numpy(),
+        ["cook", 9],
+    ),
+    "one hot of numbers": (
+        lambda: one_hot().fit(TABLE[["floor"]].to_numpy() + 1.0, FLOORS), TABLE[["floor"]].to_numpy() + 1.0, [9.0],
+    ),
+    "threshold optimizer": (optimizer, ROWS, [np.nan] * 3),
+    "reduction": (reduction, ROWS, [np.inf] * 3),
+    "stratified dummy": (lambda: DummyClassifier(strategy="stratified").fit(ROWS, LABELS), ROWS, [np.nan] * 3),
+    "skorch": (skorch_net, FLAT, [np.float32(3e38)] * 3),
+    "float32": (lambda: MLPClassifier((4,), max_iter=2).fit(FLAT, LABELS), FLAT, [np.float32(np.inf)] * 3),
+    "ours": (with_schema, TABLE[["job", "pay"]], ["cook", 1e300]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_one_row_changes_the_answer_of_no_other(name):
+    make, rows, bad = PREDICTORS[name]
+    fitted, n_rows = make(), 60
+    rows = rows[:n_rows].copy()
+    groups = GROUPS[:n_rows] if name == "threshold optimizer" else None
+    here = row_wise_predictions(fitted, rows, groups, places=np.arange(n_rows))
+    if isinstance(rows, pd.DataFrame):
+        rows.iloc[7] = bad
+    else:
+        rows[7] = bad
+    there = row_wise_predictions(fitted, rows, groups, places=np.arange(n_rows))
+    assert np.delete(here, 7).tolist() == np.delete(there, 7).tolist()
+    assert NO_CLASS not in here.tolist() and len(set(np.delete(here, 7).tolist())) == 2

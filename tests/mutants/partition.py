@@ -402,3 +402,17 @@ def groups_dealt_by_group(patch):
         return rows, parts.astype(np.int64)
 
     patch.setattr(_Teaching, "split", planted)
+
+
+@mutant
+def products_over_those_with_two_classes(patch):
+    """Found in this package: one product over the teachers that have seen two classes, another over all others. How
+    many those are follows private labels, and the last bits of all follow the shape. Right: all in one product."""
+    of = _logistic.LogisticEnsemble
+
+    def scores(self, rows):
+        weights = self.coef[self._others]
+        return (weights.reshape(-1, weights.shape[2]) @ rows.T).reshape(*weights.shape[:2], -1)
+
+    patch.setattr(of, "_odds", lambda self, rows: self._regressed[self._single] @ rows.T)
+    patch.setattr(of, "_scores", scores)

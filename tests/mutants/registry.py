@@ -100,6 +100,7 @@ NOISE_SCALE = tests_in("statistical.test_noise_scale")
 POST_PROCESSING = tests_in("statistical.test_post_processing")
 RELEASE_ACCOUNTING = tests_in("statistical.test_release_accounting")
 ZERO_NOISE_DIFFERENTIAL = tests_in("statistical.test_zero_noise_differential")
+LOGISTIC = tests_in("teachers.test_logistic")
 TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
@@ -988,6 +989,11 @@ NOTICED: dict[str, Noticed] = {
         STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key="id"),
     ),
     "partition.kept_rows_by_content": also(STREAMED_SFPATE("test_which_rows_are_kept_does_not_follow_their_groups")),
+    "partition.products_over_those_with_two_classes": also(
+        LOGISTIC("test_how_others_are_computed_does_not_follow_from_how_many_classes_a_teacher_has_seen", n_classes=2),
+        LOGISTIC("test_how_others_are_computed_does_not_follow_from_how_many_classes_a_teacher_has_seen", n_classes=3),
+        LOGISTIC("test_shares_of_many_classes_do_not_follow_from_how_many_teachers_have_seen_them"),
+    ),
     "partition.shares_rounded_up": also(
         STREAMED_SFPATE(
             "test_shares_in_steps_are_exact_in_any_order_and_no_more_than_one_vote", teacher="logistic", n_groups=3

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import clipped_gradient_sum
+from skfairdp._networks import clipped_gradient_sum, private_outputs
 from skfairdp._networks._clipping import _gradient_rows, fused_layers, vectorized_gradients
 from skfairdp._networks._wide_sums import SLACK, Total, wide
 
@@ -293,6 +293,31 @@ def test_a_row_at_which_the_module_fails_contributes_nothing_and_changes_nothing
     assert not flat(clipped_gradient_sum(net, ce, X, y, 0.5, fused=fused)).any()
 
 
+class OfMany(nn.Module):
+    """Takes no batch of one row, as code with ``squeeze`` in it does not; fails at rows that are far away."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, x):
+        if len(x) < 2 or (x.abs() > 100).any():
+            raise ValueError(f"cannot take {x.sum()}")
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("fused", [None, False])
+def test_rows_are_tried_in_batches_of_the_same_shape(fused):
+    """A batch of one row may fail for itself: then one row that fails took all others with it."""
+    torch.manual_seed(0)
+    net, (_, X, y) = OfMany(), build("odd widths", torch.float32, 5)
+    X, present = X.float(), torch.arange(5) != 2
+    how = {"fused": fused, "vectorized": False, "hooked": False} if fused is None else {"fused": False, "hooked": True}
+    expected = flat(clipped_gradient_sum(net, ce, X, y, 0.5, present=present, **how))
+    X[2, 0] = 1e9
+    assert expected.any() and torch.equal(flat(clipped_gradient_sum(net, ce, X, y, 0.5, **how)), expected)
+
+
 def test_a_module_that_fails_on_batches_only_says_nothing_of_its_rows():
     class Alone(nn.Module):
         def __init__(self):
@@ -305,9 +330,34 @@ def test_a_module_that_fails_on_batches_only_says_nothing_of_its_rows():
             return self.layer(x)
 
     _, X, y = build("odd widths", torch.float32, 5)
-    with pytest.raises(RuntimeError, match=r"fails on a batch \(ValueError\) although") as caught:
+    with pytest.raises(RuntimeError, match="fails on 5 rows of zeros") as caught:
         clipped_gradient_sum(Alone(), ce, X.float(), y, 1.0)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+class Seats(nn.Module):
+    """As fast arithmetic does, its answers hang on the number of rows and on the place of each. Fails far away."""
+
+    predicts_rows_alone = True
+
+    def forward(self, x):
+        if (x.abs() > 100).any():
+            raise ValueError
+        self.calls = [*getattr(self, "calls", []), x.clone()]
+        return torch.stack([x[:, 0] + torch.arange(len(x)), x[:, 1] * len(x)], dim=1)
+
+
+def test_private_rows_keep_their_places_and_zeros_stand_for_those_that_fail():
+    X = torch.linspace(-1, 1, 60).reshape(30, 2)
+    here, net = private_outputs(Seats(), X, 8), Seats()
+    X[[3, 11, 12]] = 1e9
+    X[4, 0] = torch.nan
+    there = private_outputs(net, X, 8)
+    others = torch.ones(30, dtype=torch.bool)
+    others[[3, 4, 11, 12]] = False
+    assert torch.equal(here[others], there[others]) and there[~others].isnan().all()
+    kept = [call for call in net.calls if torch.equal(call[others[:8]], X[:8][others[:8]])]
+    assert kept and not kept[-1][3].any()  # and no other private row
 
 
 def test_room_for_rounding_is_small():

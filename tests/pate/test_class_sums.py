@@ -84,6 +84,19 @@ def test_a_row_is_within_the_unit_ball_and_on_the_grid_whatever_it_holds_and_who
     assert (np.square(found).sum(axis=1) <= 1).all() and (found == np.rint(found / GRID) * GRID).all()
     np.testing.assert_array_equal(found, np.vstack([scale(row[None]) for row in rows]))
     assert (found[:, 3] == 0).all()  # a feature that no public row tells apart
+    lone = PublicScale(np.array([0.0, -3e307]), np.array([1.0, np.inf]), 1.0)
+    assert (lone(np.array([[0.0, 1.79e308]]))[:, 1] == 0).all()
+
+
+def test_rows_of_many_features_are_within_the_ball_to_the_last_bit():
+    """Squares of whole numbers of the grid are added up exactly, as whole numbers."""
+    rng = np.random.default_rng(0)
+    for n_features in (3, 1_000, 200_000):
+        scale = PublicScale.of(rng.normal(size=(4, n_features)))
+        assert 1 - scale.just_within >= n_features * 2.0**-52
+        for row in (np.full((1, n_features), 9.0), rng.normal(size=(1, n_features))):
+            cells = (scale(row)[0] / GRID).astype(np.int64).tolist()
+            assert sum(cell * cell for cell in cells) <= int(1 / GRID) ** 2
 
 
 @pytest.mark.parametrize(("n_classes", "make"), [(2, FairPATEClassifier), (3, FairPATEClassifier), (2, PATEClassifier)])
