@@ -112,6 +112,7 @@ class LogisticEnsemble:
         self.coef = coef
         self.intercept = intercept
         self.scored = scored
+        # All in one product, whatever they have seen: its shape, which the last bits follow, is public.
         self._regressed = coef[np.arange(len(coef)), scored.argmax(axis=1)]
         # Where a part has two classes there is one regression, on the larger code; the other class has the rest.
         self._seen = np.isfinite(intercept)
@@ -132,7 +133,7 @@ class LogisticEnsemble:
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                out[single, some] = np.where(self._odds(X[some]) > -intercept, codes[1], codes[0])
+                out[single, some] = np.where((self._regressed @ X[some].T)[single] > -intercept, codes[1], codes[0])
                 if len(others):
                     out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out
@@ -150,7 +151,7 @@ class LogisticEnsemble:
             total = np.zeros((n_classes, len(rows)))
             # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
-                proba = rounded_down(_finite_expit(self._odds(rows) + intercept[:, None]), step)
+                proba = rounded_down(_finite_expit((self._regressed @ rows.T)[self._single] + intercept[:, None]), step)
                 if len(self._others):
                     total += self._one_against_rest(rows, step)
             for k in range(n_classes):
@@ -158,11 +159,6 @@ class LogisticEnsemble:
                 total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
             out[start : start + chunk] = total.T
         return out
-
-    def _odds(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Products (n_single, n_rows) of parts with two classes, without intercepts; made as :meth:`_scores` is."""
-        products: NDArray[np.float64] = self._regressed @ rows.T
-        return products[self._single]
 
     def _scores(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         """Products (n_others, n_classes, n_rows) of parts with one class, or with three or more, without intercepts.

@@ -52,25 +52,21 @@ class PublicScale:
         radius = float(np.median(np.linalg.norm(units, axis=1)))
         return cls(center, scale, radius if radius > 0 else 1.0)
 
-    @property
-    def just_within(self) -> float:
-        """A bound on lengths that rounding cannot take past 1, in whatever order the d squares of a row are added.
-
-        Squares and their sum are off by ``d u``, of ``u = 2**-53``; the root, the quotients and the product add less
-        than ``8 u``, and cutting to the grid shortens.
-        """
-        return 1 - (len(self.center) + 8) * 2.0**-52
-
     def __call__(self, X: Array) -> Array:
-        """Rows of at most unit length, on the grid, each by itself."""
+        """Rows of at most unit length, on the grid, each by itself.
+
+        Squares and their sum, in whatever order, are off by ``d u``, of ``u = 2**-53``; root, quotients and products
+        add less than ``8 u``, and cutting to the grid shortens. Twice that is left out of the unit ball.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # of a number far away: it counts as no more than FARTHEST
             units = np.subtract(X, self.center, order="C")
             units /= self.scale
         units[:, np.isinf(self.scale)] = 0.0  # also where a row is an infinity away
         np.clip(units, -FARTHEST, FARTHEST, out=units)
         units /= self.radius
+        just_within = 1 - (units.shape[1] + 8) * 2.0**-52
         lengths = np.sqrt(np.einsum("ij,ij->i", units, units))
-        units *= (self.just_within / GRID / np.maximum(lengths, 1.0))[:, None]
+        units *= (just_within / GRID / np.maximum(lengths, 1.0))[:, None]
         return np.multiply(np.trunc(units, out=units), GRID, out=units)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -180,6 +181,11 @@ def with_private_groups(estimator: Any, rows: Rows) -> Any:
 
 def without_groups(estimator: Any, rows: Rows) -> Any:
     return estimator.fit(rows.X, rows.y)
+
+
+def without_answers(fitted: Any, rows: Rows) -> dict[str, Any]:
+    """Of what is replayed for its releases alone."""
+    return {"edges": fitted.edges_, "answers": fitted.answers_}
 
 
 def samples(fitted: Any, rows: Rows) -> dict[str, Any]:
@@ -387,11 +393,61 @@ def thresholds(rows: Rows | None = None, **options: Any) -> Callable[..., Any]:
     return partial(PrivateThresholds, model, **{"epsilon": 8.0, "groups": [0, 1], "random_state": 0, **options})
 
 
+class Tied(ClassifierMixin, BaseEstimator):
+    """As rounding does where rows are tied, how many rows a call has and where each stands decide between two scores.
+    A row that is far away makes the call fail."""
+
+    predicts_rows_alone = True
+
+    def fit(self, X: Any, y: Any) -> "Tied":
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        rows = np.asarray(X, dtype=float)
+        if not (np.abs(rows) < 30).all():
+            raise ValueError("too far away")
+        second = self._scores(rows)
+        return np.column_stack([1 - second, second])
+
+    def _scores(self, rows: Any) -> Any:
+        return np.full(len(rows), 0.9) if len(rows) == 1 else np.where(np.arange(len(rows)) % 2, 0.1, 0.4)
+
+    def predict(self, X: Any) -> Any:
+        return self.predict_proba(X).argmax(axis=1)
+
+
+class Flipped(Tied):
+    """Draws its scores when it is asked."""
+
+    predicts_rows_alone = None
+
+    def _scores(self, rows: Any) -> Any:
+        return np.random.random(len(rows))  # noqa: NPY002
+
+
+def fragile(model: Any) -> Callable[..., Any]:
+    rows = make_rows()
+    return partial(
+        PrivateThresholds, model.fit(rows.X_public, rows.y_public), epsilon=8.0, groups=[0, 1], random_state=0
+    )
+
+
 def _threshold_fits() -> list[Fit]:
     every = ("X", "y", "groups")
     aware = thresholds(constraints="equalized_odds", group_at_prediction=True)
     return [
         Fit("PrivateThresholds", thresholds(), with_private_groups, answers, RECORD, every),
+        Fit("PrivateThresholds-tied", fragile(Tied()), with_private_groups, without_answers, RECORD, every),
+        Fit(
+            "PrivateThresholds-coins",
+            fragile(Flipped()),
+            with_private_groups,
+            without_answers,
+            RECORD,
+            every,
+            partial(make_rows, n=100),
+        ),
         Fit("PrivateThresholds-odds-group", aware, with_private_groups, answers_with_groups, RECORD, every),
     ]
 
@@ -663,11 +719,10 @@ def _raw_samples(fitted: Any, rows: Rows) -> dict[str, Any]:
     return {name: sampled[name].to_numpy() for name in sampled}
 
 
-def _cut_by_bytes(table: pd.DataFrame, folder: str) -> None:
+def _cut_by_bytes(table: pd.DataFrame) -> list[pd.DataFrame]:
     """As writers do: a file ends once its rows have so many bytes, so that a longer cell moves rows to the next."""
     lengths = np.array([len(",".join(map(str, row))) for row in table.itertuples(index=False)])
-    for k, some in table.groupby((np.cumsum(lengths) - lengths) // 400):
-        some.to_parquet(f"{folder}/part.{k}.parquet", index=False)
+    return [some for _, some in table.groupby((np.cumsum(lengths) - lengths) // 400)]
 
 
 def _released_in_chunks(randomizer: Any, rows: Rows) -> Any:
@@ -676,9 +731,9 @@ def _released_in_chunks(randomizer: Any, rows: Rows) -> Any:
     return randomizer, pd.concat(chunks)
 
 
-def _raw_thresholds() -> Callable[..., Any]:
+def _raw_thresholds(model: Any) -> Callable[..., Any]:
     rows, schema = make_tables(), RAW["schema"]
-    model = LogisticRegression().fit(SchemaEncoder(schema).transform(rows.X_public), rows.y_public)
+    model = model.fit(SchemaEncoder(schema).transform(rows.X_public), rows.y_public)
     return partial(PrivateThresholds, model, epsilon=8.0, random_state=0, **RAW)
 
 
@@ -697,8 +752,12 @@ def _raw_fits() -> list[Fit]:
 
     def in_files_with_public(estimator: Any, rows: Rows) -> Any:
         with tempfile.TemporaryDirectory() as folder:
-            _cut_by_bytes(raw_table(rows), folder)
+            for k, some in enumerate(_cut_by_bytes(raw_table(rows))):
+                some.to_parquet(f"{folder}/part.{k}.parquet", index=False)
             return estimator.fit(folder, X_public=raw_public(rows))
+
+    def cut_by_bytes(estimator: Any, rows: Rows) -> Any:
+        return estimator.fit(lambda: _cut_by_bytes(raw_table(rows)))
 
     def in_chunks_with_public(estimator: Any, rows: Rows) -> Any:
         return in_chunks(estimator, rows, X_public=raw_public(rows))
@@ -737,7 +796,8 @@ def _raw_fits() -> list[Fit]:
             make_tables,
         ),
         of("PFGuard-chunks", generator, in_chunks, RECORD, probe=_raw_samples),
-        of("PrivateThresholds", _raw_thresholds(), alone, RECORD),
+        of("PrivateThresholds", _raw_thresholds(LogisticRegression()), alone, RECORD),
+        of("PrivateThresholds-cut-by-bytes", _raw_thresholds(Tied()), cut_by_bytes, RECORD, probe=without_answers),
         of("ParetoSearch", search, alone, RECORD, probe=_searched),
     ]
 

@@ -409,10 +409,22 @@ def products_over_those_with_two_classes(patch):
     """Found in this package: one product over the teachers that have seen two classes, another over all others. How
     many those are follows private labels, and the last bits of all follow the shape. Right: all in one product."""
     of = _logistic.LogisticEnsemble
+    honest = of.__init__
+
+    class OfSome(np.ndarray):
+        def __matmul__(self, rows):
+            out = np.zeros((len(self), rows.shape[1]))
+            out[self.some] = np.asarray(self)[self.some] @ rows
+            return out
+
+    def init(self, coef, intercept, scored):
+        honest(self, coef, intercept, scored)
+        self._regressed = self._regressed.view(OfSome)
+        self._regressed.some = self._single
 
     def scores(self, rows):
         weights = self.coef[self._others]
         return (weights.reshape(-1, weights.shape[2]) @ rows.T).reshape(*weights.shape[:2], -1)
 
-    patch.setattr(of, "_odds", lambda self, rows: self._regressed[self._single] @ rows.T)
+    patch.setattr(of, "__init__", init)
     patch.setattr(of, "_scores", scores)

@@ -7,6 +7,7 @@ parameters. Nothing is imported before it runs, so a test that moves to another 
 
 import math
 
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from tests.mutants.harness import Killer, Named, Noticed, tests_in
@@ -59,6 +60,7 @@ FRONTIER = tests_in("model_selection.test_frontier")
 OWN_ROWS = tests_in("statistical.test_own_rows")
 PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
 PRIVATE_SEARCH = tests_in("model_selection.test_private_search")
+ROWS_IN_SEATS = tests_in("model_selection.test_rows_in_seats")
 SEARCH_ROWS = tests_in("model_selection.test_search_rows")
 TRANSFER_FRONTIER = tests_in("model_selection.test_transfer_frontier")
 MUTANTS_REPLAY = tests_in("mutants.replay")
@@ -1123,6 +1125,26 @@ NOTICED: dict[str, Noticed] = {
         5, RANDOMIZED_RESPONSE("test_it_is_pure_and_only_pure_releases_have_a_figure_at_delta_zero")
     ),
     # ---- replay.py ----------------------------------------------------------------------------------------------
+    "replay.one_by_one_where_one_fails": also(
+        MUTANTS_REPLAY(
+            "neighbours_look_the_same", entry="PrivateThresholds-tied", pair="huge numbers in the first row"
+        ),
+        ROWS_IN_SEATS("test_a_row_that_fails_changes_no_other_answer", container=np.asarray, row=0, value=1e200),
+    ),
+    "replay.coins_by_call": also(
+        MUTANTS_REPLAY(
+            "neighbours_look_the_same", entry="PrivateThresholds-coins", pair="huge numbers in the first row"
+        ),
+        ROWS_IN_SEATS("test_coins_follow_the_place_and_no_other_row", kind="stratified"),
+    ),
+    "replay.seats_by_chunk": also(
+        MUTANTS_REPLAY(
+            "neighbours_look_the_same",
+            entry="PrivateThresholds-cut-by-bytes-raw",
+            pair="huge numbers in the first row",
+        ),
+        ROWS_IN_SEATS("test_where_chunks_end_changes_no_answer"),
+    ),
     "replay.type_of_private_labels_kept": also(
         MUTANTS_REPLAY("neighbours_look_the_same", entry="PFGuard-marginals", pair="y in a list, and one float")
     ),

@@ -1,5 +1,6 @@
 """Leaks past the noise, each of which the replay test must tell: kinds that were found once, planted again."""
 
+import contextlib
 import logging
 import warnings
 from functools import partial
@@ -7,7 +8,7 @@ from functools import partial
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
+from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier, _row_wise
 from skfairdp._networks import _dp_step as dp_step
 from skfairdp._teachers import fit_teachers
 from skfairdp.privacy import NoisyVotes, PoissonSample
@@ -194,3 +195,41 @@ def sizes_of_secret_batches_are_logged(patch):
         return positions
 
     patch.setattr(PoissonSample, "draw", draw)
+
+
+@mutant
+def one_by_one_where_one_fails(patch):
+    """Found: as soon as one row made the predictor fail all rows were asked alone, and had other last bits. Right: a
+    public row takes its seat, and no other row has another call."""
+
+    def of_block(ask, rows, seats):
+        call = np.full(_row_wise.BLOCK, -1)
+        call[seats] = rows
+        found = _row_wise._answers(ask, call, int(rows[0]))
+        alone = [_row_wise._alone(ask, row) for row in rows.tolist()] if found is None else None
+        return _row_wise._objects(np.array(found)[seats].tolist() if alone is None else alone)
+
+    patch.setattr(_row_wise, "_of_block", of_block)
+
+
+@mutant
+def coins_by_call(patch):
+    """Found: what draws when it predicts drew one number after the other, so that a row that it does not answer moved
+    the coins of all others. Right: each row has coins of its place."""
+
+    @contextlib.contextmanager
+    def one_after_the_other():
+        with honest() as start:
+            start(0)
+            yield lambda place: place
+
+    honest = _row_wise._global_generators
+    patch.setattr(_row_wise, "_global_generators", one_after_the_other)
+
+
+@mutant
+def seats_by_chunk(patch):
+    """Found: a row had its position in its chunk for a seat, and chunks that end after so many bytes end elsewhere
+    where a text is longer. Right: the number among all rows."""
+    honest = _row_wise._in_blocks
+    patch.setattr(_row_wise, "_in_blocks", lambda ask, kinds, places: honest(ask, kinds, np.arange(len(places))))
