@@ -72,7 +72,7 @@ def test_quick_run_prints_a_table_and_writes_json_with_command_versions_and_mach
     record = json.loads(out.read_text(encoding="utf-8"))
     assert record["command"] == " ".join(["python", f"benchmarks/{script.name}", *arguments])
     assert record["versions"]["skfairdp"]
-    assert record["machine"]["cores"] == os.cpu_count()
+    assert record["machine"]["cores"] >= 1
     assert str(tmp_path) not in json.dumps(record)
     assert len(done.stdout.splitlines()) >= 3
 

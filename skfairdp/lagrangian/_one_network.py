@@ -17,6 +17,11 @@ __all__ = ["NoisyGradient", "OneNetwork"]
 
 Array = NDArray[np.float64]
 
+#: Of the largest slope, what counts as nothing. Where slopes cancel, as that of a bias does on as many rows of each
+#: class, rounding is left of them, and in its first step Adam makes as much of that as of any other: the processor
+#: would decide which way to go, and a later count of answers would tell.
+ROUNDING = 2.0**-20
+
 
 class NoisyGradient(Protocol):
     """Releases gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``; the only thing here that knows groups."""
@@ -170,6 +175,10 @@ class OneNetwork:
             if t in self.primal_at:
                 self.held = None if self.weights is None else self._released(rows)
             self._public_gradient(rows)
+        slopes = [p.grad for p in self.parameters if p.grad is not None]
+        least = ROUNDING * max((float(slope.abs().max()) for slope in slopes if slope.numel()), default=0.0)
+        for slope in slopes:
+            slope.masked_fill_(slope.abs() <= least, 0.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if t >= self.first_averaged:

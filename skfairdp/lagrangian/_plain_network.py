@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._by_hand import Floats, PlainLayers
 from skfairdp.lagrangian._dual_ascent import followed_scores
-from skfairdp.lagrangian._one_network import OneNetwork
+from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
 
 __all__ = ["PlainNetwork"]
 
@@ -195,6 +195,7 @@ class _Adam:
 
     def step(self, slope: Floats) -> None:
         self.t += 1
+        slope = np.where(np.abs(slope) > ROUNDING * np.abs(slope).max(), slope, np.float32(0.0))
         if self.decay:
             slope = slope + np.float32(self.decay) * self.vector
         self.first += np.float32(1 - self.beta1) * (slope - self.first)

@@ -8,7 +8,7 @@ from torch import nn
 from skfairdp._networks import as_net, prepare_network
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDClassifier, PFLDPlan, mlp, train_lagrangian
-from skfairdp.lagrangian._plain_network import PlainNetwork
+from skfairdp.lagrangian._plain_network import PlainNetwork, _Adam
 from skfairdp.privacy import NoiseSource
 from tests._tools.lagrangian import BOUNDED, NAMED, in_words
 from tests._tools.sources import recording_noise
@@ -177,3 +177,11 @@ def trained_privately(kind, notions, n_gradients, share):
         gradient=ConstraintGradient.of(network, rows, groups, constraints, plan, source),
     )
     return torch.cat([p.detach().flatten() for p in module.parameters()]).numpy(), multipliers, source.drawn
+
+
+def test_what_rounding_leaves_of_slopes_that_cancel_moves_nothing():
+    """Adam divides a slope by its own size: one of 2e-9, which another processor sums up to 0, was a step of .016."""
+    vector = np.zeros(3, dtype=np.float32)
+    adam = _Adam(torch.optim.Adam([torch.zeros(3)], lr=0.1), vector)
+    adam.step(np.array([0.1, -0.2, 2e-9], dtype=np.float32))
+    assert vector[2] == 0.0 and vector[:2] == pytest.approx([-0.1, 0.1], abs=1e-6)
