@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -213,3 +214,23 @@ def test_a_hopeless_fit_trains_no_learner():
     with pytest.warns(UtilityWarning):
         model = classifier(Fails(), epsilon=0.5).fit(X, y, sensitive_features=groups)
     assert len(np.unique(model.predict(X))) == 1
+
+
+@pytest.mark.parametrize("kind", ["frame", "array", "lists"])
+def test_a_cell_moves_the_gain_of_the_learner_by_two_rows_whatever_type_its_column_gets_by_it(kind):
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.integers(18, 80, 200), "code": rng.integers(0, 4, 200), "pay": rng.normal(size=200)}
+    table = pd.DataFrame(columns)
+    y = (table["pay"] + table["code"] > 1).astype(int).to_numpy()
+    as_kind = {"frame": lambda rows: rows, "array": pd.DataFrame.to_numpy, "lists": lambda rows: rows.values.tolist()}
+    model = SyntheticDataClassifier(
+        LogisticRegression(), epsilon=20.0, classes=[0, 1], bounds=(-4.0, 80.0), random_state=0
+    )
+    model = model.fit(as_kind[kind](table), y)
+    gain = model._rows_ahead(as_kind[kind](table), y)
+    for value in (1e300, None, "x", 10**30):
+        for column in table:
+            other = table.astype({column: object})
+            other.at[5, column] = value
+            for rows in (other, other.infer_objects()):
+                assert abs(model._rows_ahead(as_kind[kind](rows), y) - gain) <= 2

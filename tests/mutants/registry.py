@@ -1135,7 +1135,6 @@ NOTICED: dict[str, Noticed] = {
         MUTANTS_REPLAY(
             "neighbours_look_the_same", entry="PrivateThresholds-coins", pair="huge numbers in the first row"
         ),
-        ROWS_IN_SEATS("test_coins_follow_the_place_and_no_other_row", kind="stratified"),
     ),
     "replay.seats_by_chunk": also(
         MUTANTS_REPLAY(
