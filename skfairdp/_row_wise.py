@@ -217,9 +217,11 @@ def _of_block(ask: _Ask, rows: NDArray[np.int64], seats: NDArray[np.int64]) -> N
         call[seats[some]] = rows[some]
         return _answers(ask, call, int(rows[0]))
 
-    out = _objects([NO_CLASS] * len(rows))
-    good = by_halves(lambda some: answers(some) is not None, np.arange(len(rows)))
+    out, good = _objects([NO_CLASS] * len(rows)), np.arange(len(rows))
     found = answers(good)
+    if found is None:
+        good = by_halves(lambda some: answers(some) is not None, good)
+        found = answers(good)
     if found is not None:
         out[good] = _objects(found)[seats[good]]
     return out

@@ -77,6 +77,12 @@ def test_a_public_row_stands_where_a_row_fails_and_where_there_is_none(value):
     assert (np.delete(last[::2], 5, axis=0) == np.delete(rows[: BLOCK // 2], 5, axis=0)).all()
 
 
+def test_where_no_row_fails_each_is_asked_once():
+    model = Recorder()
+    row_wise_predictions(model, ROWS, None, places=np.arange(len(ROWS)))
+    assert len(model.calls) == 1 + 2  # the public row, and two blocks
+
+
 class NotZero(Recorder):
     def predict(self, X):
         if not np.asarray(X).any(axis=1).all():
