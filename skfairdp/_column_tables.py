@@ -16,7 +16,7 @@ from skfairdp.schema import NumberPlace, Schema, number_places
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-__all__ = ["KNOTS", "ColumnTables", "Cost", "Scaling"]
+__all__ = ["KNOTS", "ColumnTables", "Cost", "Scaling", "scaled_by_public_rows"]
 
 Array = NDArray[np.float64]
 #: ε and δ of a fit, its neighbours, and what rates of groups leave of its squared cost.
@@ -49,6 +49,7 @@ SCALED_FAR, LEFT_FAR = 2.0, 8.0
 LEAST_RANGE = 1e-6  # of a centre: float32 tells knots apart
 #: Which knot from either end says where a released column lies: beyond it noise may have put rows far away.
 CLEAR_KNOT = 1
+MOST_PUBLIC = 16384  # rows are enough for quantiles
 LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quantiles
 
 
@@ -218,8 +219,7 @@ class Scaling:
             return cls(tables.places, True, net.hidden is not None, tables) if tables.is_worth_it else None
         places = tuple(map(NumberPlace, range(n_features)))
         if by_public_rows and data.public is not None and len(data.public.X) >= LEAST_PUBLIC:
-            levels = (np.arange(KNOTS) + 0.5) / KNOTS
-            return cls(places, False, False, known=np.quantile(data.public.X, levels, axis=0).T)
+            return cls(places, False, False, known=_public_quantiles(data.public.X))
         tables = ColumnTables(places, n_rows, *cost, has_bounds=False)
         return cls(places, False, False, tables) if tables.is_worth_it else None
 
@@ -255,6 +255,41 @@ class Scaling:
             layer.set_knots(knots)
         else:
             layer.set_knots(*_ranges(knots, outer))
+
+
+def scaled_by_public_rows(net: "Net", X: Any, n_classes: int) -> tuple[Any, Any]:
+    """Scale the columns of public rows that lie far from -1 … 1, if any do.
+
+    Parameters
+    ----------
+    net : Net
+    X : Tensor of shape (n_rows, n_features)
+    n_classes : int
+
+    Returns
+    -------
+    X : Tensor of shape (n_rows, n_features)
+        As the network is to see them.
+    scales : ColumnScales or None
+        What does the same to other rows.
+    """
+    from skfairdp._networks import ColumnScales
+
+    if not net.reads_columns(X.shape[1], n_classes):
+        return X, None
+    knots, far = _ranges(_public_quantiles(np.asarray(X[:: -(-len(X) // MOST_PUBLIC)].cpu(), dtype=np.float64)), 0)
+    columns = np.flatnonzero(far == SCALED_FAR)
+    if len(columns) == 0:
+        return X, None
+    layer = ColumnScales(columns.tolist(), [None] * len(columns), KNOTS, hats=False)
+    layer.set_knots(knots[columns], far[columns])
+    layer.to(X)
+    return layer(X), layer
+
+
+def _public_quantiles(X: Array) -> Array:
+    """Quantiles of every column at KNOTS levels."""
+    return np.quantile(X, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
 
 
 def _ranges(knots: Array, outer: int) -> tuple[Array, Array]:

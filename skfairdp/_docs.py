@@ -149,7 +149,7 @@ query_indices_ : ndarray of shape (n_queries,)
     Public rows asked about, in order.""",
     "no_better": """\
 UtilityWarning
-    The most frequent class is predicted, because by the releases nothing better was learned.""",
+    By the released votes nothing was learned that is better than the most frequent class, or hardly.""",
     "X_or_source": """\
 X : array-like of shape (n_rows, n_features)
     Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the

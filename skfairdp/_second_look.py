@@ -1,4 +1,4 @@
-"""A second look at a private network where noise drowns gradients: it has to beat the most frequent class."""
+"""A second look at a private network: it has to beat the most frequent class, and is told where it hardly does."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._forecast import FREE_MU, gradient_noise, smallest
+from skfairdp._usefulness import Comparison, gradient_noise, learned_by_heart, smallest, spread_by_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.utils import warn_caller
@@ -17,21 +17,14 @@ __all__ = ["SecondLook"]
 
 #: Noise from which on gradients often carry nothing, whatever the features say of the classes.
 DOUBTFUL = 0.06
-#: Noise from which on a look is taken. Where features say little a network ends below the most frequent class from .02
-#: on already, and below that it is no better without a word; from 4,000 rows on the look costs a hundredth of μ².
-#: With more to spend than ``FREE_MU`` it is ``DOUBTFUL`` alone: what few rows say by chance is learned without privacy
-#: too.
-LOOKED_AT = 0.0025
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
-GAIN_NOISE = 0.01  # in the share of rows by which the network is ahead
+#: In the share of rows by which the network is ahead: as much as is paid for at any price, and as little as is of use.
+GAIN_NOISE, ENOUGH = 0.01, 0.001
 MOST_FOR_COUNTS, MOST_FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit that rates of groups leave
-#: Of the squared cost, where that tells the gain better than ``GAIN_NOISE``. A network that is ahead by the noise is
+#: Of the squared cost, at most, to tell the gain better than by ``GAIN_NOISE``. A network that is ahead by the noise is
 #: given up every other time: .01 lost half of what 6,000 rows with weak features had taught. Gradients have 2 % more
 #: noise by it.
-FOR_GAIN = 0.04
-#: Standard deviations by which the network has to be ahead: of one that is behind by L, ``L Φ(-1 - L/σ)`` is lost on
-#: average, .03 σ at the worst.
-EVIDENCE = 1.0
+FOR_GAIN, FOR_COUNTS = 0.04, 0.005
 ROWS_AT_ONCE = 8192
 
 
@@ -48,16 +41,14 @@ class SecondLook:
     n_rows, n_features : int
         Of the private rows, declared where a number is declared.
     {looks_beside_a_fit}
-    for_gain : float, default=0.0
-        Of that, what is spent at the least on the number of rows by which the network is ahead.
 
     Examples
     --------
     >>> from skfairdp._second_look import SecondLook
     >>> from skfairdp.privacy import NeighboringRelation
     >>> look = SecondLook(150, 20, 0.5, 1e-5, NeighboringRelation.ZERO_OUT)
-    >>> look.is_needed, look.enough_rows, look.enough_epsilon
-    (True, 530, 2.0)
+    >>> look.enough_rows, look.enough_epsilon
+    (530, 2.0)
     """
 
     n_rows: int
@@ -66,7 +57,6 @@ class SecondLook:
     delta: float
     relation: NeighboringRelation
     share: float = 1.0
-    for_gain: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -74,28 +64,22 @@ class SecondLook:
         return gradient_noise(self.n_rows, self.n_features, epsilon=self.epsilon, delta=self.delta)
 
     @property
-    def is_needed(self) -> bool:
-        """Whether the network may end below the most frequent class, or be no better without a word."""
-        return self.noise > (LOOKED_AT if gdp_mu(self.epsilon, self.delta) <= FREE_MU else DOUBTFUL)
-
-    @property
     def counts(self) -> GaussianMechanism:
         """For the counts of the classes."""
-        return self._within(COUNT_NOISE, MOST_FOR_COUNTS)
+        return self._at(max(self._within(COUNT_NOISE, MOST_FOR_COUNTS), self._within(GAIN_NOISE, FOR_COUNTS)))
 
     @property
     def gain(self) -> GaussianMechanism:
         """For the number of rows by which the network is ahead."""
-        return self._within(GAIN_NOISE, MOST_FOR_GAIN, self.for_gain)
+        return self._at(max(self._within(GAIN_NOISE, MOST_FOR_GAIN), self._within(ENOUGH, FOR_GAIN)))
 
-    @property
-    def _mu(self) -> float:
-        return math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+    def _within(self, noise: float, most: float) -> float:
+        """The μ of as little noise in a share of the rows as is wanted, for at most ``most`` of the cost."""
+        mu = math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+        return min(1 / (self.n_rows * noise), math.sqrt(most) * mu)
 
-    def _within(self, noise: float, most: float, least: float = 0.0) -> GaussianMechanism:
-        """As little noise in a share of the rows as is wanted, for at most ``most`` of the cost; less for ``least``."""
-        wanted = min(1 / (self.n_rows * noise), math.sqrt(most) * self._mu)
-        return GaussianMechanism(1 / max(wanted, math.sqrt(least) * self._mu), sensitivity=1.0, relation=self.relation)
+    def _at(self, mu: float) -> GaussianMechanism:
+        return GaussianMechanism(1 / mu, sensitivity=1.0, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -133,9 +117,9 @@ class SecondLook:
 
     def release(
         self, module: Any, X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int, noise: NoiseSource
-    ) -> Any:
-        """Release how far ahead the module is; return it where that is clear, else one that always answers the most
-        frequent class.
+    ) -> tuple[Any, Comparison]:
+        """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
+        class.
 
         Parameters
         ----------
@@ -158,31 +142,53 @@ class SecondLook:
             known = ~np.isnan(logits).any(axis=1)  # a row without an answer has none that is right
             right += int(np.count_nonzero(known & (logits.argmax(axis=1) == y[i : i + size])))
         ahead = right - int(np.count_nonzero(y == usual))
-        if self.gain.release([float(ahead)], noise)[0] > EVIDENCE * self.gain.sigma:
-            return module
-        return constant_module(np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum())
+        rates = np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum()
+        found = self._compared(rates, usual, float(self.gain.release([float(ahead)], noise)[0]))
+        return module if found.may_stay else constant_module(rates), found
 
-    def warn_of_one_class(self, module: Any, classes: NDArray[Any], owner: str) -> None:
-        """Say so where the most frequent class is all that comes out; ``module`` is what :meth:`taken` returned."""
-        from skfairdp._networks import is_constant, predict_logits
+    def _compared(self, rates: NDArray[np.float64], usual: int, ahead: float) -> Comparison:
+        """The module beside that class, by what was released."""
+        by_heart = learned_by_heart(rates, spread_by_rows(rates, self.n_features, self.n_rows))
+        return Comparison(
+            usual,
+            ahead / self.n_rows - by_heart,
+            float(rates[usual]),
+            error=self.gain.sigma / self.n_rows,
+            where="of the private rows, by noisy counts that were released,",
+        )
+
+    def warn(self, found: Comparison, module: Any, classes: NDArray[Any], owner: str) -> None:
+        """Say that the module is not clearly better than that class; both are what :meth:`release` returned."""
+        from skfairdp._networks import is_constant
 
         if is_constant(module):
-            code = predict_logits(module, np.zeros((1, self.n_features))).argmax()
-            warn_caller(self.words(classes[code], owner), UtilityWarning)
+            warn_caller(self.words(classes[found.usual], owner), UtilityWarning)
+        else:
+            advice = f"With {self._figures}. {self._ways('halve it')} Its probabilities may still rank rows."
+            found.warn(classes[found.usual], owner, gives_way=False, advice=advice)
+
+    def _ways(self, what: str) -> str:
+        ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
+        ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
+        return f"{' or '.join(ways) or 'A larger delta'} would {what}."
+
+    @property
+    def _figures(self) -> str:
+        return (
+            f"{self.n_features} features, {self.n_rows:,} private rows and epsilon={self.epsilon:g} gradients have "
+            f"{self.noise:.2g} of noise"
+        )
 
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
-        ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
-        ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
+        is_noise = self.noise > DOUBTFUL
         why = (
             f"above {DOUBTFUL:g} they often say nothing"
-            if self.noise > DOUBTFUL
+            if is_noise
             else "features that tell the classes apart would show through that"
         )
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
-            f"clearly better than that. With {self.n_features} features, {self.n_rows:,} private rows and "
-            f"epsilon={self.epsilon:g} gradients have {self.noise:.2g} of noise, and {why}. "
-            f"{(' or '.join(ways) or 'A larger delta')} would "
-            f"{'do' if self.noise > DOUBTFUL else 'halve it: try other features first'}."
+            f"clearly better than that. With {self._figures}, and {why}. "
+            f"{self._ways('do' if is_noise else 'halve it: try other features first')}"
         )

@@ -80,7 +80,7 @@ class FairnessWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """By public and released figures the model predicts no better than the most frequent class.
+    """By public and released figures the model predicts no better than the most frequent class, or hardly better.
 
     The message says how many rows, or which ε, would do.
 

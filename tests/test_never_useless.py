@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, SyntheticDataClassifier, SyntheticRows
-from skfairdp._forecast import HOPELESS
+from skfairdp._usefulness import HOPELESS
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import LaplaceCounts, NoisyVotes, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise

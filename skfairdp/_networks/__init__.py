@@ -21,7 +21,7 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._cnn import build_cnn
-from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
+from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule, behind
 from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator, products_of_step, threads_of_steps
 from skfairdp._networks._group_clipping import (
@@ -112,6 +112,7 @@ __all__ = [
     "additive_parts",
     "as_net",
     "batch_stream",
+    "behind",
     "build_cnn",
     "build_mlp",
     "check_network",

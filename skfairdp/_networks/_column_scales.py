@@ -114,6 +114,13 @@ class ScaledMLP(nn.Sequential):
     def __init__(self, scales: ColumnScales, n_features: int, n_classes: int, hidden: Sequence[int] = (64,)) -> None:
         super().__init__(scales, *MLP(n_features + scales.n_added, n_classes, hidden))
 
+    @classmethod
+    def of(cls, scales: ColumnScales, layers: MLP) -> "ScaledMLP":
+        """Put a network that was trained on scaled columns behind them."""
+        found = cls.__new__(cls)
+        nn.Sequential.__init__(found, scales, *layers)
+        return found.eval()
+
 
 class ScaledModule(nn.Module):
     """A network of the user's behind :class:`ColumnScales`.
@@ -136,3 +143,12 @@ class ScaledModule(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         outputs: Tensor = self.module(self.scales(X))
         return outputs
+
+
+def behind(scales: ColumnScales | None, module: nn.Module) -> nn.Module:
+    """Return the module for columns as they were before the scaling."""
+    if scales is None:
+        return module
+    if isinstance(module, MLP):
+        return ScaledMLP.of(scales, module)
+    return ScaledModule(scales, module).eval()

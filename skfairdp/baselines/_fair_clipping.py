@@ -169,7 +169,7 @@ class ClippingPlan:
     count_share : float
         Share of a step that pays for the counts of its batch.
     look : SecondLook or None, default=None
-        Whether the network is better than the most frequent class, where it may well not be.
+        Whether the network is better than the most frequent class.
     scaling : Scaling or None, default=None
         How the columns of a table are scaled.
     """
@@ -212,8 +212,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
 
     Columns of numbers are scaled by noisy tables of where they lie, as for :class:`~skfairdp.FairDPSGDClassifier`.
 
-    On small tables (by public numbers: rows, features, ε) the network has to show that it is ahead of the most frequent
-    class, as that of :class:`~skfairdp.FairDPSGDClassifier` has; else that class is predicted, with a UtilityWarning.
+    The network has to show that it is ahead of the most frequent class, as that of
+    :class:`~skfairdp.FairDPSGDClassifier` has; else that class is predicted, or a UtilityWarning says that it is not.
 
     None of the methods aims at parity of predictions; they are here to be compared with. (In the PFGuard paper, Table
     3, they replace the clipping inside GS-WGAN: ``GSWGANBackend(clipping=)``.)
@@ -356,7 +356,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
                 data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose
             )
             if plan.look is not None:
-                module = plan.look.release(module, data.X, data.y, len(data.classes), noise)
+                module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
 
         self.net_ = fitted_net(plan.net, module, data.classes)
         self.classes_ = data.classes
@@ -365,8 +365,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             self.groups_ = data.domain
         if isinstance(method, Reweighting):
             self.group_weights_ = _weights_of(rule)
-        if plan.look is not None:
-            plan.look.warn_of_one_class(module, data.classes, owner)
+        if plan.look is not None and not found.is_better:
+            plan.look.warn(found, module, data.classes, owner)
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
@@ -387,8 +387,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, 1.0 if sizes is None else 1.0 - self.count_share)
         scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
-        asked = SecondLook(n_rows, data.X.shape[1], *cost)
-        look = asked if asked.is_needed and len(data.classes) > 1 else None
+        look = SecondLook(n_rows, data.X.shape[1], *cost) if len(data.classes) > 1 else None
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
-from skfairdp._public_trial import Trial, may_give_way, seen, tried
 from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import Comparison, may_give_way, seen, tried
 from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
@@ -167,14 +167,14 @@ class RandomizedResponseClassifier(PrivateClassifier):
             learner, released = DummyClassifier(), {}
         self.fair_estimator_ = learner.fit(data.X, data.y, **released)
         if trial is None:
-            trial = seen(predict_codes(self.fair_estimator_, data.X), data.y)
+            trial = seen(predict_codes(self.fair_estimator_, data.X), data.y, data.X.shape[1])
         self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
         self.mechanism_ = plan.mechanism
-        if not trial.is_passed and len(data.classes) > 1:
+        if not trial.is_better and len(data.classes) > 1:
             trial.warn(data.classes[trial.usual], type(self).__name__, gives_way=gives_way)
         return self
 
-    def _tried(self, data: TrainingData, released: dict[str, Any]) -> Trial | None:
+    def _tried(self, data: TrainingData, released: dict[str, Any]) -> Comparison | None:
         """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""
         if self.fair_estimator is not None or not may_give_way(data.y):
             return None

@@ -157,6 +157,8 @@ class PFGuardGenerator(PrivateEstimator):
 
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
     _for_learner: bool = False
+    #: Whether that learner may be asked about many rows in one call; one that is asked row by row is not asked often.
+    _asked_in_blocks: bool = True
 
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
@@ -347,7 +349,8 @@ class PFGuardGenerator(PrivateEstimator):
         if not self._for_learner:
             return plan
         forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
-        looks = len(data.cells) > 0  # not at rows that are read in chunks
+        # not at rows that are read in chunks
+        looks = len(data.cells) > 0 and (forecast.is_doubtful or self._asked_in_blocks)
         gain = forecast.gain if looks else None
         return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
 

@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._row_wise import predict_codes, row_wise_predictions
+from skfairdp._row_wise import known_row_wise, predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, MarginalsBackend
 from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import LeftOver
 from skfairdp.generative._generator import PFGuardGenerator
@@ -37,6 +38,7 @@ from skfairdp.utils import (
     RandomStateLike,
     answer_like,
     as_groups,
+    child_seeds,
     encode_labels,
     group_domain,
     labels_of,
@@ -80,10 +82,10 @@ class SyntheticDataClassifier(PrivateClassifier):
     generator (:class:`PFGuardGenerator`). The learner sees synthetic rows only, so its fit, its constraint and its
     parameters cost nothing more, and you may search over them freely. You need no public rows.
 
-    With few rows at a small ε the synthetic rows may say nothing. Where public numbers leave that in doubt, a quarter
-    of the squared cost of the same fit pays for one noisy number: by how many private rows the learner is ahead of the
-    most frequent class. If it is not clearly ahead, that class is predicted, and a UtilityWarning says how many rows,
-    or which ε, would do.
+    With few rows at a small ε the synthetic rows may say nothing. So one noisy number is part of the fit: by how many
+    private rows the learner is ahead of the most frequent class. It gets 2 % of the squared cost at most, or a quarter
+    where public numbers leave much in doubt. If the learner may be behind, that class is predicted, and a
+    UtilityWarning says how many rows, or which ε, would do; one that is hardly ahead is kept and told.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     Warns
     -----
     UtilityWarning
-        One class is predicted for every row.
+        One class is predicted for every row, or the learner is hardly better than that.
     FairnessWarning
         The learner is a reduction of fairlearn, and breaks its own constraint by more than .05 on the synthetic rows
         that it was trained on.
@@ -252,7 +254,8 @@ class SyntheticDataClassifier(PrivateClassifier):
             if plan.gain is not None:
                 ahead = 0 if problem is not None else self._rows_ahead(X, data.cells % data.layout.n_classes)
                 gain = float(plan.gain.release([float(ahead)], noise)[0])
-                self._is_behind = not self._forecast.is_ahead(gain)
+                self._beside = self._forecast.compared(generator.observed_rates_.sum(axis=0), gain)
+                self._is_behind = not self._beside.may_stay
         # Released values only from here on.
         self.privacy_ = generator.privacy_
         if problem is not None:
@@ -331,6 +334,7 @@ class SyntheticDataClassifier(PrivateClassifier):
             learner, given = constant, {}
         self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
         self._constant, self._shown = constant, features[:_SHOWN]
+        self._beside: Comparison | None = None
         self._left = self._left_over(features, codes, groups[0]) if with_groups else None
         return self
 
@@ -347,6 +351,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Private: by how many rows the learner is ahead of the most frequent class, each row judged by itself."""
         with silence():
             features = self._encoded(X)  # cell by cell
+        if self._forecast.n_looked_at < len(codes):  # their number is public, and so are the places that are drawn
+            drawn = np.random.default_rng(0).choice(len(codes), self._forecast.n_looked_at, replace=False)
+            features, codes = features[drawn], codes[drawn]
         predicted = row_wise_predictions(self.estimator_, features, None, places=np.arange(len(features)))
         right = np.array([answer == code for answer, code in zip(predicted, codes, strict=True)], dtype=bool)
         usual = int(self.generator_.observed_rates_.sum(axis=0).argmax())
@@ -357,16 +364,27 @@ class SyntheticDataClassifier(PrivateClassifier):
         if self._is_behind:
             self.estimator_ = self._constant
         answered = np.unique(predict_codes(self.estimator_, self._shown))
+        owner, beside = type(self).__name__, self._beside
         if len(answered) == 1 and len(self.classes_) > 1:
-            warn_caller(self._forecast.words(self.classes_[answered[0]], type(self).__name__), UtilityWarning)
+            warn_caller(self._forecast.words(self.classes_[answered[0]], owner), UtilityWarning)
+        elif not (beside := beside or self._on_samples()).is_better and len(self.classes_) > 1:
+            beside.warn(self.classes_[beside.usual], owner, gives_way=False, advice=self._forecast.advice)
         elif self._left is not None and not self._is_behind:
             self._left.warn(
                 type(self).__name__,
                 "on the synthetic rows that its learner was trained on",
                 "Give its fairlearn reduction more iterations, a larger bound, or another learner: refit is free.",
             )
-        del self._constant, self._shown, self._left
+        del self._constant, self._shown, self._left, self._beside
         return self
+
+    def _on_samples(self) -> Comparison:
+        """The learner beside the most frequent class on other rows of the generator, which cost nothing."""
+        drawn = child_seeds(public_generator(self.random_state), 1)[0]
+        rows, labels = self.generator_.sample_labels(_SHOWN, random_state=drawn)
+        predicted = predict_codes(self.estimator_, self.encoder_.transform(self._features(rows)))
+        codes = np.searchsorted(self.classes_, np.asarray(labels).reshape(-1))
+        return self._forecast.on_samples(predicted, codes, self.generator_.observed_rates_.sum(axis=0))
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:
         """Predict the class of each row, without its group.
@@ -439,6 +457,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
         generator = PFGuardGenerator(**{name: getattr(self, name) for name in shared})
         generator._spends_as, generator._for_learner = type(self).__name__, True
+        generator._asked_in_blocks = self.estimator is None or known_row_wise(self.estimator)
         return generator
 
     def _learner(self, n_classes: int) -> tuple[Any, bool]:

@@ -4,8 +4,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skfairdp._forecast import smallest
+import numpy as np
+from numpy.typing import NDArray
+
 from skfairdp._tables import RELATION, Layout
+from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, gdp_mu
 
 __all__ = ["TableForecast"]
@@ -16,8 +19,10 @@ DOUBTFUL, HOPELESS = 0.01, 0.15
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
 USUAL_FOR_COUNTS, MOST_FOR_COUNTS = 0.02, 0.5  # of the squared cost of the fit
 PURE = 0.8  # of ε, where nothing but counts is worth asking for
-FOR_GAIN = 0.25
-EVIDENCE = 1.5  # standard deviations by which a learner has to be ahead
+#: Where a learner may be far behind; and elsewhere at most, to tell its gain by a thousandth of the rows.
+FOR_GAIN, FOR_CLEAR_GAIN = 0.25, 0.02
+ENOUGH = 0.001
+MOST_LOOKED_AT = 50_000  # rows: more take long, and tell no more
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,14 @@ class TableForecast:
         return self.n_classes > 1 and DOUBTFUL < self.noise <= HOPELESS
 
     @property
+    def advice(self) -> str:
+        """What may help a learner that is hardly better."""
+        return (
+            f"With {self.n_columns} columns, {self.n_rows:,} private rows and epsilon={self.epsilon:g} the tables have "
+            f"{self.noise:.2g} of noise. Take another 'estimator', other features, or raise 'epsilon'."
+        )
+
+    @property
     def counts_share(self) -> float:
         """Share of the squared cost for the counts of groups and labels, which have to name the most frequent class.
 
@@ -92,14 +105,36 @@ class TableForecast:
     @property
     def gain(self) -> GaussianMechanism | None:
         """For the number of rows by which the learner is ahead: replacing a row moves it by two."""
-        if not self.is_doubtful:
+        if self.is_hopeless or self.n_classes < 2:
             return None
-        return GaussianMechanism(2 / (math.sqrt(FOR_GAIN) * self._mu), sensitivity=2.0, relation=RELATION)
+        mu = math.sqrt(FOR_GAIN) * self._mu
+        if not self.is_doubtful:
+            mu = min(math.sqrt(FOR_CLEAR_GAIN) * self._mu, 2 / (self.n_looked_at * ENOUGH))
+        return GaussianMechanism(2 / mu, sensitivity=2.0, relation=RELATION)
 
-    def is_ahead(self, gain: float) -> bool:
-        """Whether a released gain is no luck of the noise."""
+    @property
+    def n_looked_at(self) -> int:
+        """How many of the rows say how far the learner got."""
+        return min(self.n_rows, MOST_LOOKED_AT)
+
+    def compared(self, rates: NDArray[np.float64], gain: float) -> Comparison:
+        """The learner beside the most frequent class, by released rates of the classes and the released gain."""
         assert self.gain is not None
-        return gain > EVIDENCE * self.gain.sigma
+        usual = int(rates.argmax())
+        return Comparison(
+            usual,
+            gain / self.n_looked_at,
+            float(rates[usual] / rates.sum()),
+            error=self.gain.sigma / self.n_looked_at,
+            where="of the private rows, by a released count,",
+        )
+
+    def on_samples(
+        self, predicted: NDArray[np.int64], codes: NDArray[np.int64], rates: NDArray[np.float64]
+    ) -> Comparison:
+        """The same by rows of the generator that it was not taught by, which noise may have shaped."""
+        found, by_noise = seen(predicted, codes), learned_by_heart(rates / rates.sum(), self.noise)
+        return replace(found, ahead=found.ahead - by_noise, where="of synthetic rows")
 
     @property
     def enough_rows(self) -> int | None:

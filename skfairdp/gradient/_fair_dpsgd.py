@@ -13,8 +13,9 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
-from skfairdp._second_look import FOR_GAIN, SecondLook
+from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside, usual_parity
 from skfairdp.gradient._temperature import Temperature
@@ -58,9 +59,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
       too few rows to see columns behind the noise: scale them then by bounds that you know.)
     * *Probabilities.* One noisy table, of how sure the network is and how often it is right, scales the logits at the
       end. No answer changes. (Not for a network of your own, nor with ``noise_multiplier``.)
-    * *A check.* On small tables a noisy count says by how many rows the network is ahead of the most frequent class.
-      Where it is not clearly ahead, that class is predicted for every row, with a UtilityWarning. (Not with
-      ``noise_multiplier``.)
+    * *A check.* A noisy count says by how many rows the network is ahead of the most frequent class. Where it may be
+      behind, that class is predicted for every row, and wherever it is not clearly ahead a UtilityWarning says so. (Not
+      with ``noise_multiplier``.)
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         A constraint of a signed loss was not reached: by those rates it is broken by .05 and two standard deviations of
         their noise more. Noise alone says so in one fit of twenty at most.
     UtilityWarning
-        One class is all that is predicted.
+        One class is all that is predicted, or by a released count the network is hardly better than that.
 
     See Also
     --------
@@ -262,8 +263,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             )
             if plan.temperature is not None:
                 module = plan.temperature.release(module, data.X, data.y, noise)
+            found = None
             if plan.look is not None:
-                module = plan.look.release(module, data.X, data.y, len(data.classes), noise)
+                module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
         self.net_taken_, self.parity_taken_ = plan.taken, plan.parity and plan.parity.shorthand
@@ -271,7 +273,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         if data.domain is not None:
             self.groups_ = data.domain
         self._tell_what_is_left(terms.get("loss"))
-        self._warn_of_one_class(plan, data)
+        self._warn_of_one_class(plan, data, found)
         return self
 
     def _read(
@@ -402,9 +404,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         """What looks at the trained network again. Nothing does where the noise of the gradients is given."""
         if self.noise_multiplier is not None or len(data.classes) < 2:
             return None, None
-        look = SecondLook(n_rows, data.X.shape[1], *cost, for_gain=FOR_GAIN)
         temperature = Temperature(*cost)
-        return look if look.is_needed else None, temperature if temperature.fits(net) else None
+        return SecondLook(n_rows, data.X.shape[1], *cost), temperature if temperature.fits(net) else None
 
     def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:
         """How the columns of a table are scaled: by public rows where they are read, else by what is released."""
@@ -462,13 +463,13 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             f"Where features allow it, a larger 'epsilon' ({self.epsilon:g}) comes closer; else {', or '.join(ways)}.",
         )
 
-    def _warn_of_one_class(self, plan: DPSGDPlan, data: TrainingData) -> None:
-        """Say so where one class is all that comes out: after the second look, or on the public rows."""
-        from skfairdp._networks import is_constant, module_of, predict_logits
+    def _warn_of_one_class(self, plan: DPSGDPlan, data: TrainingData, found: Comparison | None) -> None:
+        """Say so where one class is as good: by the second look, or on the public rows."""
+        from skfairdp._networks import module_of, predict_logits
 
         owner, module, rows = type(self).__name__, module_of(self.net_), None if data.public is None else data.public.X
-        if plan.look is not None and is_constant(module):
-            plan.look.warn_of_one_class(module, self.classes_, owner)
+        if plan.look is not None and found is not None and not found.is_better:
+            plan.look.warn(found, module, self.classes_, owner)
         elif rows is not None and len(rows) and len(self.classes_) > 1:
             codes = np.unique(predict_logits(module, rows).argmax(axis=1))
             if len(codes) == 1:

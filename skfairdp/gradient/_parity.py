@@ -39,7 +39,7 @@ class DPSGDPlan:
     duals : DualPlan or None
         The noisy rates of the groups, where a signed loss needs them.
     look : SecondLook or None
-        Whether the network is better than the most frequent class, where it may well not be.
+        Whether the network is better than the most frequent class.
     temperature : Temperature or None
         How sure the network may be of its answers.
     scaling : Scaling or None

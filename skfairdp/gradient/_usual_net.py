@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from skfairdp._forecast import gradient_noise
 from skfairdp._second_look import DOUBTFUL
+from skfairdp._usefulness import gradient_noise
 
 __all__ = ["usual_net"]
 

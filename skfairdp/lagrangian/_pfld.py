@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
+from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._public_trial import Trial, constant_meets, may_give_way, seen, tried
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen, tried
 from skfairdp.fairness import NOTIONS, FairnessConstraints, LeftOver, by_position, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
@@ -97,10 +98,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Of a skorch net ``module``, ``optimizer`` (usually Adam) and their options, ``lr`` (2 over the number of steps,
         between .001 and .01), ``batch_size`` of the public batches (256, or as few as a given ``max_epochs`` needs for
         1000 steps, but 16 at least), ``max_epochs`` (20, and as many more as 2000 steps take) and ``device`` are read.
-        "mlp" has a weight decay of 1 over the number of rows. Callbacks and
-        ``train_split`` are never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other
-        sequence of linear layers with tanh or ReLU between them, is trained several times as fast as other modules (on
-        the CPU, by Adam, with a group model).
+        "mlp" has a weight decay of 1 over the number of rows. Columns that lie far from -1 to 1 are scaled by their
+        quantiles, which are public, for every network that weighs all columns first. Callbacks and ``train_split`` are
+        never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other sequence of linear
+        layers with tanh or ReLU between them, is trained several times as fast as other modules (on the CPU, by Adam,
+        with a group model).
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
@@ -230,18 +232,18 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         -------
         {returns_self}
         """
-        from skfairdp._networks import fitted_net, predict_logits, prepare_network
+        from skfairdp._networks import behind, fitted_net, predict_logits, prepare_network
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features)
         plan, net = self._plan(data), self._net(len(data.X))
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
-        rows, data = self._rows(data, network, seeds[2])
-        groups, domain = data.groups, data.domain
-        assert groups is not None and domain is not None
-        constraints = self._constraints(data)
-        primal = self._primal()._on_rows(data.X, rows, constraints, plan, network, seeds[2])
+        read, data = self._rows(data, network, seeds[2])
+        rows, scales = scaled_by_public_rows(net, read, len(data.classes))
+        assert data.groups is not None and data.domain is not None
+        groups, domain, constraints = data.groups, data.domain, self._constraints(data)
+        primal = self._primal()._on_rows(data.X, read, rows, constraints, plan, network, seeds[2])
 
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
@@ -266,7 +268,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision
         trial = self._tried(predicted, rows, data, net, released.get("membership"), seeds[1])
         gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
-        self.net_ = fitted_net(net, _constant(data) if gives_way else module, data.classes)
+        self.net_ = fitted_net(net, _constant(data) if gives_way else behind(scales, module), data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
         self._tell(trial, gives_way, asked.left_over(counts, domain, data.classes))
@@ -280,7 +282,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         net: "Net",
         membership: NDArray[np.float64] | None,
         seed: int,
-    ) -> Trial:
+    ) -> Comparison:
         """Whether the network beats one class alone: on its rows, and taught by some of them on the others.
 
         There it is held to its constraints by the released estimates of the groups. A network that follows noisy
@@ -289,7 +291,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import predict_logits
         from skfairdp.lagrangian._trainer import train_with_groups
 
-        on_its_rows = seen(predicted, data.y)
+        on_its_rows = seen(predicted, data.y, rows.shape[1])
         if not on_its_rows.is_passed or not may_give_way(data.y):
             return on_its_rows
         notions = self._constraints(data).notions
@@ -309,9 +311,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         return tried(data.y, answers, seed)
 
-    def _tell(self, trial: Trial, gives_way: bool, left: LeftOver | None) -> None:
+    def _tell(self, trial: Comparison, gives_way: bool, left: LeftOver | None) -> None:
         """Say so where one class is as good, or released violations show a constraint that was not reached."""
-        if not trial.is_passed and len(self.classes_) > 1:
+        if not trial.is_better and len(self.classes_) > 1:
             trial.warn(self.classes_[trial.usual], type(self).__name__, gives_way=gives_way)
         left = None if gives_way else left
         self.violation_ = 0.0 if left is None else left.violation

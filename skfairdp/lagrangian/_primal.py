@@ -76,13 +76,20 @@ class GroupModel(BaseEstimator):
         return np.sort(rng.choice(n_rows, self.MOST_ROWS, replace=False, shuffle=False))
 
     def _on_rows(
-        self, X: Array, rows: "Tensor", constraints: FairnessConstraints, plan: PFLDPlan, network: "Network", seed: int
+        self,
+        X: Array,
+        read: "Tensor",
+        rows: "Tensor",
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        network: "Network",
+        seed: int,
     ) -> PrimalRelease:
         if not plan.is_private:
             return _KnownGroups(plan)
-        chosen, y, n_classes = self._chosen(len(rows), seed), constraints.y, constraints.n_classes
+        chosen, y, n_classes = self._chosen(len(read), seed), constraints.y, constraints.n_classes
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed)
-        return _EstimatedGroups(plan, described, n_classes, chosen, rows, y)
+        return _EstimatedGroups(plan, described, n_classes, chosen, read, y)
 
 
 class _KnownGroups:
@@ -169,7 +176,14 @@ class NoisyGradients(BaseEstimator):
         return None
 
     def _on_rows(
-        self, X: Array, rows: "Tensor", constraints: FairnessConstraints, plan: PFLDPlan, network: "Network", seed: int
+        self,
+        X: Array,
+        read: "Tensor",
+        rows: "Tensor",
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        network: "Network",
+        seed: int,
     ) -> PrimalRelease:
         return _GradientsOfRows(self, rows, constraints, plan, network)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp._forecast import CLEAR, VoteForecast, moved_by_one, usual_teachers, variance_of_shares
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._rows import check_free_disk
 from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
@@ -21,6 +20,7 @@ from skfairdp._teachers import (
     streamed_votes,
     vote_histogram,
 )
+from skfairdp._usefulness import CLEAR, VoteForecast, usual_teachers, variance_of_shares
 from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import ConstrainedStudent, with_groups
@@ -348,7 +348,7 @@ def plan_counts(
     # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
     if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= CLEAR:
         return None, forecast, own
-    wanted = (moved_by_one(forecast.n_values) / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
+    wanted = (forecast.moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
     if not counted.is_hopeless:
         return _gaussian_counts(forecast, wanted * forecast.share), counted, own
@@ -363,7 +363,7 @@ def plan_counts(
 
 def _gaussian_counts(forecast: VoteForecast, share: float) -> NoisyVotes:
     """Counts for that share of the squared cost of the fit."""
-    sigma = moved_by_one(forecast.n_values) / (math.sqrt(share) * gdp_mu(forecast.epsilon, forecast.delta))
+    sigma = forecast.moved / (math.sqrt(share) * gdp_mu(forecast.epsilon, forecast.delta))
     relation = NeighboringRelation.REPLACE_ONE
     return NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
 

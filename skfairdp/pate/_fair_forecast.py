@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skfairdp._forecast import VoteForecast, smallest, usual_teachers
+from skfairdp._usefulness import VoteForecast, smallest, usual_teachers
 
 __all__ = ["FairForecast"]
 
@@ -33,7 +33,7 @@ class FairForecast:
 
     Examples
     --------
-    >>> from skfairdp._forecast import VoteForecast
+    >>> from skfairdp._usefulness import VoteForecast
     >>> from skfairdp.pate._fair_forecast import FairForecast
     >>> forecast = FairForecast(VoteForecast(1000, 2, epsilon=0.5, delta=1e-5), 1000, None, False)
     >>> forecast.is_fair, forecast.enough_rows, forecast.enough_epsilon

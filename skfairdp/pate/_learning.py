@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
-from skfairdp._forecast import CLEAR
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import CLEAR
 from skfairdp.fairness import RateParity, largest_disparity, tally
 from skfairdp.pate._asking import Questions, check_student
 from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities
@@ -213,6 +213,15 @@ class Lessons:
         if self.told is None or self.votes.shares is None:
             return self.votes.shares
         return self.trust * self.told + (1 - self.trust) * self.votes.shares
+
+    @property
+    def believed(self) -> tuple[NDArray[np.int64], Array]:
+        """Which queries have an answer, and what the votes say of their classes: by their regression, or labels."""
+        if self.denoiser is not None:
+            return np.arange(len(self.queries)), np.asarray(self.denoiser.predict_proba(self.X))
+        assert self.votes.labels is not None
+        rows = np.flatnonzero(self.votes.labels != UNANSWERED)
+        return rows, np.eye(self.n_classes)[self.votes.labels[rows]]
 
     @property
     def noise_std(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._forecast import CLEAR, VoteForecast
+from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp.fairness import tally
 from skfairdp.pate._soft_label_student import LEVELS, SoftLabelStudent
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource

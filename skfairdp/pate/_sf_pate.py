@@ -12,10 +12,10 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
-from skfairdp._public_trial import Trial, constant_meets, may_give_way, seen, tried
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen, tried
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
@@ -317,11 +317,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if trial is None or trial.is_passed or not may_be_constant:
             self.student_ = self._student(released)
         if trial is None or trial.is_passed:
-            trial = seen(self._codes_of(self.student_, released.X), released.y)
+            on_its_rows = seen(self._codes_of(self.student_, released.X), released.y, released.X.shape[1])
+            trial = on_its_rows if trial is None or not on_its_rows.is_passed else trial
         gives_way = may_be_constant and not trial.is_passed
         if gives_way:
             self.student_ = ConstantStudent(released.n_classes, trial.usual)
-        if not trial.is_passed and released.n_classes > 1:
+        if not trial.is_better and released.n_classes > 1:
             trial.warn(released.classes[trial.usual], type(self).__name__, gives_way=gives_way)
         return self
 
@@ -342,7 +343,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return plain_student(released, None, variant.student, weight, rng)
         return plain_student(released, variant.student, usual, weight, rng)
 
-    def _tried(self) -> Trial | None:
+    def _tried(self) -> Comparison | None:
         """Whether a student taught by some of the rows beats one class alone on the others; of our own network only."""
         released = self._released
         others = [learner for learner in (self.fair_estimator, self._given_student) if learner is not None]

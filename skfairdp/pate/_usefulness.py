@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skfairdp._forecast import CLEAR, VoteForecast
+from skfairdp._usefulness import CLEAR, Comparison, VoteForecast, learned_by_heart
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.pate._asking import ALL_BUT
 from skfairdp.pate._constrained_student import ConstrainedStudent
@@ -30,7 +30,9 @@ NEAR = 0.005
 def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, teach: Callable[[Lessons], Any]) -> Any:
     """The student, or the most frequent class where the released votes do not show that the student beats it.
 
-    All of it is post-processing of what was released, decided by public numbers. Where the noise in the mean share of
+    All of it is post-processing of what was released, decided by public numbers. A student that stays is compared with
+    the constant by what the votes say of the queries, less what it may have learned of their noise. Teachers are surer
+    than they are right, so that ``ALLOWED`` is no gain. Where the noise in the mean share of
     a class is below ``CLEAR`` the student stays, whatever it is; where it is hopeless it never does. Between, it is
     trained again without one third of the queries at a time and compared with the constant on the votes left out, whose
     noise it has not seen.
@@ -52,7 +54,7 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
     Warns
     -----
     UtilityWarning
-        What is returned predicts one class only.
+        What is returned predicts one class only, or is hardly better than that by the released votes.
     """
     forecast = lessons.votes.forecast
     if lessons.n_classes < 2 or forecast is None:
@@ -62,9 +64,22 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
         usual = usual_class(lessons)
         if forecast.is_hopeless or not _beats(usual, lessons, teach):
             student = ConstantStudent(lessons.n_classes, usual)
-    predicted = np.unique(student.predict(lessons.X))
-    if len(predicted) == 1:
+    predicted = np.asarray(student.predict(lessons.X), dtype=np.int64)
+    if len(np.unique(predicted)) == 1:
         warn_caller(_words(forecast, classes[predicted[0]], owner), UtilityWarning)
+        return student
+    rows, shares = lessons.believed
+    rates = np.maximum(shares.mean(axis=0) if lessons.votes.class_counts is None else lessons.votes.class_counts, 1e-9)
+    usual, by_heart, error = int(rates.argmax()), 0.0, 0.0
+    gains = shares[np.arange(len(rows)), predicted[rows]] - shares[:, usual]
+    if lessons.denoiser is None:
+        error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+    else:  # what a regression on d features makes of a row is off by √d times the noise in the mean, or less
+        by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.X.shape[1]))
+    of_usual, where = float(shares[:, usual].mean()), "of the released votes"
+    found = Comparison(usual, float(gains.mean()) - by_heart, of_usual, error, where, least=ALLOWED)
+    if not found.is_better:
+        found.warn(classes[usual], owner, gives_way=False)
     return student
 
 

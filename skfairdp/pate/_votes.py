@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
-from skfairdp._forecast import VoteForecast
+from skfairdp._usefulness import VoteForecast
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import (
     DpEvent,

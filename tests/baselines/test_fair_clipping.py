@@ -7,7 +7,7 @@ import torch
 from skfairdp import PrivacyLedger
 from skfairdp._column_tables import ColumnTables
 from skfairdp._networks import BoundsByGroup, FairClippingStep, GlobalScaling, WeightsByGroup, clipped_gradient_sum
-from skfairdp.baselines import FairClippingClassifier
+from skfairdp.baselines import FairClippingClassifier, _fair_clipping
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, epsilon_of
 from tests._tools.networks import clipping, dpsgd
@@ -82,6 +82,7 @@ def run(method, rows, members, value=0.0, told=None, follow=None, present=None):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ColumnTables, "is_worth_it", False)  # its releases have tests of their own
+        patch.setattr(_fair_clipping, "SecondLook", lambda *cost: None)  # and so have these
         patch.setattr(FairClippingStep, "release_counts", counting)
         patch.setattr(WeightsByGroup, "balancing", staticmethod(balanced))
         trace = trace_of(model, X, y, groups, source, follow=follow)

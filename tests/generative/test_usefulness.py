@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import PFGuardGenerator, SyntheticDataClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._usefulness import DOUBTFUL, HOPELESS, TableForecast
-from skfairdp.privacy import GaussianMechanism, LaplaceCounts, compose, epsilon_of
+from skfairdp.privacy import GaussianMechanism, LaplaceCounts, compose, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
 
 GIVEN = {"bounds": (-6.0, 6.0), "groups": ["f", "m"], "n_samples": 500, "random_state": 0}
@@ -69,13 +69,33 @@ def test_public_numbers_alone_decide_whether_there_is_a_look():
     assert forecast().is_doubtful and forecast().gain is not None
     assert forecast(n=60, epsilon=0.5).is_hopeless and forecast(n=60, epsilon=0.5).gain is None
     clear = forecast(n=20_000)
-    assert not (clear.is_doubtful or clear.is_hopeless) and clear.gain is None and clear.counts_share == 0.02
+    assert not (clear.is_doubtful or clear.is_hopeless) and clear.counts_share == 0.02
+    assert clear.gain.sensitivity == 2 and (2 / clear.gain.sigma) ** 2 <= 0.02 * gdp_mu(1.0, 1e-5) ** 2
     assert not (forecast(n_classes=1).is_doubtful or forecast(n=9, n_classes=1).is_hopeless)
     for table in (noise_table(600), clear_table(600)):
         plan = planned(classifier(), table)
         assert plan.gain == forecast().gain and plan.counts_share == forecast().counts_share
     alone = PFGuardGenerator(**{k: v for k, v in GIVEN.items() if k != "n_samples"}, classes=[0, 1], balance=None)
     assert planned(alone, noise_table(600)).gain is None  # a generator has no learner
+
+
+class Alone(LogisticRegression):
+    """Not known to predict each row from this row alone."""
+
+
+def test_a_learner_that_is_asked_row_by_row_is_judged_by_synthetic_rows_where_little_is_in_doubt():
+    assert planned(classifier(Alone(), epsilon=8.0), noise_table(1500)).gain is None
+    assert planned(classifier(epsilon=8.0), noise_table(1500)).gain is not None
+    assert planned(classifier(Alone(), epsilon=1.0), noise_table(1500)).gain is not None
+    for table, told in ((noise_table(1500), 1), (clear_table(1500), 0)):
+        with recording_noise(entropy=0), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UtilityWarning)
+            model = classifier(Alone(), epsilon=8.0).fit(table[0], table[1], sensitive_features=table[2])
+        assert len([w for w in caught if w.category is UtilityWarning]) == told
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UtilityWarning)
+            model.refit(LogisticRegression())
+        assert len(caught) == told
 
 
 def test_one_replaced_record_moves_the_gain_by_at_most_two():

@@ -9,6 +9,7 @@ from torch import nn
 
 from skfairdp import PublicData
 from skfairdp._networks import DPStep, clipped_gradient_sum
+from skfairdp._usefulness import Comparison
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.inspection import audit_matched_filter, audit_one_run
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, epsilon_of, gdp_mu
@@ -180,6 +181,13 @@ def one_run(n_canaries, *, epsilon, seed, **settings):
     return audit_one_run(scores, included, delta=DELTA), model
 
 
+@pytest.fixture
+def kept(monkeypatch):
+    """The network is kept, though it is of no use."""
+    monkeypatch.setattr(Comparison, "may_stay", True)
+
+
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize(
     "settings",
     [
@@ -197,6 +205,7 @@ def test_one_fit_with_many_canaries_shows_some_of_the_certified_epsilon_and_no_m
     assert 0.1 * certified <= result.epsilon_lower <= certified
 
 
+@pytest.mark.usefixtures("kept")
 def test_one_fit_refutes_noise_that_is_too_small(monkeypatch):
     release = DPStep.release
 

@@ -101,7 +101,7 @@ def test_callbacks_and_held_out_rows_are_never_run_and_the_fit_says_so():
 def test_a_default_net_is_trained_without_a_word(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted = model(quick()).fit(X, Y)
+        fitted = model(quick(lr=2.0, max_epochs=10)).fit(X, Y)
     out = capsys.readouterr()
     assert out.out == out.err == "" and list(fitted.net_.history_) == []
 

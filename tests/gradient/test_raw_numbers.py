@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from skorch import NeuralNetClassifier
 from torch import nn
 
-from skfairdp import FairDPSGDClassifier
+from skfairdp import FairDPSGDClassifier, PFLDClassifier
 from skfairdp._column_tables import CELLS, KNOTS, LEFT_FAR, ColumnTables, _compressed, _expanded, _ranges
-from skfairdp._networks import ScaledModule, as_net, module_of
+from skfairdp._networks import ColumnScales, ScaledModule, as_net, module_of
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.gradient import mlp
+from skfairdp.lagrangian import NoisyGradients
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu, repeat
 from skfairdp.schema import Category, Number, NumberPlace, Schema
 from tests._tools.sources import recording_noise
@@ -162,6 +163,29 @@ def test_raw_numbers_are_learned_from_as_well_as_scaled_ones(make, net):
     assert isinstance(module_of(model.net_), ScaledModule) == (net in ("skorch", "module"))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X_test), model.predict(X_test))
     np.testing.assert_array_equal(model.net_.predict(X_test), model.predict(X_test))
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("primal", ["group_model", "gradient"])
+def test_rows_that_are_public_say_where_the_columns_of_a_network_under_multipliers_lie(net, primal):
+    """Breast cancer in millionths: .78 and .91 where scaled columns had 1.00."""
+    if primal == "gradient" and net != "mlp":
+        pytest.skip("trained the same way")
+    X, y, scaled = raw(2000)
+    groups = np.arange(len(y)) % 2
+    X_test, y_test, scaled_test = raw(3000, seed=1)
+
+    def learned(X):
+        primals = NoisyGradients(3) if primal == "gradient" else primal
+        options = {"net": NETS[net](), "primal": primals, "random_state": 0, "noise_seed": 0, "dual_steps": 5}
+        return PFLDClassifier(epsilon=4.0, groups=[0, 1], **options).fit(X, y, sensitive_features=groups)
+
+    near, model = learned(scaled), learned(X)
+    assert near.score(scaled_test, y_test) > 0.75
+    assert model.score(X_test, y_test) > near.score(scaled_test, y_test) - 0.02
+    assert not any(isinstance(layer, ColumnScales) for layer in module_of(near.net_).modules())  # is left as it was
+    assert any(isinstance(layer, ColumnScales) for layer in module_of(model.net_).modules())
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X_test), model.predict(X_test))
 
 
 def test_public_rows_say_where_columns_lie_for_nothing():

@@ -12,6 +12,7 @@ from skfairdp._tables._backend import GeneratorPlan
 from skfairdp._tables._dataframes import as_numbers
 from skfairdp._tables._declared import Form
 from skfairdp._tables._marginals import MarginalsPlan
+from skfairdp._usefulness import Comparison
 from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _inputs
 from skfairdp.generative import _adversarial as gan
 from skfairdp.generative import _samplers as samplers
@@ -539,7 +540,7 @@ def the_learner_gives_way_by_its_exact_gain(patch):
 
     def rows_ahead(self, X, codes):
         found = honest(self, X, codes)
-        patch.setattr(TableForecast, "is_ahead", lambda forecast, gain: found > 0)
+        patch.setattr(Comparison, "may_stay", property(lambda self: found > 0))
         return found
 
     patch.setattr(SyntheticDataClassifier, "_rows_ahead", rows_ahead)

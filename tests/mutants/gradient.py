@@ -160,6 +160,21 @@ def scales_of_a_fair_clipping_for_nothing(patch):
 
 
 @mutant
+def a_warning_by_the_exact_number_of_rows(patch):
+    """Whether a network is called hardly better follows from how many rows it is ahead by, without noise."""
+    honest = SecondLook.gain.fget
+
+    class Exact:
+        def __init__(self, sigma):
+            self.sigma = sigma
+
+        def release(self, values, source):
+            return np.asarray(values, dtype=float)
+
+    patch.setattr(SecondLook, "gain", property(lambda self: Exact(honest(self).sigma)))
+
+
+@mutant
 def the_most_frequent_class_from_exact_counts(patch):
     """The class that everybody is going to be told is named without noise."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skfairdp import PrivacyLedger, SFPATEClassifier
-from skfairdp._forecast import VoteForecast
+from skfairdp._usefulness import VoteForecast
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning
 from skfairdp.lagrangian import LagrangianClassifier, mlp
 from skfairdp.metrics import demographic_disparity

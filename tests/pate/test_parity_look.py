@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfairdp import FairPATEClassifier
-from skfairdp._forecast import CLEAR, VoteForecast
+from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import largest_disparity
 from skfairdp.pate._parity_look import APART, comparisons, corrected, likely_gap, share_of_look

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp._forecast import usual_teachers
+from skfairdp._usefulness import usual_teachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate import ConfidentVoting, ConstantStudent, LabelGate, SoftVoting, VoteGate

@@ -8,9 +8,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PFLDClassifier, PrivacyLedger, SFPATEClassifier
-from skfairdp._forecast import CLEAR, HOPELESS, VoteForecast
 from skfairdp._inputs import PublicRows
-from skfairdp._public_trial import seen
+from skfairdp._usefulness import CLEAR, HOPELESS, VoteForecast, seen
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting

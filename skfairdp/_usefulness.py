@@ -1,0 +1,428 @@
+"""Whether a model is of use: told beforehand from public numbers, and judged beside the most frequent class."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
+from skfairdp.privacy import gdp_mu
+from skfairdp.utils import warn_caller
+
+__all__ = [
+    "CLEAR",
+    "FREE_MU",
+    "HOPELESS",
+    "Comparison",
+    "VoteForecast",
+    "constant_meets",
+    "gradient_noise",
+    "learned_by_heart",
+    "may_give_way",
+    "seen",
+    "smallest",
+    "spread_by_rows",
+    "tried",
+    "usual_teachers",
+    "variance_of_shares",
+]
+
+Codes = NDArray[np.int64]
+
+FOLDS = 3
+#: From fewer rows than one end of a trial to the other nothing is told; with more than the other end a learner has not
+#: learned them by heart, and three trainings more take long.
+LEAST_ROWS, MOST_ROWS = 12, 10_000
+#: Standard errors by which a learner has to be ahead: of one that is behind by L, ``L Φ(-1 - L/s)`` is lost on average,
+#: .03 s at the worst.
+EVIDENCE = 1.0
+#: By which it is clearly ahead: one in a hundred that is not seems to be.
+CLEARLY = 2.3
+#: Of the errors of the most frequent class: what spares fewer of them is no better, however well that is known.
+LEAST = 0.02
+#: Standard errors by which the first folds decide alone, one way or the other.
+BEYOND_DOUBT = 4.0
+ITS_ROWS = "of its rows, whose labels are public,"
+KEPT_ROWS = "of the rows that were kept from it, whose labels are public,"
+#: What a classifier that answers one class for every row never breaks.
+_MET = frozenset(NOTIONS) - {"accuracy_parity"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A model beside the class that is the most frequent one, by public or released figures.
+
+    Parameters
+    ----------
+    usual : int
+        Code of that class.
+    ahead : float
+        The share of rows by which the model is ahead, less what it is ahead by because it learned its rows by heart.
+    of_usual : float
+        How often that class is right.
+    error : float, default=0.0
+        Standard error of the difference.
+    where : str, default="of its rows, whose labels are public,"
+        Which rows that was.
+    least : float, default=0.0
+        What is no gain, where it is more than ``LEAST`` of the errors of that class.
+
+    Examples
+    --------
+    >>> from skfairdp._usefulness import Comparison
+    >>> Comparison(usual=0, ahead=0.01, of_usual=0.76, error=0.02).is_passed
+    False
+    """
+
+    usual: int
+    ahead: float
+    of_usual: float
+    error: float = 0.0
+    where: str = ITS_ROWS
+    least: float = 0.0
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the model is ahead, and hardly by luck."""
+        return self.ahead > EVIDENCE * self.error
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is clearly ahead, and by as much as anyone would notice; if not, it is told."""
+        return self.ahead > max(CLEARLY * self.error, LEAST * (1 - self.of_usual), self.least)
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether nothing is lost by keeping it: it is ahead, or at most so little behind that nobody would notice."""
+        is_little = self.error <= LEAST * (1 - self.of_usual)
+        return self.ahead > (-EVIDENCE if is_little else EVIDENCE) * self.error
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether no further fold would change that."""
+        return abs(self.ahead) > BEYOND_DOUBT * self.error > 0
+
+    def warn(self, usual: Any, owner: str, *, gives_way: bool, advice: str = "") -> None:
+        """Say that the most frequent class is as good, whether it is predicted for every row, and what may help."""
+        what = f"is {'hardly' if self.is_passed else 'no'} better than the class {usual}"
+        if gives_way:
+            what = f"predicts the class {usual} for every row"
+        if not advice and self.where == ITS_ROWS and not self.is_passed:
+            advice = (
+                "Its constraint, at this noise, costs more accuracy than the features bring. Raise 'epsilon', or take "
+                "a looser constraint."
+            )
+        elif not advice:
+            advice = (
+                "More rows, features that say more of the classes, a larger 'epsilon' or, where there is one, a looser "
+                "constraint would do."
+            )
+        warn_caller(
+            f"{owner} {what}: it is right on {self.of_usual + self.ahead:.3f} {self.where} and that class alone on "
+            f"{self.of_usual:.3f}. {advice}",
+            UtilityWarning,
+        )
+
+
+def learned_by_heart(rates: NDArray[np.float64], spread: float) -> float:
+    """By how much a rule that follows nothing but chance seems to be ahead of the most frequent class.
+
+    Parameters
+    ----------
+    rates : ndarray of shape (n_classes,)
+        Of the classes, at least two.
+    spread : float
+        Standard deviation that chance gives to what the rule says of a class. For a linear rule of d features that was
+        taught by n rows it is ``√(p (1-p) d / n)``; with as many rows of each class it is then ahead by ``.4 √(d/n)``,
+        and hardly by anything where one class is far more frequent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._usefulness import learned_by_heart
+    >>> round(learned_by_heart(np.array([0.5, 0.5]), spread=0.5 * (10 / 1000) ** 0.5), 4)
+    0.0399
+    >>> round(learned_by_heart(np.array([0.8, 0.2]), spread=0.4 * (10 / 1000) ** 0.5), 4)
+    0.0
+    """
+    second, first = np.sort(rates)[-2:]
+    if spread <= 0:
+        return 0.0
+    apart = (first - second) / 2 / spread
+    return float(2 * spread * (norm.pdf(apart) - apart * norm.sf(apart)))
+
+
+def spread_by_rows(rates: NDArray[np.float64], n_features: int, n_rows: int) -> float:
+    """How far chance moves what a linear rule says of a class, by the rows that it is taught by."""
+    second, first = np.sort(rates)[-2:]
+    return math.sqrt(max(first + second - (first - second) ** 2, 0.0) / 4 * n_features / max(n_rows, 1))
+
+
+def constant_meets(notions: Sequence[str | RateParity | RateBound]) -> bool:
+    """Whether one class for every row is sure to meet constraints; equal errors and bounds it may break."""
+    if any(isinstance(notion, RateBound) for notion in notions):
+        return False
+    return _MET.issuperset(map(name_of, notions))
+
+
+def may_give_way(y: Codes) -> bool:
+    """Whether a classifier of these labels may give way to a constant: they are few enough for a trial.
+
+    So few that a network may have learned them by heart, and enough to tell that it has.
+    """
+    return LEAST_ROWS <= len(y) <= MOST_ROWS and len(np.unique(y)) > 1
+
+
+def seen(predicted: Codes, y: Codes, n_features: int | None = None) -> Comparison:
+    """How often predictions are right on the rows that they were learned from.
+
+    Parameters
+    ----------
+    predicted, y : ndarray of int of shape (n_rows,)
+        Codes of classes: released, and public.
+    n_features : int or None, default=None
+        Where it is the last word on so many rows that no others are kept aside: what is due to chance is allowed for.
+    """
+    rates = np.bincount(y, minlength=2) / max(len(y), 1)
+    usual = int(rates.argmax())
+    gains, of_usual = (predicted == y) - 1.0 * (y == usual), float(rates[usual])
+    if n_features is None or len(y) <= MOST_ROWS:
+        return Comparison(usual, float(gains.mean()), of_usual)
+    by_heart = learned_by_heart(rates, spread_by_rows(rates, n_features, len(y)))
+    return Comparison(usual, float(gains.mean()) - by_heart, of_usual, error=_error(gains))
+
+
+def _error(gains: NDArray[np.float64]) -> float:
+    return float(gains.std(ddof=1)) / len(gains) ** 0.5
+
+
+def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comparison:
+    """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt.
+
+    All of it has to be public or released: who gives ``answers`` has seen to that.
+
+    Parameters
+    ----------
+    y : ndarray of int of shape (n_rows,)
+        Public class codes.
+    answers : callable
+        Positions of rows to learn from, positions of others → class codes for the others.
+    seed : int
+        Public; draws the folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._usefulness import tried
+    >>> y = np.arange(300) % 3 // 2
+    >>> tried(y, lambda learned, asked: y[asked], seed=0).is_passed
+    True
+    >>> tried(y, lambda learned, asked: np.ones(len(asked), dtype=int), seed=0).is_passed
+    False
+    """
+    usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(len(y)) % FOLDS
+    gains = of_usual = np.empty(0)
+    for fold in range(FOLDS):
+        asked = np.flatnonzero(folds == fold)
+        of_usual = np.append(of_usual, y[asked] == usual)
+        right = answers(np.flatnonzero(folds != fold), asked) == y[asked]
+        gains = np.append(gains, right - 1.0 * (y[asked] == usual))
+        trial = Comparison(usual, float(gains.mean()), float(of_usual.mean()), error=_error(gains), where=KEPT_ROWS)
+        if trial.is_decided:
+            break
+    return trial
+
+
+# ---- forecasts: what a release is going to carry, told from public numbers before anything is spent ---------------
+# With fewer rows a logistic regression says little more than which class is the larger one in its part.
+ROWS_PER_TEACHER = 8
+ROWS_PER_CLASS = 3
+MOST_TEACHERS = 1000
+# Of logistic tables with known rates (tests/test_forecast.py): half of it or half as much again is about as good.
+TEACHERS_PER_ROOT = 4.5
+#: Noise in the mean share of a class below which what is learned from votes needs no second look.
+CLEAR = 0.04
+#: Noise above which no look can tell it from luck. So few rows agree by chance, and all teachers with them: votes kept
+#: aside confirm what no other row does. Of made-up tables whose features say much, little or nothing, students above
+#: .07 were seldom ahead of the most frequent class, and behind it more often.
+HOPELESS = 0.07
+#: And with more to spend than ``FREE_MU`` (ε = 4.4 at δ = 1e-5): what few rows say by chance is learned without privacy
+#: too, and noise alone is what a student is looked at for.
+HOPELESS_AT_EASE, FREE_MU = 0.25, 1.0
+_mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for many rows at one ε
+
+
+def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
+    """How many disjoint parts to make of the rows: as many as balance the noise against what a part can learn.
+
+    A student of d features is wrong by noise of standard deviation about ``Δ √d / (μ k)`` in the shares of k teachers,
+    however many rows are asked about: more queries need more noise each. A teacher of ``n / k`` rows is itself wrong by
+    a variance of about ``d k / n``, which turns shares towards the larger class. The sum ``Δ² d / (μ k)² + c d k / n``
+    is smallest where k is proportional to the cube root of ``n (Δ / μ)²``; the number of features cancels. Every
+    teacher keeps enough rows to see the classes.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_values : int
+        Classes or groups that teachers vote on.
+    epsilon, delta : float
+        Of the votes.
+
+    Returns
+    -------
+    n_teachers : int
+        At least 1. A function of public numbers.
+
+    Examples
+    --------
+    >>> from skfairdp._usefulness import usual_teachers
+    >>> usual_teachers(32_000, n_values=2, epsilon=1.0, delta=1e-5)  # about 90 rows each
+    343
+    >>> usual_teachers(32_000, n_values=2, epsilon=8.0, delta=1e-5)  # less noise: fewer, wiser teachers
+    101
+    >>> usual_teachers(400, n_values=2, epsilon=1.0, delta=1e-5)
+    50
+    """
+    least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
+    noise = VoteForecast(n_rows, n_values, epsilon, delta, n_teachers=1).noise
+    balanced = TEACHERS_PER_ROOT * (n_rows * noise**2) ** (1 / 3)
+    return int(max(1, min(balanced, n_rows // least, MOST_TEACHERS)))
+
+
+def variance_of_shares(n_features: int, *, n_rows: int, n_teachers: int, noise_std: float, n_queries: int) -> float:
+    """How far off a student's shares are: by the noise of the votes, and by what a teacher of few rows does not learn.
+
+    The sum that :func:`usual_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c.
+
+    Parameters
+    ----------
+    n_features, n_rows, n_teachers, n_queries : int
+    noise_std : float
+        Of one released share.
+
+    Returns
+    -------
+    variance : float
+        A function of public numbers.
+
+    Examples
+    --------
+    >>> from skfairdp._usefulness import variance_of_shares
+    >>> round(variance_of_shares(14, n_rows=32_000, n_teachers=343, noise_std=1.0, n_queries=2000), 4)
+    0.0103
+    """
+    learnt_too_little = 2.0 / TEACHERS_PER_ROOT**3  # so that the cube root is where the sum is smallest
+    return n_features * (noise_std**2 / max(n_queries, 1) + learnt_too_little * n_teachers / n_rows)
+
+
+def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float) -> float:
+    """Noise that DP-SGD of so many features has at best beside its signal, whatever its steps and batches are.
+
+    All steps together tell the mean of clipped gradients with noise of standard deviation ``C / (μ n)`` in every
+    direction, where gradients have a norm of up to C. A linear rule of d features is moved by ``√d`` of it. On logistic
+    tables it may end below the most frequent class from about .07 on.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+    epsilon, delta : float
+
+    Examples
+    --------
+    >>> from skfairdp._usefulness import gradient_noise
+    >>> round(gradient_noise(400, 100, epsilon=0.5, delta=1e-5), 2)
+    0.18
+    >>> round(gradient_noise(400, 6, epsilon=1.0, delta=1e-5), 2)
+    0.02
+    """
+    return math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
+
+
+@dataclass(frozen=True)
+class VoteForecast:
+    """What votes are going to tell, by public numbers alone.
+
+    Parameters
+    ----------
+    n_rows, n_values : int
+        Private rows, and what is voted on.
+    epsilon, delta : float
+        Of the fit.
+    n_teachers : int or None, default=None
+        None: as many as :func:`usual_teachers` says, also where there were more rows.
+    share : float, default=1.0
+        What the votes get of the squared cost.
+
+    Examples
+    --------
+    >>> from skfairdp._usefulness import VoteForecast
+    >>> forecast = VoteForecast(400, 2, epsilon=0.5, delta=1e-5)
+    >>> round(forecast.noise, 2)
+    0.14
+    >>> forecast.enough_rows(0.04), forecast.enough_epsilon(0.04)
+    (1500, 2.0)
+    """
+
+    n_rows: int
+    n_values: int
+    epsilon: float
+    delta: float
+    n_teachers: int | None = None
+    share: float = 1.0
+
+    @property
+    def mu(self) -> float:
+        """Gaussian cost of the votes."""
+        return math.sqrt(self.share) * _mu(self.epsilon, self.delta)
+
+    @property
+    def moved(self) -> float:
+        """How far one changed vote moves a histogram: with two values one count says all, as in ``NoisyVotes``."""
+        return 1.0 if self.n_values <= 2 else math.sqrt(2.0)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise in the mean share of a value.
+
+        However many rows are asked about: more of them need more noise each.
+        """
+        teachers = self.n_teachers or usual_teachers(
+            self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
+        )
+        return self.moved / (self.mu * teachers)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no look at a student could tell what it learned from luck."""
+        return self.noise > (HOPELESS if _mu(self.epsilon, self.delta) <= FREE_MU else HOPELESS_AT_EASE)
+
+    def enough_rows(self, noise: float) -> int | None:
+        """Rows by which the noise is down to so much, to two digits; None where more rows do not help."""
+        if self.n_teachers is not None:
+            return None
+        found = smallest(lambda rows: replace(self, n_rows=int(rows)).noise <= noise, float(self.n_rows), 1e8)
+        return None if found is None else int(found)
+
+    def enough_epsilon(self, noise: float) -> float | None:
+        """The ε by which the noise is down to so much, to two digits; None beyond 1000."""
+        return smallest(lambda epsilon: replace(self, epsilon=epsilon).noise <= noise, self.epsilon, 1e3)
+
+
+def smallest(enough: Callable[[float], bool], start: float, most: float) -> float | None:
+    """Return the smallest number of two digits, from ``start`` up to ``most``, that is enough; None where none is."""
+    step = 10.0 ** (math.floor(math.log10(start)) - 1)
+    value = math.ceil(start / step) * step
+    while value <= most:
+        if enough(value):
+            return float(f"{value:.2g}")
+        value += step
+        if value >= 99.5 * step:
+            step *= 10
+    return None

@@ -1,0 +1,235 @@
+"""The judge of usefulness: no model that is no better than the most frequent class leaves a fit without a word."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    PATEClassifier,
+    PFLDClassifier,
+    RandomizedResponseClassifier,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
+)
+from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, learned_by_heart, may_give_way, seen, spread_by_rows, tried
+from skfairdp.baselines import FairClippingClassifier
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.gradient import mlp as dpsgd_mlp
+from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, mlp
+from skfairdp.pate import FairTeachers
+from tests._tools.sources import recording_noise
+
+N_ROWS = 240
+QUICK = mlp((16,), max_epochs=60, batch_size=60, lr=0.02)  # learns rows by heart
+
+
+def rows(signal, seed=0, n=N_ROWS):
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(n, 6)), rng.integers(2, size=n)
+    score = signal * X[:, 0] + rng.logistic(size=n)
+    return X, (score > np.quantile(score, 0.7)).astype(int), groups
+
+
+def pfld(**more):
+    return PFLDClassifier(epsilon=1.0, groups=[0, 1], net=QUICK, dual_steps=5, random_state=0, **more)
+
+
+def sf_pate(**more):
+    learner = LagrangianClassifier(net=QUICK, constraints=more.pop("constraints", "demographic_parity"))
+    return SFPATEClassifier(epsilon=8.0, groups=[0, 1], fair_estimator=learner, random_state=0, **more)
+
+
+def randomised(**more):
+    return RandomizedResponseClassifier(epsilon=1.0, groups=[0, 1], random_state=0, **more)
+
+
+def fitted(model, X, y, groups):
+    """The model, and what of use it said."""
+    with recording_noise(entropy=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=groups)
+    return model, [str(w.message) for w in caught if w.category is UtilityWarning]
+
+
+MODELS = {
+    "PF-LD": pfld,
+    "PF-LD, gradients": lambda: pfld(primal=NoisyGradients(5)),
+    "PF-LD, odds": lambda: pfld(constraints="equalized_odds"),
+    "SF-PATE": sf_pate,
+    "SF-PATE, gnmax": lambda: sf_pate(voting="gnmax"),
+    "SF-PATE, teacher": lambda: sf_pate(variant=FairTeachers(LagrangianClassifier(constraints=None, net=QUICK))),
+    "randomised response": randomised,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pure_noise_is_answered_by_the_most_frequent_class_and_told(name):
+    """A network learned the rows by heart, and was .05 to .11 behind on others without a word."""
+    X, y, groups = rows(signal=0.0)
+    model, told = fitted(MODELS[name](), X, y, groups)
+    assert set(model.predict(X)) == {0}
+    assert len(told) == 1 and "predicts the class 0 for every row" in told[0]
+    assert model.predict_proba(X).shape == (N_ROWS, 2)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_features_say_is_kept_in_silence(name):
+    X, y, groups = rows(signal=8.0)
+    model, told = fitted(MODELS[name](), X, y, groups)
+    assert np.mean(model.predict(X) == y) > 0.8 and not told
+
+
+def test_giving_way_releases_and_costs_the_same():
+    reports = [fitted(pfld(), *rows(signal))[0] for signal in (0.0, 8.0)]
+    assert reports[0].privacy_.event == reports[1].privacy_.event
+    assert reports[0].violation_ == 0.0 == reports[0].violation_noise_
+    assert reports[0].noisy_counts_.shape == reports[1].noisy_counts_.shape
+
+
+def test_equal_errors_are_no_constants_so_that_it_is_only_told():
+    for model in (pfld(constraints="accuracy_parity"), sf_pate(constraints="accuracy_parity")):
+        found, told = fitted(model, *rows(signal=0.0))
+        assert len(told) == 1 and "no better than the class 0" in told[0]
+    assert len(set(found.predict(rows(0.0)[0]))) == 2  # PF-LD's own network has one answer here
+
+
+def test_a_learner_of_ones_own_is_not_tried():
+    class Counting:
+        fits = 0
+
+        def get_params(self, deep=True):
+            return {}
+
+        def fit(self, X, y, sensitive_features):
+            type(self).fits += 1
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X), dtype=int)
+
+    _, told = fitted(randomised(fair_estimator=Counting(), debias=False), *rows(signal=8.0))
+    assert Counting.fits == 1 and len(told) == 1 and "no better than the class 0" in told[0]
+
+
+def test_no_trial_of_a_handful_of_rows_nor_of_many():
+    for n, may in ((LEAST_ROWS - 1, False), (LEAST_ROWS, True), (MOST_ROWS, True), (MOST_ROWS + 1, False)):
+        assert may_give_way(np.arange(n) % 2) == may
+    assert not may_give_way(np.zeros(100, dtype=int))
+
+
+def test_clear_cases_take_one_fold():
+    y, asked = np.arange(900) % 3 // 2, []
+
+    def right(learned, others):
+        assert not set(learned) & set(others)
+        asked.append(len(others))
+        return y[others]
+
+    assert tried(y, right, seed=0).is_passed and asked == [300]
+
+
+def test_folds_are_made_of_positions_alone():
+    """Nothing but the number of rows and a public seed says who is asked about what."""
+    folds = []
+    for y in (np.arange(90) % 3 // 2, (np.arange(90) % 5 == 0).astype(int)):
+        tried(y, lambda learned, asked: folds.append(asked) or np.zeros(len(asked), dtype=int), seed=3)
+    for mine, others in zip(folds[:3], folds[3:], strict=True):
+        np.testing.assert_array_equal(mine, others)
+
+
+def test_what_a_row_is_right_on_is_counted():
+    y = np.array([0, 0, 0, 1])
+    assert (seen(np.array([0, 0, 1, 0]), y).ahead, seen(y, y).of_usual) == (-0.25, 0.75)
+
+
+# ---- what is told, whatever the method -------------------------------------------------------------------------------
+def table(n, rate, signal, *, raw=False, seed=0, n_features=5):
+    """Rows to learn from and others; the last class is as frequent in all of them as ``rate``."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(n + 8000, n_features)), rng.integers(2, size=n + 8000)
+    score = signal * X.sum(axis=1) / n_features**0.5 + rng.logistic(size=len(X))
+    y = (score > np.quantile(score, 1 - rate)).astype(int)
+    if raw:
+        X = X * 10.0 ** np.arange(n_features) + 10.0 ** np.arange(n_features)[::-1]
+    return (X[:n], y[:n], groups[:n]), (X[n:], y[n:])
+
+
+PLAIN = {"classes": [0, 1], "random_state": 0}
+FAIR = {**PLAIN, "groups": [0, 1]}
+STEPS = {"net": dpsgd_mlp((16,), max_epochs=5, batch_size=250, lr=0.5)}
+PUBLIC = {"groups": [0, 1], "random_state": 0}
+FEW = mlp((8,), max_epochs=5, batch_size=200, lr=0.02)
+METHODS = {
+    "DP-SGD": (FairDPSGDClassifier, {**PLAIN, **STEPS, "lam": 0.0}, "none"),
+    "DP-SGD, signed loss": (FairDPSGDClassifier, {**FAIR, **STEPS}, "private"),
+    "DP-SGD, public rows": (FairDPSGDClassifier, {**FAIR, **STEPS, "lam": 0.1}, "public"),
+    "fair clipping": (FairClippingClassifier, {**FAIR, **STEPS}, "private"),
+    "PF-LD": (PFLDClassifier, {**PUBLIC, "net": FEW, "dual_steps": 5}, "private"),
+    "SF-PATE": (SFPATEClassifier, {**PUBLIC, "fair_estimator": LagrangianClassifier(net=FEW)}, "private"),
+    "randomised response": (RandomizedResponseClassifier, PUBLIC, "private"),
+    "FairPATE": (FairPATEClassifier, {**FAIR, "gamma": 0.2}, "public"),
+    "FairPATE, no public rows": (FairPATEClassifier, {**FAIR, "gamma": 0.2}, "private"),
+    "PATE": (PATEClassifier, PLAIN, "unlabelled"),
+    "PATE, labels": (PATEClassifier, {**PLAIN, "voting": "gnmax"}, "unlabelled"),
+    "synthetic rows": (
+        SyntheticDataClassifier,
+        {**FAIR, "estimator": LogisticRegression(), "n_samples": 4000},
+        "private",
+    ),
+}
+
+
+def outcome(name, rows, others, epsilon=2.0):
+    """By how much a fit is ahead of the most frequent class on other rows, and whether it said that it hardly is."""
+    (X, y, groups), (X_test, y_test), (make, options, read) = rows, others, METHODS[name]
+    given, private = {}, slice(0, None)
+    if make is SyntheticDataClassifier:
+        options = {**options, "bounds": {j: (float(X[:, j].min()), float(X[:, j].max())) for j in range(X.shape[1])}}
+    if read == "private":
+        given = {"sensitive_features": groups}
+    if read in ("public", "unlabelled"):
+        private, given = slice(600, None), {"X_public": X[:600]}
+        if read == "public":
+            given["sensitive_features_public"] = groups[:600]
+    with recording_noise(entropy=3), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make(epsilon=epsilon, **options).fit(X[private], y[private], **given)
+    ahead = np.mean(model.predict(X_test) == y_test) - max(np.mean(y_test), 1 - np.mean(y_test))
+    return float(ahead), any(w.category is UtilityWarning for w in caught)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("n", "rate", "signal"),
+    [
+        pytest.param(6000, 0.1, 0.5, id="a rare class"),  # law school: 48 of 20,798 rows got it
+        pytest.param(1500, 0.3, 0.0, id="nothing to learn"),
+    ],
+)
+def test_a_model_that_is_no_better_is_told(name, n, rate, signal):
+    ahead, told = outcome(name, *table(n, rate, signal))
+    assert told and ahead > -0.01, ahead
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("raw", [False, True], ids=["scaled", "raw"])
+def test_a_model_that_is_better_is_not_told(name, raw):
+    ahead, told = outcome(name, *table(3000, 0.3, 4.0, raw=raw))
+    assert not told and ahead > 0.05, ahead
+
+
+@pytest.mark.parametrize(("rate", "n", "d"), [(0.5, 400, 10), (0.5, 4000, 10), (0.4, 200, 20), (0.2, 1000, 5)])
+def test_what_a_linear_rule_learns_by_heart_is_what_it_is_ahead_by_on_its_rows(rate, n, d):
+    rng, gains = np.random.default_rng(0), []
+    for _ in range(60):
+        X, y = rng.normal(size=(n, d)), (np.arange(n) < rate * n).astype(int)
+        rule = np.linalg.lstsq(np.column_stack([np.ones(n), X]), y - 0.5, rcond=None)[0]
+        found = (np.column_stack([np.ones(n), X]) @ rule > 0).astype(int)
+        gains.append(np.mean(found == y) - np.mean(y == (rate > 0.5)))
+    rates = np.array([1 - rate, rate])
+    assert learned_by_heart(rates, spread_by_rows(rates, d, n)) == pytest.approx(np.mean(gains), rel=0.25, abs=0.004)
+    assert learned_by_heart(rates, 0.0) == 0.0
