@@ -1,5 +1,6 @@
 """What every estimator that spends privacy shares: its plan, its budget, its report, its score."""
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -12,6 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._around_a_fit import warn_of_caller
 from skfairdp._inputs import read_labels
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -113,7 +115,15 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
 
 
 def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[PublicFact]) -> None:
-    """Where a guarantee is proven and worth next to nothing. Everything it is told from is public."""
+    """Where a guarantee is proven and worth next to nothing, or leaves out what callers of the fit do with the rows.
+
+    Everything it is told from is public.
+    """
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
+            warn_of_caller(owner, frame)
+        frame = frame.f_back
     if epsilon is not None and epsilon >= WEAK_EPSILON:
         warn_caller(
             f"epsilon={epsilon:g} of {owner} is next to no privacy: from {WEAK_EPSILON} on, somebody who thought that "

@@ -74,7 +74,7 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     if table.raw is None:
         reads.note("columns of X", "read", shape, "their number and names are public")
     else:
-        said = "by the schema, with all values that they may hold"
+        said = "by the schema, with all values that they may hold; a cell that it cannot read counts as missing"
         reads.note("columns of X", "given", shape, said, by=table.raw.schema)
     reads.note_number_of_rows(len(table.X))
     return table

@@ -46,6 +46,8 @@ class Layout:
         What the generator balances; "given" are shares of the labels in each group.
     groups_known : bool
         False where groups are to be balanced that only public rows tell of.
+    n_nullable : int
+        Columns of which a value may be missing.
     """
 
     kind: Literal["codes", "units"]
@@ -55,6 +57,7 @@ class Layout:
     n_classes: int
     balance: str | None
     groups_known: bool
+    n_nullable: int = 0
 
     @property
     def n_cells(self) -> int:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
 from skfairdp._tables._declared import as_objects
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
+from skfairdp.utils import warn_caller
 
 __all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts", "release_bins"]
 
@@ -21,6 +23,7 @@ _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings o
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
+_LONGEST = 8 * _STEPS  # bins without bounds that may show together: more leave open even how large the numbers are
 
 
 @dataclass(frozen=True)
@@ -203,12 +206,14 @@ def merged_grid(
 ) -> tuple[NDArray[np.float64], float]:
     """Merge fine bins into about ``n_bins`` of equal noisy counts. Post-processing.
 
-    Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept.
+    Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept. Where
+    nothing shows, bins are spread between public bounds; without any there is one bin, of 0 alone.
     """
-    occupied = _occupied(noisy, sigma)
+    bounded = _has_bounds(starts)
+    occupied = _occupied(noisy, sigma, longest=len(noisy) if bounded else _LONGEST)
     if occupied is None:
         kept = np.unique(np.linspace(0, len(starts) - 1, min(n_bins, len(starts))).astype(int))
-        return starts[kept], high
+        return (starts[kept], high) if bounded else (np.zeros(1), 0.0)
     first, last = occupied
     inside = noisy[first : last + 1]
     reached = np.maximum.accumulate(np.cumsum(inside))
@@ -221,26 +226,51 @@ def merged_grid(
     return starts[kept], end
 
 
-def _occupied(noisy: NDArray[np.float64], sigma: float) -> tuple[int, int] | None:
+def _has_bounds(starts: NDArray[np.float64]) -> bool:
+    """Whether a fine grid lies between bounds that are known."""
+    return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
+
+
+def _occupied(noisy: NDArray[np.float64], sigma: float, longest: int) -> tuple[int, int] | None:
     """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing.
 
-    Few rows in many bins do not show in any bin, but in some of them together. So runs of bins of every length are
-    looked at: the one with evidence that ends first says where the values begin, and the one that begins last where
-    they end. The doubt grows with the number of runs, so that empty bins alone hardly ever give evidence.
+    Few rows in many bins do not show in any bin, but in some of them together. So runs of bins up to the ``longest``
+    are looked at. The clearest, and on either side of it the clearest of those that lie apart, and so on, say where
+    the values may lie: a run that evidence is in says little of its ends. Inside, the one that ends first says where
+    the values begin, and the one that begins last where they end. The doubt grows with the number of runs, so that
+    empty bins alone hardly ever give evidence.
     """
     summed = np.concatenate([[0.0], np.cumsum(noisy)])
     doubt = math.hypot(_EVIDENCE, math.sqrt(2 * math.log(len(noisy))))
     runs = []  # evidence, begin, last bin
     for length in 2 ** np.arange(len(noisy).bit_length()):
+        if length > longest:
+            break
         evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
         begin = np.flatnonzero(evidence > doubt * sigma)
         runs.append(np.stack([evidence[begin], begin, begin + length - 1], axis=1))
     evidence, begin, end = np.concatenate(runs).T
     if not len(evidence):
         return None
+    if longest < len(noisy):
+        low, high = _spanned(evidence, begin, end)
+        inner = (begin >= low) & (end <= high)
+        evidence, begin, end = evidence[inner], begin[inner], end[inner]
     left = np.lexsort((-evidence, end))[0]  # the clearest of those that end first
     right = np.lexsort((-evidence, -begin))[0]
     return int(begin[left]), int(end[right])
+
+
+def _spanned(
+    evidence: NDArray[np.float64], begin: NDArray[np.float64], end: NDArray[np.float64]
+) -> tuple[float, float]:
+    """From where to where the clearest run reaches, and those that lie apart from all that are clearer."""
+    order = np.argsort(-evidence, kind="stable")
+    low, high = begin[order[0]], end[order[0]]
+    for one in order:
+        if end[one] < low or begin[one] > high:
+            low, high = min(low, begin[one]), max(high, end[one])
+    return float(low), float(high)
 
 
 def release_bins(
@@ -249,6 +279,7 @@ def release_bins(
     mechanism: GaussianMechanism,
     noise: NoiseSource,
     n_bins: int,
+    n_rows: int,
 ) -> list[Column]:
     """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release.
 
@@ -262,11 +293,36 @@ def release_bins(
         Its sensitivity is the root of twice the number of columns: a replaced row moves two counts in each.
     noise : NoiseSource
     n_bins : int
+    n_rows : int
+        Public: of the table.
     """
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
     found: list[Column] = []
+    hidden, cut = [], []
     for column, histogram in zip(columns, noisy, strict=True):
         assert isinstance(column, NumberColumn)
         starts, high = merged_grid(column.starts, column.high, histogram, mechanism.sigma, n_bins)
+        if not _has_bounds(column.starts):
+            within = histogram[(column.starts >= starts[0]) & (column.starts <= high)]
+            if starts[0] == high == 0.0 and within.sum() <= _EVIDENCE * mechanism.sigma:
+                hidden.append(column.name)
+            elif within.sum() + 2 * mechanism.sigma * math.sqrt(len(within)) < n_rows / 2:
+                cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
+    _say_what_is_hidden(hidden, cut)
     return found
+
+
+def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:
+    if hidden:
+        warn_caller(
+            f"The noise hides where the numbers of {', '.join(map(repr, hidden))} lie, and nothing is known of them: "
+            "in all rows that are sampled they are 0. Give their 'bounds', which are public, or raise 'epsilon'.",
+            UtilityWarning,
+        )
+    if cut:
+        warn_caller(
+            f"The noise hides where more than half of the rows lie in {', '.join(cut)}, and sampled numbers reach as "
+            "far only as others show. Give their 'bounds', which are public, or raise 'epsilon'.",
+            UtilityWarning,
+        )

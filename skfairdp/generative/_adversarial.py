@@ -1,8 +1,9 @@
 """What the networks' backends share: teachers on their parts, a conditional generator, and the order of a step."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._tables import BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp.generative._convolutional import ConvolutionalLayers, layers_for
 from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
-from skfairdp.privacy import NoiseSource
+from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.utils import progress_bar
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 __all__ = ["AdversarialBackend", "AdversarialPlan", "NetworkModel"]
+
+_MISSING_SHARE = 0.05  # of the squared cost of the answers, for how many values each column misses
+_EVIDENCE = 4.0  # standard deviations of noise that such a count must exceed
 
 
 @shared_docs
@@ -117,6 +121,9 @@ class AdversarialBackend(GeneratorBackend):
 class AdversarialPlan(BackendPlan):
     """A backend and the layout it serves; subclasses say what is released in a step.
 
+    Networks that have learnt little make missing values as often as any others. So the missing values of columns are
+    counted, and made only where the counts show that there are some.
+
     Parameters
     ----------
     backend : AdversarialBackend
@@ -127,7 +134,34 @@ class AdversarialPlan(BackendPlan):
     layout: Layout
     loss: ClassVar[str] = "logistic"
 
+    @abstractmethod
+    def answers_at(self, scale: float) -> DpEvent:
+        """The event of all that the teachers let out at this noise scale."""
+
+    @property
+    @abstractmethod
+    def released_answers(self) -> tuple[str, ...]:
+        """What they let out, in words."""
+
+    def missing_at(self, scale: float) -> GaussianMechanism | None:
+        """For how many values each column misses: a replaced row moves each of these counts by one."""
+        if not self.layout.n_nullable:
+            return None
+        sensitivity = math.sqrt(self.layout.n_nullable)
+        return GaussianMechanism(
+            sensitivity * scale / math.sqrt(_MISSING_SHARE), sensitivity=sensitivity, relation=RELATION
+        )
+
+    def event_at(self, scale: float) -> DpEvent:
+        missing = self.missing_at(scale)
+        return compose(*([missing.event] if missing else []), self.answers_at(scale))
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
+
     def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "NetworkModel":
+        rows = self._without_missing(rows, scale, noise)
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
@@ -136,6 +170,19 @@ class AdversarialPlan(BackendPlan):
     @abstractmethod
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
         """Teach, release and follow, as often as was declared."""
+
+    def _without_missing(self, rows: Rows, scale: float, noise: NoiseSource) -> Rows:
+        """The same, with no missing values to be sampled in columns whose released counts show none."""
+        mechanism = self.missing_at(scale)
+        if mechanism is None:
+            return rows
+        places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
+        counts = np.array([np.count_nonzero(rows.values[:, j] == code) for j, code in places])
+        shown = mechanism.release(counts, noise) > _EVIDENCE * mechanism.sigma
+        sampled = [codes.copy() for codes in rows.sampled]
+        for (j, code), some in zip(places, shown, strict=True):
+            sampled[j][code] = some
+        return replace(rows, sampled=tuple(sampled))
 
     def steps(self) -> Iterator[int]:
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)

@@ -56,7 +56,9 @@ class PFGuardGenerator(PrivateEstimator):
     ``privacy_.epsilon`` is computed from the event of everything that a fit may release, before it releases anything,
     and is the same for every table of that shape. Sampling is post-processing: you may draw any number of rows at no
     cost. The number of rows, the column names, whether X is a DataFrame or an array, and what you give as parameters or
-    as ``X_public`` count as public. A column of numbers without public bounds or public rows pays for its bins.
+    as ``X_public`` count as public. A column of numbers without public bounds or public rows pays for its bins; one
+    whose range the noise hides is 0 in all rows that are sampled, and a UtilityWarning names it. Networks release
+    besides how many values each column misses, and make missing ones only where that shows some.
 
     The *types* of private containers are not public, because numpy and pandas infer them from values. Which columns are
     numbers, their dtypes, the width of strings and the lists of categories come from what you declare. What you leave
@@ -259,7 +261,7 @@ class PFGuardGenerator(PrivateEstimator):
         self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: np.random.Generator
     ) -> tuple[Any, NDArray[np.float64], Model]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
-        encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise)
+        encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
         rates = target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)

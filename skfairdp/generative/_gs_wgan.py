@@ -48,14 +48,14 @@ class GSWGANPlan(AdversarialPlan):
         multiplier = scale * math.sqrt(self.backend.n_steps / _COUNTS_SHARE)
         return CountsOfRows(sizes, multiplier, self.backend.clipping == "dpsgd_f")
 
-    def event_at(self, scale: float) -> DpEvent:
+    def answers_at(self, scale: float) -> DpEvent:
         step = self.gradient_at(scale).event
         if self.counted:  # both events depend on the multiplier alone, not on the sizes and bounds of a step
             step = compose(self.counts_at(scale, (self.backend.batch_size,)).event, step)
         return repeat(step, self.backend.n_steps)
 
     @property
-    def releases(self) -> tuple[str, ...]:
+    def released_answers(self) -> tuple[str, ...]:
         n_steps, n_teachers = self.backend.n_steps, self.backend.n_teachers
         if self.backend.answers == "one":
             return (f"{n_steps} sanitised gradients of one of {n_teachers} discriminators",)

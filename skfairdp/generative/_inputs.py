@@ -184,6 +184,7 @@ def read_generator_data(
         n_classes=n_classes,
         balance="given" if isinstance(estimator.balance, Mapping) else estimator.balance,
         groups_known=domain is not None or estimator.balance is None,
+        n_nullable=sum(column.nullable for column in features.encoder.columns),
     )
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row
@@ -300,7 +301,7 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
     estimator.n_features_in_ = len(schema.features)
     estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
-    said = "by the schema, with all values that they may hold"
+    said = "by the schema, with all values that they may hold; a cell that it cannot read counts as missing"
     reads.note("columns of X", "given", schema.features, said, by=schema)
     n_rows = raw.n_rows if source is None else source.n_rows
     reads.note_number_of_rows(n_rows)

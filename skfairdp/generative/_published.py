@@ -31,11 +31,11 @@ class PATEGANPlan(AdversarialPlan):
     def bits_at(self, scale: float) -> MajorityBits:
         return MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5)
 
-    def event_at(self, scale: float) -> DpEvent:
+    def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.bits_at(scale).event, self.n_bits)
 
     @property
-    def releases(self) -> tuple[str, ...]:
+    def released_answers(self) -> tuple[str, ...]:
         return (f"{self.n_bits} noisy majorities of {self.backend.n_teachers} discriminators",)
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
@@ -141,11 +141,11 @@ class GPATEPlan(AdversarialPlan):
             sigma=votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE)),
         )
 
-    def event_at(self, scale: float) -> DpEvent:
+    def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.bins_at(scale).event, self.n_gradients)
 
     @property
-    def releases(self) -> tuple[str, ...]:
+    def released_answers(self) -> tuple[str, ...]:
         n = self.n_gradients * self.backend.n_coordinates
         return (f"{n} noisy thresholds", f"{n} noisy argmaxes over {self.backend.n_bins} bins")
 
@@ -253,11 +253,11 @@ class DataLensPlan(AdversarialPlan):
     def signs_at(self, scale: float) -> TopSigns:
         return TopSigns(self.backend.k, scale * 2 * math.sqrt(self.backend.k * self.n_gradients))
 
-    def event_at(self, scale: float) -> DpEvent:
+    def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.signs_at(scale).event, self.n_gradients)
 
     @property
-    def releases(self) -> tuple[str, ...]:
+    def released_answers(self) -> tuple[str, ...]:
         return (f"{self.n_gradients} sums of top-{self.backend.k} signs",)
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:

@@ -149,13 +149,13 @@ class TableEncoder:
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def release_bins(
-        self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource
+        self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = release_bins(fine, counts, mechanism, noise, self.n_bins)
+        merged = release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column

@@ -94,7 +94,7 @@ class UnitEncoder:
         """Nothing has to be paid for."""
         return []
 
-    def release_bins(self, counts: Any, mechanism: Any, noise: Any) -> "UnitEncoder":
+    def release_bins(self, counts: Any, mechanism: Any, noise: Any, n_rows: int) -> "UnitEncoder":
         """Bounds are public: nothing is released."""
         return self
 

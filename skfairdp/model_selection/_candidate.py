@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 
+from skfairdp._around_a_fit import steps_fitted_on_private_rows
 from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._planned_fit import planned_entry
-from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import DpEvent, LedgerEntry, PrivacySpent, flatten
 from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
@@ -214,15 +213,12 @@ def _parts_of(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
 
 def _announce_fitted_steps(estimator: Any, owner: str) -> None:
     """A scaler that learns from private rows is a release that no event stands for."""
-    steps = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
-    for name, step in steps:
-        stateless = step in (None, "passthrough") or not get_tags(step).requires_fit
-        if not (stateless or isinstance(step, PublicPreprocessor)):
-            warn_caller(
-                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
-                "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
-                PrivacyLeakWarning,
-            )
+    for name in steps_fitted_on_private_rows(estimator) if isinstance(estimator, Pipeline) else []:
+        warn_caller(
+            f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
+            "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
+            PrivacyLeakWarning,
+        )
 
 
 def _inside(estimator: Any, step: str) -> Any:

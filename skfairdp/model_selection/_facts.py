@@ -21,7 +21,7 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     if schema is None:
         reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
     else:
-        said = "by the schema, with all values that they may hold"
+        said = "by the schema, with all values that they may hold; a cell that it cannot read counts as missing"
         reads.note("columns of X", "given", schema.features, said, by=schema)
     declared = candidate.declared_rows
     if declared is not None:

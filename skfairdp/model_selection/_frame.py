@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.privacy import NeighboringRelation, PrivacySpent, Protects, attribute_event
@@ -41,12 +43,28 @@ COLUMNS = [
 _MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "coverage": False}
 
 
-def mark_non_dominated(frame: pd.DataFrame) -> pd.Series:
-    """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared."""
+def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, Any]] = ()) -> pd.Series:
+    """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared.
+
+    What is known of no row does not count. A row without a figure that others have is not said to be unbeaten. The
+    class that ``references`` have for everybody costs no ε, and beats what is less accurate.
+    """
     marks = pd.Series(False, index=frame.index)
-    for _, part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):
-        marks[part.index] = pareto_frontier(part[list(_MINIMIZE)].to_numpy(float), list(_MINIMIZE.values()))
+    for (dataset, *_), part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):
+        known = [name for name in _MINIMIZE if part[name].notna().any()]
+        values = part[known].astype(float).replace(math.inf, 1e300)
+        best = pareto_frontier(values.to_numpy(), [_MINIMIZE[name] for name in known])
+        for mark in references:
+            if mark["private"] and mark["dataset"] == dataset and "accuracy" in known:
+                best &= ~_beaten_by(mark["accuracy"], part)
+        marks[part.index] = best
     return marks
+
+
+def _beaten_by(accuracy: float, part: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows that are no more accurate than one class for everybody, which answers every row and has no gap."""
+    worse = (part["disparity"] > 0) | (part["coverage"] < 1)
+    return np.asarray((part["accuracy"] < accuracy) | ((part["accuracy"] == accuracy) & worse))
 
 
 def parity_weight(estimator: Any) -> str | None:
@@ -135,9 +153,9 @@ def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]
     for part in plain:
         part.attrs = {}
     joined = pd.concat(plain, ignore_index=True).reindex(columns=columns)
-    joined["non_dominated"] = mark_non_dominated(joined)
-    joined.attrs["guarantees"] = _joined_records(frames, spent)
     marks = [mark for frame in frames for mark in frame.attrs.get("references", [])]
+    joined["non_dominated"] = mark_non_dominated(joined, marks)
+    joined.attrs["guarantees"] = _joined_records(frames, spent)
     if marks:  # of one data set the same ones come again
         joined.attrs["references"] = list({(mark["dataset"], mark["name"]): mark for mark in marks}.values())
     scored = {frame.attrs.get("scored_on") for frame in frames}

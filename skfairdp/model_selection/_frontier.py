@@ -105,9 +105,9 @@ def frontier(
         ``student_gamma`` (what the student was held to), ``lam`` (NaN where γ was swept), ``idp3``, ``disparity``
         (demographic, each group against all others, over the answered rows), ``accuracy`` (of the answered rows),
         ``coverage`` (share of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the
-        same guarantee), ``params`` and ``gap_bound``, which the difference between any two groups exceeds in the
-        population with a chance of 5 % only, if the test rows are independent draws that no model has seen (NaN where
-        answers are refused).
+        same guarantee and the commonest class for everybody, which costs no ε), ``params`` and ``gap_bound``, which the
+        difference between any two groups exceeds in the population with a chance of 5 % only, if the test rows are
+        independent draws that no model has seen (NaN where answers are refused).
         ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
         ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``; the total for attributes is of all fits, as
         those for records have seen the attribute. Where there is one kind only,
@@ -172,7 +172,7 @@ def _as_frame(
     rows: list[dict[str, Any]], guarantees: list[dict[str, Any]], n_test: int, references: list[dict[str, Any]]
 ) -> pd.DataFrame:
     frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
-    frame["non_dominated"] = mark_non_dominated(frame)
+    frame["non_dominated"] = mark_non_dominated(frame, references)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs.update(n_test=n_test, references=references)
     return frame

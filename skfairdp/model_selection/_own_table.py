@@ -547,7 +547,6 @@ def _result(
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
     columns = [*COLUMNS, "gap_bound", "groups_seen", "accuracy_error"]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
-    frame["non_dominated"] = mark_non_dominated(frame.fillna({"disparity": 1.0}))  # not known: it may be anything
     record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, n_fits)
     reference = {
         "dataset": rows[0]["dataset"],
@@ -557,5 +556,6 @@ def _result(
         "disparity": 0.0,
         "coverage": 1.0,
     }
+    frame["non_dominated"] = mark_non_dominated(frame, [reference])
     frame.attrs.update({"guarantees": [record], **record, "scored_on": "held out", "references": [reference]})
     return OwnFrontier(frame, schema, privacy)

@@ -117,6 +117,8 @@ class ParetoSearchCV(SearchBase):
     -----
     FairnessWarning
         No candidate meets the bounds; then there is no winner.
+    UserWarning
+        The ledger cannot afford some of the candidates, which are left out.
 
     Examples
     --------

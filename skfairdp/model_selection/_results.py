@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from skfairdp.model_selection._composed_epsilon import expression
-from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, parity_weight
+from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated, parity_weight
 from skfairdp.model_selection._objectives import Objective
-from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.privacy import PrivacySpent
@@ -57,11 +56,7 @@ def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], priv
     """The scored candidates as :func:`frontier` gives them: ready for the display."""
     rows = [_point(data, run, results, int(j)) for j in np.flatnonzero(results["status"] == "scored")]
     frame = pd.DataFrame(rows, columns=None if rows else COLUMNS)
-    # A gap that is not known (no groups) does not count.
-    compared = [c for c in ("epsilon", "disparity", "accuracy", "coverage") if frame[c].notna().all()]
-    frame["non_dominated"] = pareto_frontier(
-        frame[compared].replace(math.inf, 1e300).to_numpy(float), [c in ("epsilon", "disparity") for c in compared]
-    )
+    frame["non_dominated"] = mark_non_dominated(frame)
     frame = frame[[*COLUMNS, *(c for c in frame.columns if c not in COLUMNS)]]
     record = guarantee_record(
         privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon, run.n_fits

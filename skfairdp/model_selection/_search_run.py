@@ -90,8 +90,21 @@ class SearchRun:
                 bar.update(len(batch))
         if refusal is not None and not self.groups:
             raise refusal
+        if refusal is not None:
+            self._say_what_is_left_out()
         if self._failed:
             raise SearchFailedError(self.data.owner)
+
+    def _say_what_is_left_out(self) -> None:
+        left_out = [j for j, status in sorted(self.status.items()) if status == "over the ceiling"]
+        n_all = len(self.data.grid)
+        reserve = " with what refitting the winner costs" if self.refits and self.data.splits else ""
+        warn_caller(
+            f"{self.data.owner} leaves out {len(left_out)} of its {n_all} candidates, {left_out[:10]}: the ledger "
+            f"cannot afford them{reserve}. They cost nothing, their scores are nan, and the winner is chosen among "
+            f"the others. The first: {self.data.grid[left_out[0]]}. Raise the ceiling of the ledger, lower "
+            "'score_epsilon', or search fewer candidates."
+        )
 
     def _pay(self, group: CandidateGroup) -> None:
         """Charge a group on all its folds, if the refit of a winner would still be affordable after it."""

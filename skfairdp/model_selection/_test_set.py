@@ -137,7 +137,9 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
         n_fits.setdefault(kind, set()).update(fits)
         rows.append({"dataset": dataset, "estimator": name, **_point(estimator, privacy, test)})
     frame = pd.DataFrame(rows)
-    frame["non_dominated"] = mark_non_dominated(frame)
+    references = test.references(dataset)
+    frame["non_dominated"] = mark_non_dominated(frame, references)
+    frame.attrs["references"] = references
     frame.attrs["n_test"] = len(frame) and len(test.y)
     frame.attrs["guarantees"] = [
         guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), len(n_fits[kind]))

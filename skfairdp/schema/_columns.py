@@ -19,6 +19,7 @@ from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import as_series
 
 __all__ = [
+    "TRUTHS",
     "Boolean",
     "Category",
     "Column",
@@ -41,9 +42,15 @@ FARTHEST = 1e300
 NOTHING = frozenset(
     ("", "?", "-", ".", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "NaT")
 )
+#: Words for no and yes, by their place in a column of booleans.
+TRUTHS = {
+    spelled(word): place
+    for word, place in (("false", 0), ("true", 1), ("no", 0), ("yes", 1))
+    for spelled in (str, str.upper, str.capitalize)
+}
 _SELDOM = ("decimal", "thousands", "unit", "others", "format")  # shown where it is said
 _UNSAID = (".", "", None)
-_NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal)
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
 @shared_docs
@@ -316,9 +323,7 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
 
     def _read(self, values: Any) -> NDArray[np.float64]:
-        words = (("false", 0), ("true", 1), ("no", 0), ("yes", 1))
-        spelled = {f(text): j for text, j in words for f in (str, str.upper, str.capitalize)}
-        return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **spelled})
+        return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **TRUTHS})
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of pandas' booleans, which may be missing.
@@ -454,17 +459,21 @@ def column_from_dict(declared: Any, name: str) -> Column:
     if kind not in _KINDS:
         refused = " Free text is refused: nothing public bounds it." if kind == "text" else ""
         raise ValueError(f"Column {name!r} of a Schema needs a 'kind' among {sorted(_KINDS)}. Got {kind!r}.{refused}")
-    parameters = {key: value for key, value in declared.items() if key != "kind"}
+    parameters = {key: value for key, value in declared.items() if key not in ("kind", "guess")}
     unfilled = sorted(key for key, value in parameters.items() if value is None and key not in _MAY_BE_NONE)
     if unfilled:
         raise ValueError(
             f"Column {name!r} of a Schema is not filled in yet: {', '.join(unfilled)}. Write what you know without "
-            "looking at the private rows, or pay for it with Schema.release."
+            "looking at the private rows, or pay for it with Schema.release." + _as_guessed(declared.get("guess"))
         )
     try:
         return _KINDS[kind](**parameters)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Column {name!r} of a Schema: {error}") from None
+
+
+def _as_guessed(guess: Any) -> str:
+    return f" The rows look like {guess}: a guess of the template, to be written down if you know it." if guess else ""
 
 
 def known_from_dict(declared: Any, name: str) -> "Column | str":
@@ -511,9 +520,9 @@ def _is_missing(cell: Any) -> bool:
             return True
         if isinstance(cell, str):
             return cell.strip() in NOTHING
-        return isinstance(cell, float | np.number | Decimal | np.datetime64) and bool(cell != cell)
-    except Exception:  # a signalling NaN of decimal
-        return isinstance(cell, Decimal)
+        return isinstance(cell, float | np.number | np.datetime64) and bool(cell != cell)
+    except Exception:
+        return False
 
 
 def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str = "") -> NDArray[np.float64]:
@@ -640,7 +649,7 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
     def place(cell: Any) -> float:
         try:
-            return places.get(cell, math.nan)
+            return places.get(real_number(cell), math.nan)
         except Exception:  # it cannot be hashed, or compared
             return math.nan
 
@@ -677,12 +686,15 @@ def cells_of(values: Any) -> "pd.Series[Any]":
 
 
 def real_number(cell: Any) -> Any:
-    """The number itself where a complex one lies on the real line, or is none at all; any other cell as it is.
+    """The number itself where a complex one lies on the real line, or is none at all, and the float next to a decimal
+    one, as a column of such has it; any other cell as it is.
 
     Parameters
     ----------
     cell : object
     """
+    if isinstance(cell, Decimal):
+        return math.nan if cell.is_nan() else float(cell)
     if not isinstance(cell, complex | np.complexfloating):
         return cell
     return math.nan if cell != cell else cell if cell.imag else cell.real

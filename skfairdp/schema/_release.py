@@ -1,6 +1,7 @@
 """A schema from private rows, at a price: kinds, bounds and values of columns found by noisy counts."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.schema._columns import (
+    NOTHING,
     Boolean,
     Category,
     Column,
@@ -47,9 +49,19 @@ from skfairdp.schema._columns import (
     remembered,
 )
 from skfairdp.schema._frames import as_dataframe, column_names
+from skfairdp.schema._writings import DAYS, NUMBERS, Writings
 from skfairdp.utils import private_error, warn_caller
 
-__all__ = ["ColumnRelease", "SchemaPlan", "plan_release", "released_columns"]
+__all__ = [
+    "ColumnRelease",
+    "SchemaPlan",
+    "counts_of_kinds",
+    "is_called_identifier",
+    "likeliest",
+    "plan_release",
+    "released_columns",
+    "say_identifiers",
+]
 
 #: What a column may be said to be, where its bounds or values are to be found.
 _KINDS = ("number", "whole", "category", "boolean", "date")
@@ -65,7 +77,7 @@ _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as
 _N_CELLS = 128  # of the fine table, or a few more
 
 _READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
-_MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT = range(6)
+_MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT, _WRITTEN_DAY, _WRITTEN_NUMBER = range(8)
 
 
 # ---------------------------------------------------------------------- what is released of one column
@@ -75,8 +87,9 @@ _MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT = range(6)
 class ColumnRelease:
     """The budget of one column, and how it is spent: first on its kind, where nobody said it, then on its values.
 
-    Every step is a table of counts in which a record fills exactly one cell, so that it moves by √2 where a record is
-    replaced. The steps of a column cost at most ``mu`` together, whichever kind is found.
+    Where days or numbers are texts that are written in a way of their own, a step finds that way. Every step is a table
+    of counts in which a record fills at most one cell, so that it moves by √2 where a record is replaced. The steps of
+    a column cost at most ``mu`` together, whichever kind is found.
 
     Parameters
     ----------
@@ -110,16 +123,19 @@ class ColumnRelease:
         Column or None
             It follows from the released counts.
         """
-        kind, share = self.kind, 1.0
+        kind, share, way = self.kind, 1.0, dict[str, Any]()
         if kind is None:
-            counts = np.bincount(_kinds_of_cells(column), minlength=_TEXT + 1)
-            noisy = self._gaussian(_KIND_SHARE).release(counts, noise)
-            kind, share = _likeliest(noisy, self._gaussian(_KIND_SHARE).sigma), 1 - _KIND_SHARE
+            mechanism = self._gaussian(_KIND_SHARE)
+            noisy = mechanism.release(counts_of_kinds(column), noise)
+            (kind, writings), share = likeliest(noisy, mechanism.sigma), 1 - _KIND_SHARE
+            if writings is not None:
+                way = dict(writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma))
+                share -= _KIND_SHARE
         if kind == "boolean":
             return Boolean(missing=True)
         if kind == "category":
             return self._values(column, share, noise)
-        return self._bounds(column, kind, share, noise)
+        return self._bounds(column, kind, way, share, noise)
 
     def _gaussian(self, share: float) -> GaussianMechanism:
         return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=_RELATION)
@@ -143,9 +159,11 @@ class ColumnRelease:
         name = next(name for name in ("other", "missing or other", "none of these") if name not in known)
         return Category((*known, name), others=name)
 
-    def _bounds(self, column: "pd.Series[Any]", kind: str, share: float, noise: NoiseSource) -> Column | None:
+    def _bounds(
+        self, column: "pd.Series[Any]", kind: str, way: Mapping[str, Any], share: float, noise: NoiseSource
+    ) -> Column | None:
         scale: _Magnitudes | _Blocks = _Blocks() if kind == "date" else _Magnitudes()
-        numbers = _as_days(column) if kind == "date" else _as_numbers(column)
+        numbers = _as_days(column, **way) if kind == "date" else _as_numbers(column, **way)
         known = numbers[~np.isnan(numbers)]
 
         coarse = self._gaussian(share * _COARSE_SHARE)
@@ -163,18 +181,18 @@ class ColumnRelease:
         counts = np.bincount(np.clip(at, 0, last - first - 1).astype(np.int64), minlength=last - first)
         inner = _without_tails(fine.release(counts, noise), len(numbers), fine.sigma)
         low, high = (first + inner[0]) * step, (first + inner[1] + 1) * step
-        return _described(kind, low, high, bool(held[-1]))
+        return _described(kind, low, high, bool(held[-1]), way)
 
 
-def _described(kind: str, low: float, high: float, missing: bool) -> Column:
+def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[str, Any]) -> Column:
     """The bounds as a column; where whole numbers lie in cells, the last one of the last cell is the bound."""
     if kind == "number":
-        return Number(low, high, missing=missing)
+        return Number(low, high, missing=missing, **way)
     last = max(high - 1, low + 1)
     if kind == "whole":
         return Number(int(low), int(last), step=1, missing=missing)
     days = [date(1970, 1, 1) + timedelta(days=int(day)) for day in (low, last)]
-    return Date(days[0], days[1], missing=missing)
+    return Date(days[0], days[1], missing=missing, **way)
 
 
 def _with_neighbors(held: NDArray[np.bool_], likely: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -244,15 +262,34 @@ class _Blocks:
 # ---------------------------------------------------------------------- total readers of cells
 
 
-def _likeliest(noisy: NDArray[np.float64], sigma: float) -> str:
-    """The kind of a column, from the noisy numbers of its cells of each kind."""
-    numbers = noisy[_WHOLE] + noisy[_FRACTION]
-    largest = max(numbers, noisy[_BOOLEAN], noisy[_DAY], noisy[_TEXT])
+def likeliest(noisy: NDArray[Any], sigma: float = 0.0) -> tuple[str, Writings | None]:
+    """The kind of a column, from the numbers of its cells of each kind, with so much noise in each.
+
+    And in which of its writings it is, where it is texts that are not written as this package reads them.
+    """
+    numbers = noisy[_WHOLE] + noisy[_FRACTION] + noisy[_WRITTEN_NUMBER]
+    days = noisy[_DAY] + noisy[_WRITTEN_DAY]
+    largest = max(numbers, noisy[_BOOLEAN], days, noisy[_TEXT])
     if largest == noisy[_TEXT]:
-        return "category"
-    if largest in (noisy[_BOOLEAN], noisy[_DAY]):
-        return "boolean" if largest == noisy[_BOOLEAN] else "date"
-    return "whole" if noisy[_FRACTION] <= max(_BEYOND * numbers, 4 * sigma) else "number"
+        return "category", None
+    if largest == noisy[_BOOLEAN]:
+        return "boolean", None
+    if largest == days:
+        return "date", DAYS if noisy[_WRITTEN_DAY] > noisy[_DAY] else None
+    doubt = max(_BEYOND * numbers, 4 * sigma)
+    if noisy[_WRITTEN_NUMBER] > doubt:
+        return "number", NUMBERS
+    return "whole" if noisy[_FRACTION] <= doubt else "number", None
+
+
+def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
+    """How many cells of a column are of each kind.
+
+    Parameters
+    ----------
+    column : Series
+    """
+    return np.bincount(_kinds_of_cells(column), minlength=_WRITTEN_NUMBER + 1)
 
 
 def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
@@ -286,7 +323,11 @@ def _kind_of_text(cell: str) -> int:
         return _TEXT if code or "_" in text else -1
     except ValueError:
         pass
-    return _MISSING if not text else _TEXT if np.isnan(_day_of(text)) else _DAY
+    if text in NOTHING:
+        return _MISSING
+    if not np.isnan(_day_of(text)):
+        return _DAY
+    return _WRITTEN_DAY if DAYS.reading(text) else _WRITTEN_NUMBER if NUMBERS.reading(text) else _TEXT
 
 
 def _kind_of_object(cell: Any) -> int:
@@ -297,7 +338,7 @@ def _kind_of_object(cell: Any) -> int:
             return _BOOLEAN
         if isinstance(cell, np.datetime64 | np.timedelta64):  # as in a column of them
             return _MISSING if np.isnat(cell) else _DAY if isinstance(cell, np.datetime64) else _TEXT
-        if cell is None or cell is pd.NA or cell is pd.NaT or isinstance(cell, int | float | np.number | Decimal):
+        if cell is None or cell is pd.NA or cell is pd.NaT or isinstance(cell, int | float | np.number):
             return -1
         return _TEXT if isinstance(cell, str) or not hasattr(cell, "year") else _DAY
     except Exception:
@@ -490,7 +531,9 @@ def released_columns(
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else column
             for name, column in plan.columns.items()
         }
-    return _kept(_bought(plan, found, spent[0].own), roles), spent[0]
+    columns = _kept(_bought(plan, found, spent[0].own), roles, plan, len(frame))
+    say_identifiers({name: one for name, one in columns.items() if name not in known}, "Schema.release")
+    return columns, spent[0]
 
 
 def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None:
@@ -510,7 +553,7 @@ def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None
         )
 
 
-def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str, Column]:
+def _kept(found: Mapping[str, Column | None], roles: Sequence[str], plan: SchemaPlan, n_rows: int) -> dict[str, Column]:
     columns = {name: column for name, column in found.items() if column is not None}
     absent = [name for name in found if name not in columns]
     needed = [name for name in absent if name in roles]
@@ -529,12 +572,49 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str]) -> dict[str,
         )
     if absent:
         warn_caller(
-            f"Schema.release leaves out {absent}: no value or range in them is shared by enough records at this "
-            f"epsilon, of which each of {len(found)} columns gets a share too small to tell rarer ones from noise. "
-            "Free text and identifiers belong out. Of others say what is public, which costs nothing and leaves more "
-            "for the rest: known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows."
+            f"Schema.release leaves out {absent}: the epsilon is shared by {len(plan.columns)} columns, and with what "
+            f"is left for one of these a value is told from noise where about {_needed(plan, absent):,.0f} of the "
+            f"{n_rows:,} rows share it. Say what is public, which costs nothing and leaves more for the rest: "
+            "known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows. Free text and identifiers "
+            "are found at no epsilon, nor are numbers and days that are not written as their kind was said to be."
         )
     return columns
+
+
+def _needed(plan: SchemaPlan, names: Sequence[str]) -> float:
+    """Rows that have to share a value to be found: by public numbers."""
+    asked = [one for name in names if isinstance(one := plan.columns[name], ColumnRelease)]
+    return max(one.common_values(1.0 if one.kind else 1 - _KIND_SHARE).threshold for one in asked)
+
+
+def say_identifiers(columns: Mapping[str, Column], owner: str) -> None:
+    """Name columns that are whole numbers and are called as what tells one record from all others.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        What was found of them.
+    owner : str
+    """
+    whole = [name for name, column in columns.items() if isinstance(column, Number) and column.step == 1]
+    named = [name for name in whole if is_called_identifier(name)]
+    if named:
+        warn_caller(
+            f"{owner} describes {named} as whole numbers to learn from. By their names they tell one record from all "
+            "others, and a model can only learn by chance from such. Leave them out of the table, or of the release: "
+            f"known={{{named[0]!r}: None}}."
+        )
+
+
+def is_called_identifier(name: str) -> bool:
+    """Whether a column has the name of an identifier.
+
+    Parameters
+    ----------
+    name : str
+    """
+    words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    return re.search(r"(^|[\W_])(id|uuid|guid|rowid|rownum|index|unnamed: \d+)$", words) is not None
 
 
 def _check(

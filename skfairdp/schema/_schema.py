@@ -1,7 +1,7 @@
 """The public description of a table: which columns it has, and what values they may hold."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -18,8 +18,6 @@ from skfairdp.schema._columns import (
     Boolean,
     Category,
     Column,
-    Date,
-    Number,
     PaidValues,
     column_from_dict,
     known_from_dict,
@@ -27,8 +25,9 @@ from skfairdp.schema._columns import (
 )
 from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
+from skfairdp.schema._guesses import described, guessed
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
-from skfairdp.schema._release import released_columns
+from skfairdp.schema._release import released_columns, say_identifiers
 from skfairdp.utils import private_error
 
 __all__ = ["Schema", "SchemaRows", "values_of"]
@@ -452,7 +451,8 @@ class Schema:
             The description.
         """
         frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
-        columns = {name: _described(frame[name], name, name in roles, max_categories) for name in frame.columns}
+        columns = {name: described(frame[name], name, name in roles, max_categories) for name in frame.columns}
+        say_identifiers(columns, "Schema.from_public")
         return cls(columns, label=label, groups=groups)
 
     @classmethod
@@ -603,10 +603,16 @@ class Schema:
     def template(table: Any, *, label: str | None = None, groups: str | Sequence[str] = ()) -> dict[str, Any]:
         """The skeleton of a schema, for you to fill in: names and kinds of columns, no value.
 
+        Names, and kinds by the dtypes, are public. What looks like something else gets a "guess" besides: a date in
+        texts like 25/04/2001, a number in texts like "$1,200", a truth in texts like yes and no, an identifier.
+
+        **No guarantee.** A guess is made from the rows: it is for your own eyes, and the rest of the package does not
+        read it. Write it into the column if you know it from elsewhere, and publish no template that still holds it.
+
         Parameters
         ----------
         table : DataFrame
-            May be private: only the names and dtypes of its columns are read, which are public.
+            May be private.
         {roles_of_columns}
 
         Returns
@@ -618,12 +624,15 @@ class Schema:
         --------
         >>> import pandas as pd
         >>> from skfairdp.schema import Schema
-        >>> Schema.template(pd.DataFrame({"age": [39], "job": ["clerk"]}))["columns"]["age"]
+        >>> template = Schema.template(pd.DataFrame({"age": [39], "hired": ["25/04/2001"]}))["columns"]
+        >>> template["age"]
         {'kind': 'number', 'low': None, 'high': None, 'step': None, 'missing': True}
+        >>> template["hired"]["guess"]
+        {'kind': 'date', 'format': '%d/%m/%Y'}
         """
         names, roles = column_names(table), _roles(label, groups)
         frame = as_dataframe(table, names)
-        columns = {name: _skeleton(frame[name].dtype, name in roles) for name in names}
+        columns = {name: _skeleton(frame[name].dtype, name in roles) | guessed(frame[name], name) for name in names}
         named = roles[: 0 if label is None else 1]
         return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :])}
 
@@ -700,34 +709,3 @@ def _skeleton(dtype: Any, role: bool) -> dict[str, Any]:
     if pd.api.types.is_numeric_dtype(dtype) and not role:
         return {"kind": "number", "low": None, "high": None, "step": None, "missing": True}
     return {"kind": "category", "values": None, **({} if role else {"missing": True})}
-
-
-def _described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:
-    """The narrowest declaration that fits public rows."""
-    missing = bool(series.isna().any()) and not role
-    known = series.dropna()
-    if pd.api.types.is_bool_dtype(known.dtype) or (known.dtype == object and known.isin([True, False]).all()):
-        return Boolean(missing=missing)
-    if pd.api.types.is_datetime64_any_dtype(known.dtype):
-        days = known.dt.date
-        return Date(days.min(), days.max(), missing=missing)
-    if pd.api.types.is_numeric_dtype(known.dtype) and not role:
-        low, high = float(known.min()), float(known.max())
-        whole = bool((known == np.round(known)).all())
-        if low < high:
-            return Number(low, high, step=1.0 if whole else None, missing=missing)
-    values = _sorted(known.unique())
-    if not 0 < len(values) <= max_categories:
-        raise ValueError(
-            f"Column {name!r} has {len(values)} different values, more than max_categories={max_categories} or none. "
-            "Free text is refused: leave the column out, or raise 'max_categories'."
-        )
-    return Category(tuple(values), missing=missing)
-
-
-def _sorted(values: Iterable[Any]) -> list[Any]:
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    try:
-        return sorted(plain)
-    except TypeError:
-        return sorted(plain, key=lambda value: (type(value).__name__, str(value)))

@@ -5,6 +5,7 @@ be seen must then be the same to the byte: also where the two tables differ in e
 only what it released.
 """
 
+import io
 import pickle
 import warnings
 from functools import partial
@@ -454,6 +455,17 @@ def test_networks_are_the_same_for_two_tables_with_the_same_releases(backend):
 
 
 # ---- teachers that are total -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("backend", ["pate_gan", "datalens"])
+def test_which_missing_values_networks_make_follows_released_counts(backend):
+    table, y, s = columns()
+    half = {**table, "size": [None if j % 2 else value for j, value in enumerate(table["size"])]}
+    first = same(
+        lambda: make(backend=clone(NETWORKS[backend]), epsilon=1e5), (as_frame(half), y, s), (as_frame(table), y, s)
+    )
+    frame = pd.read_csv(io.StringIO(first["values"][0]))
+    assert frame["size"].isna().any() and not frame["count"].isna().any()
+
+
 @pytest.mark.parametrize("backend", NETWORKS)
 @pytest.mark.parametrize(
     "settings",

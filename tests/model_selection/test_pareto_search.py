@@ -107,7 +107,8 @@ def test_the_ledger_has_an_entry_for_each_candidate_and_the_refit_and_the_same_t
 def test_a_ceiling_stops_before_what_would_exceed_it_and_keeps_what_is_finished(n_jobs):
     two_and_refit = gaussian((2 * 2 + 1, 0.01), (2, SCORE_MU**2))
     ledger = PrivacyLedger(epsilon=two_and_refit * 1.0001)
-    search = fitted(Toy(ledger=ledger), n_jobs=n_jobs)
+    with pytest.warns(UserWarning, match=r"leaves out 1 of its 3 candidates, \[2\].*The first: \{'cut'"):
+        search = fitted(Toy(ledger=ledger), n_jobs=n_jobs)
     assert search.cv_results_["status"].tolist() == ["scored", "scored", "over the ceiling"]
     assert np.isnan(search.cv_results_["mean_test_accuracy"][2])
     assert search.best_params_ == {"cut": 0.0}  # and the refit was kept in reserve
@@ -127,7 +128,8 @@ def test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit():
 def test_a_cheaper_candidate_may_still_fit_under_the_ceiling():
     grid = {"noise": [1.0, 20.0]}
     ledger = PrivacyLedger(epsilon=1.0)
-    search = fitted(Toy(ledger=ledger), grid)
+    with pytest.warns(UserWarning, match=r"leaves out 1 of its 2 candidates, \[0\].*The first: \{'noise': 1.0\}"):
+        search = fitted(Toy(ledger=ledger), grid)
     assert search.cv_results_["status"].tolist() == ["over the ceiling", "scored"]
 
 

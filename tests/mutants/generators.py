@@ -72,7 +72,9 @@ def noise_on_labels_in_place_of_votes(patch):
 @mutant
 def bits_charged_once_a_round(patch):
     """Found: a round of queries charged as one. Right: every bit is charged."""
-    patch.setattr(PATEGANPlan, "event_at", lambda self, scale: repeat(self.bits_at(scale).event, self.backend.n_steps))
+    patch.setattr(
+        PATEGANPlan, "answers_at", lambda self, scale: repeat(self.bits_at(scale).event, self.backend.n_steps)
+    )
 
 
 @mutant
@@ -380,8 +382,8 @@ def bins_from_exact_histograms(patch):
     """Found (survived in 0.1.0): fine histograms are released, bins are merged by the exact ones. Right: by noisy."""
     honest = TableEncoder.release_bins
 
-    def release_bins(self, table, mechanism, noise):
-        return honest(self, table, None if mechanism is None else Exact(mechanism), noise)
+    def release_bins(self, table, mechanism, noise, n_rows):
+        return honest(self, table, None if mechanism is None else Exact(mechanism), noise, n_rows)
 
     patch.setattr(TableEncoder, "release_bins", release_bins)
 

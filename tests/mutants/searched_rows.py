@@ -174,7 +174,7 @@ def total_of_finished_fits(patch):
 def relations_not_told_apart(patch):
     """Rows compared by what they protect alone: an ε for replaced records beaten by one for guests."""
 
-    def by_protection(frame):
+    def by_protection(frame, references=()):
         marks = frame["protects"].eq("") & False
         for _, part in frame.groupby(["dataset", "protects"], sort=False):
             table = part[list(_frame._MINIMIZE)].to_numpy(float)

@@ -1,0 +1,129 @@
+"""What a look at rows says of a column: a description of public ones, a guess for whoever holds them."""
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfairdp.schema._columns import (
+    FARTHEST,
+    TRUTHS,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Number,
+    _as_numbers,
+    _is_missing,
+    real_number,
+)
+from skfairdp.schema._release import counts_of_kinds, is_called_identifier, likeliest
+
+__all__ = ["described", "guessed"]
+
+
+def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
+    """What a column looks like beside what its dtype says: ``{"guess": ...}``, or nothing.
+
+    Parameters
+    ----------
+    column : Series
+    name : str
+    """
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+        return {"guess": "an identifier: leave it out"} if is_called_identifier(name) else {}
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype):
+        return {}
+    kind, writings = likeliest(counts_of_kinds(column))
+    known = [cell.strip() for cell in column if isinstance(cell, str) and not _is_missing(cell)]
+    truths = [TRUTHS[text] for text in known if text in TRUTHS]
+    if len(truths) > len(known) / 2 and {*truths} == {0, 1}:
+        kind = "boolean"
+    if kind == "category" or not len(column.dropna()):
+        return {}
+    way = {} if writings is None else writings.best(writings.counts(column))
+    said = {key: value for key, value in way.items() if value != ("." if key == "decimal" else "")}
+    return {"guess": {"kind": "number" if kind == "whole" else kind, **said}}
+
+
+def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:
+    """The narrowest declaration that fits public rows.
+
+    Parameters
+    ----------
+    series : Series
+    name : str
+    role : bool
+        Whether it is the label or a group.
+    max_categories : int
+    """
+    cells = [real_number(cell) for cell in _distinct(series)]
+    known = pd.Series([cell for cell in cells if isinstance(cell, str) or not _is_missing(cell)], dtype=object)
+    missing = len(known) < len(cells) and not role
+    if not len(known):
+        raise ValueError(f"Column {name!r} holds no value, and nothing follows from it. Leave the column out.")
+    kinds = {_kind(cell) for cell in known}
+    if None in kinds:
+        kind = type(next(cell for cell in known if _kind(cell) is None)).__name__
+        raise ValueError(
+            f"Column {name!r} holds cells that are no numbers, dates, texts or truths ({kind}). Make numbers or texts "
+            "of them, or leave the column out."
+        )
+    if kinds == {"boolean"}:
+        return Boolean(missing=missing)
+    if kinds == {"date"}:
+        days = [cell.date() if isinstance(cell, datetime) else cell for cell in known]
+        return Date(min(days), max(max(days), min(days) + timedelta(days=1)), missing=missing)
+    if kinds == {"number"} and not isinstance(series.dtype, pd.CategoricalDtype):
+        _refuse_far(known, name)
+        numbers = _as_numbers(known)
+        if numbers.min() < numbers.max() and not role:
+            whole = bool((numbers == np.round(numbers)).all())
+            return Number(float(numbers.min()), float(numbers.max()), step=1.0 if whole else None, missing=missing)
+    values = _sorted(known.unique())
+    if len(values) > max_categories:
+        raise ValueError(
+            f"Column {name!r} has {len(values)} different values, more than max_categories={max_categories}. Free text "
+            "is refused: leave the column out, or raise 'max_categories'."
+        )
+    try:
+        return Category(tuple(values), missing=missing)
+    except ValueError as error:
+        raise ValueError(f"Column {name!r}: {error}") from None
+
+
+def _kind(cell: Any) -> str | None:
+    """A number, a date, a text or a truth; None for what is nothing of these."""
+    if isinstance(cell, bool | np.bool_):
+        return "boolean"
+    if isinstance(cell, str):
+        return "text"
+    if isinstance(cell, int | float | np.integer | np.floating):
+        return "number"
+    return "date" if isinstance(cell, date) else None
+
+
+def _distinct(series: "pd.Series[Any]") -> "pd.Series[Any]":
+    try:
+        return pd.Series(series.unique())
+    except TypeError:  # lists cannot be compared
+        return series
+
+
+def _refuse_far(known: "pd.Series[Any]", name: str) -> None:
+    if any(not abs(float(number)) <= FARTHEST for number in known):
+        raise ValueError(
+            f"Column {name!r} holds numbers that are infinite or beyond {FARTHEST:g}, which stand for something else. "
+            "Leave them empty, or leave the column out."
+        )
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    try:
+        return sorted(plain)
+    except TypeError:
+        return sorted(plain, key=lambda value: (type(value).__name__, str(value)))

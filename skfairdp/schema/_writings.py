@@ -1,0 +1,105 @@
+"""How texts write days and numbers: the usual ways, and which of them reads most of a column.
+
+A text may be read in several ways (03/04/2001 by two, 1,200 as twelve hundred or as one and a fifth). So a column is
+told by a table of counts in which each cell has one place, that of all ways which read it. A way is chosen by what the
+table says, noisy or not: the first of those that read as much as any, but for what noise explains.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.schema._columns import _number_written, remembered
+
+__all__ = ["DAYS", "NUMBERS", "Writings"]
+
+_EVIDENCE = 4.0  # standard deviations of the noise by which a way has to read more than one before it
+
+_DAY = re.compile(r"\d{1,4}([/.\- ])(\d{1,2}|[A-Za-z]{3})\1\d{1,4}")
+_ORDERS = ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%m{0}%y", "%m{0}%d{0}%y", "%d{0}%b{0}%Y")
+_FORMATS = [order.format(mark) for mark in "/.- " for order in _ORDERS if (order, mark) != ("%Y{0}%m{0}%d", "-")]
+
+_NUMBER = re.compile(r"[-+]?\s*[$€£]?\s*[-+]?\d[\d.,' \u00a0\u202f]*[$€£%]?")
+_MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
+_UNITS = ("", "$", "€", "£", "%")
+
+
+@dataclass(frozen=True)
+class Writings:
+    """Ways to write one kind of values, in the order in which they are preferred.
+
+    Parameters
+    ----------
+    shape : pattern
+        That of all texts that any of them reads: few texts are looked at closely.
+    ways : tuple of mapping
+        Parameters of a column each.
+    examples : tuple of str
+        Public texts. Every set of ways that reads a text of its own is the set of one of them.
+    """
+
+    shape: "re.Pattern[str]"
+    ways: tuple[Mapping[str, Any], ...]
+    examples: tuple[str, ...]
+
+    def reading(self, text: str) -> tuple[int, ...]:
+        """The ways that read a text."""
+        text = text.strip()
+        if not self.shape.fullmatch(text):
+            return ()
+        return tuple(j for j, way in enumerate(self.ways) if _reads(text, **way))
+
+    @cached_property
+    def readings(self) -> dict[tuple[int, ...], int]:
+        """Places of a table of counts, by the ways that read a text."""
+        found = dict.fromkeys(self.reading(text) for text in self.examples)
+        return {reading: place for place, reading in enumerate(reading for reading in found if reading)}
+
+    def counts(self, cells: Iterable[Any]) -> NDArray[np.int64]:
+        """Count texts by the ways that read them; other cells count nothing."""
+        place = remembered(lambda text: self.readings.get(self.reading(text), -1))
+        places = np.array([place(cell) if type(cell) is str else -1 for cell in cells], dtype=np.int64)
+        return np.bincount(places[places >= 0], minlength=len(self.readings))
+
+    def best(self, counts: NDArray[Any], sigma: float = 0.0) -> Mapping[str, Any]:
+        """The way that reads most, by counts with so much noise each."""
+        reads = [
+            sum(counts[place] for ways, place in self.readings.items() if j in ways) for j in range(len(self.ways))
+        ]
+        doubt = _EVIDENCE * sigma * math.sqrt(len(self.readings))
+        return self.ways[next(j for j, read in enumerate(reads) if read >= max(reads) - doubt)]
+
+
+def _reads(text: str, format: str = "", decimal: str = ".", thousands: str = "", unit: str = "") -> bool:
+    if format:
+        try:
+            return datetime.strptime(text, format).year > 0
+        except ValueError:
+            return False
+    return (not unit or unit in text) and not math.isnan(_number_written(text, decimal, thousands, unit))
+
+
+DAYS = Writings(
+    _DAY,
+    tuple({"format": format} for format in _FORMATS),
+    tuple(date(2001, month, day).strftime(format) for format in _FORMATS for month, day in ((4, 25), (4, 3))),
+)
+
+_SPELLED = ("1,200", "1,200.5", "0,5", "1.200,5", "1.200.000", "1 200", "1 200,5", "1 200.5", "1'200", "1'200.5")
+_WITH_UNIT = ("5", "0.5", "1.200", *_SPELLED)
+NUMBERS = Writings(
+    _NUMBER,
+    tuple(
+        {"decimal": decimal, "thousands": thousands, "unit": unit}
+        for unit in _UNITS
+        for decimal, thousands in ([(".", "")] if unit else []) + list(_MARKS)
+    ),
+    (*_SPELLED, *(f"{text}{unit}" for unit in _UNITS[1:] for text in _WITH_UNIT)),
+)
