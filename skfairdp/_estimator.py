@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp._around_a_fit import warn_of_caller
 from skfairdp._inputs import read_labels
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -34,10 +34,21 @@ from skfairdp.schema import A_SCHEMA
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["SHARED_CONSTRAINTS", "PrivateClassifier", "PrivateEstimator", "SpendsPrivacy", "as_part", "check_numbers"]
+__all__ = [
+    "SHARED_CONSTRAINTS",
+    "PrivateClassifier",
+    "PrivateEstimator",
+    "SpendsPrivacy",
+    "as_part",
+    "check_numbers",
+    "steps_fitted_on_private_rows",
+]
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
+
+#: These learn from public rows, or are not fitted again.
+_PUBLIC = ("PublicPreprocessor", "FrozenEstimator")
 
 
 _LARGEST_INT = 2**31 - 1
@@ -122,7 +133,7 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
     frame: Any = sys._getframe(2)
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
-            warn_of_caller(owner, frame)
+            _warn_of_caller(owner, frame)
         frame = frame.f_back
     if epsilon is not None and epsilon >= WEAK_EPSILON:
         warn_caller(
@@ -138,6 +149,53 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
                 "one row drawn at random would satisfy such a guarantee. Choose delta well below that; 1e-5 is usual.",
                 PrivacyLeakWarning,
             )
+
+
+def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
+    """Names of the steps before the last that learn from the rows that the last is fitted on.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    """
+    return [
+        name
+        for name, step in pipeline.steps[:-1]
+        if not (step in (None, "passthrough") or type(step).__name__ in _PUBLIC or not get_tags(step).requires_fit)
+    ]
+
+
+def _warn_of_caller(owner: str, frame: Any) -> None:
+    """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it.
+
+    Everything told is public: the kind of the caller, and how it was set up. Fits in other processes do not see who
+    asked for them.
+
+    Parameters
+    ----------
+    owner : str
+        Class name of the private estimator.
+    frame : frame
+        Of a function of scikit-learn.
+    """
+    caller = frame.f_locals.get("self")
+    steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
+    if steps:
+        warn_caller(
+            f"The Pipeline around {owner} fits {', '.join(map(repr, steps))} on private rows as well, and what that "
+            f"tells is not in the epsilon of {owner}. Fit it on public rows: PublicPreprocessor(transformer, "
+            "X_public).",
+            PrivacyLeakWarning,
+        )
+    # A search keeps its splitter to itself; functions and stacks have it at hand.
+    folds = type(getattr(caller, "_checked_cv_orig", frame.f_locals.get("cv"))).__name__
+    if folds.startswith("Stratified"):
+        warn_caller(
+            f"{owner} is fitted on folds of {folds}, which deals rows out by their labels: one changed label moves "
+            f"other records, and the epsilon of {owner} does not hold for private ones. Deal them out by place: "
+            "cv=KFold(n_splits).",
+            PrivacyLeakWarning,
+        )
 
 
 class PrivateEstimator(SpendsPrivacy):

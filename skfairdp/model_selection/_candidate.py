@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from skfairdp._around_a_fit import steps_fitted_on_private_rows
+from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._planned_fit import planned_entry

@@ -79,6 +79,8 @@ class Writings:
 
 def _reads(text: str, format: str = "", decimal: str = ".", thousands: str = "", unit: str = "") -> bool:
     if format:
+        if format[2] not in text or ("b" in format) != any(mark.isalpha() for mark in text):  # strptime is slow
+            return False
         try:
             return datetime.strptime(text, format).year > 0
         except ValueError:

@@ -43,6 +43,7 @@ class TwoLayers(torch.nn.Module):
         return self.layers(X)
 
 
+@pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
 def test_parts_and_nets_are_parameters_of_a_grid():
     X, y, groups = biased()
     net = NeuralNetClassifier(TwoLayers, max_epochs=4, batch_size=64, optimizer=torch.optim.Adam, train_split=None)

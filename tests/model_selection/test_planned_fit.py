@@ -61,6 +61,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:The Pipeline around")
 def test_the_entry_is_that_of_the_fit(case):
     model, name, arguments = CASES[case]
     planned = planned_entry(clone(model), name, X, Y, arguments)

@@ -512,6 +512,7 @@ def test_a_ledger_stops_a_search_and_counts_every_fit(routing):
         make(ledger=PrivacyLedger(epsilon=0.5)).fit(X, y, sensitive_features=groups)
 
 
+@pytest.mark.filterwarnings("ignore:The Pipeline around")
 def test_inside_a_pipeline_and_through_a_pickle(routing):
     X, y, groups = problem(120)
     pipeline = make_pipeline(StandardScaler(), make()).fit(X, y, sensitive_features=groups)

@@ -152,6 +152,7 @@ def test_a_model_that_was_paid_for_stays_when_it_cannot_be_calibrated():
 
 # ---- pipelines -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("wrapper", [IDP3, FairnessCalibrator])
+@pytest.mark.filterwarnings("ignore:The Pipeline around")
 def test_around_a_pipeline_without_routing(wrapper):
     pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), fair())
     scaled = PublicData(StandardScaler().set_output(transform="pandas").fit_transform(SPLIT.X_public),
@@ -240,6 +241,7 @@ def test_calibrators_with_public_data_vote():
     assert vote.estimators_[1].public_data is PUBLIC
 
 
+@pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
 def test_post_processors_in_a_stack_and_around_one():
     public = PublicData(PUBLIC.X, PUBLIC.sensitive_features)
     stack = StackingClassifier([("calibrated", FairnessCalibrator(fair(public_data=public))),

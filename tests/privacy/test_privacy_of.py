@@ -30,6 +30,7 @@ def test_of_a_private_estimator_and_a_post_processor_it_is_their_own():
     assert privacy_of(around).statement().epsilon == model.privacy_.epsilon
 
 
+@pytest.mark.filterwarnings("ignore:The Pipeline around")
 def test_a_step_that_reads_private_rows_is_named():
     model = make_pipeline(StandardScaler(), pate()).fit(X, Y)
     with pytest.warns(PrivacyLeakWarning, match="StandardScaler"):
@@ -43,6 +44,7 @@ def test_two_models_that_vote_are_composed():
     assert privacy_of(model).epsilon == (parts[0] + parts[1]).epsilon > max(part.epsilon for part in parts)
 
 
+@pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
 def test_a_stack_names_its_last_learner_and_its_folds():
     model = StackingClassifier([("a", pate()), ("b", pate(2.0))], final_estimator=LogisticRegression(), cv=2).fit(X, Y)
     with pytest.warns(PrivacyLeakWarning, match=r"final_estimator_ \(LogisticRegression\).*fits on folds"):
@@ -51,6 +53,7 @@ def test_a_stack_names_its_last_learner_and_its_folds():
     assert spent.epsilon == (parts[0] + parts[1]).epsilon
 
 
+@pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
 def test_a_search_with_a_ledger_counts_its_folds():
     ledger = PrivacyLedger()
     search = GridSearchCV(pate(ledger=ledger), {"epsilon": [0.5, 1.0]}, cv=2).fit(X, Y)
