@@ -29,7 +29,8 @@ _IN_A_FILE = (
 )
 _TEMPLATE_HEAD = """\
 # What is public about this table. Fill in nulls from a code book or a form, never from the private rows; delete the
-# columns that models should not use. Kinds were guessed from the file: number, category, boolean, date.
+# columns that models should not use. Kinds were guessed from the file: number, category, boolean, date. A "guess" says
+# what texts look like in the rows: write it into the column if you know it from elsewhere, and delete it.
 """
 
 

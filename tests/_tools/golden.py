@@ -159,7 +159,7 @@ def _sure(arrays: dict[str, Any]) -> Any:
 
 def _alike(mine: Any, theirs: Any, sure: Any) -> bool:
     a, b = np.asarray(mine["values"]), np.asarray(theirs["values"])
-    if mine["dtype"] != theirs["dtype"] or a.shape != b.shape:
+    if mine["dtype"] != theirs["dtype"] or a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return False
     if a.dtype.kind == "f":
         return bool(np.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE).mean() >= 1 - OTHERS)

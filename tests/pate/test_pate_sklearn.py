@@ -78,6 +78,7 @@ def test_pipeline_transforms_public_rows_with_transform_input(rows, scaler):
 
 
 @pytest.mark.usefixtures("routing")
+@pytest.mark.filterwarnings("ignore:The Pipeline around")
 def test_set_output_hands_names_through(rows):
     model = Pipeline([("scale", StandardScaler()), ("model", fair())], transform_input=["X_public"])
     model.set_output(transform="pandas")
