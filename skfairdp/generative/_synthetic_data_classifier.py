@@ -333,8 +333,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         if self._is_behind or len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
             learner, given = constant, {}
         self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
-        self._constant, self._shown = constant, features[:_SHOWN]
-        self._beside: Comparison | None = None
+        self._constant, self._shown, self._beside = constant, features[:_SHOWN], None
         self._left = self._left_over(features, codes, groups[0]) if with_groups else None
         return self
 
@@ -427,6 +426,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     # ------------------------------------------------------------------ pieces
 
     _for_learner = True
+    _beside: Comparison | None = None
 
     def _read(self, X: Any, y: Any = None, **groups: Any) -> GeneratorData:
         self._validate_params()
