@@ -111,7 +111,7 @@ def row_wise_predictions(
         given = [c if c is NO_CLASS else int(c >= coin) for c, coin in zip(chances, _coins(places), strict=True)]
         return _objects(given)
     known = known_row_wise(fitted)
-    native = not known or any(map(_reads_types, _parts(fitted)))
+    native = any(map(_reads_types, _parts(fitted)))
     rows = PlainRows(X, native=native, listed=_listed(fitted) if known else None)
     with silence(), parallel_config(backend="sequential"):  # sums over trees come in one order
         if known and places is not None:

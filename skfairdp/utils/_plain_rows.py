@@ -1,20 +1,21 @@
 """Rows of any container in a form that no other row decides: which type a cell has, and where it lies in memory."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_object_dtype, is_string_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
 from skfairdp.utils._sklearn import take_rows
 
 __all__ = ["PlainRows", "by_halves"]
 
-_NUMBER, _TEXT, _MISSING, _OTHER = range(4)
+_NUMBER, _TEXT, _DATE, _MISSING, _OTHER = range(5)
 
 
 class PlainRows:
@@ -154,7 +155,7 @@ class _Column:
         dtype = values.dtype
         if is_numeric_dtype(dtype) or is_bool_dtype(dtype):
             self.numbers = _as_numbers(values)
-        elif is_object_dtype(dtype) or is_string_dtype(dtype):
+        elif not isinstance(dtype, pd.CategoricalDtype):
             self.values = cells = values.to_numpy(dtype=object)
             self.kinds = np.fromiter(map(_kind, cells), dtype=np.int64, count=len(cells))
             self.numbers = np.full(len(cells), np.nan)
@@ -167,9 +168,13 @@ class _Column:
             taken = self.numbers[positions]
             taken[public] = self.public
         elif self.kinds is not None:
-            taken = self.values[positions]
+            taken, kind = self.values[positions], int(self.kinds[like])
             if public.any():
-                taken[public] = self._public_cell(int(self.kinds[like]))
+                taken[public] = self._public_cell(kind)
+            if kind == _DATE:
+                taken = pd.to_datetime(taken, utc=True).tz_localize(None).astype("datetime64[ns]")
+            elif kind == _MISSING:
+                taken = np.full(len(taken), np.nan)
         else:
             taken = self.values.iloc[positions].reset_index(drop=True)
             if public.any():
@@ -179,8 +184,8 @@ class _Column:
     def _public_cell(self, kind: int) -> Any:
         if kind == _OTHER:
             raise TypeError("cells of any kind have no public one beside them")
-        if kind == _MISSING:
-            return np.nan
+        if kind == _DATE:
+            return pd.Timestamp(0)
         return self.listed if isinstance(self.listed, str) else ""
 
 
@@ -199,8 +204,10 @@ def _as_numbers(values: Any) -> NDArray[np.float64]:
 def _kind(cell: Any) -> int:
     if isinstance(cell, str):
         return _TEXT
-    if isinstance(cell, bool | int | float | np.number | np.bool_):
+    if isinstance(cell, bool | int | float | np.number | np.bool_) and not isinstance(cell, np.timedelta64):
         return _number_or_missing(cell)
+    if isinstance(cell, datetime | np.datetime64) and not pd.isna(cell):
+        return _DATE
     return _MISSING if cell is None or cell is pd.NA or cell is pd.NaT else _OTHER
 
 

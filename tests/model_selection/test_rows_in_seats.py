@@ -47,6 +47,48 @@ def test_a_row_that_fails_changes_no_other_answer(container, row, value):
     assert there[row] is NO_CLASS and here[others].tolist() == there[others].tolist()
 
 
+class OfTypes(ClassifierMixin, BaseEstimator):
+    """Says which types it was given, and what it read of them."""
+
+    def __init__(self, alone):
+        self.alone = alone
+
+    @property
+    def predicts_rows_alone(self):
+        return self.alone
+
+    def predict(self, X):
+        types = " ".join(map(str, X.dtypes)) if isinstance(X, pd.DataFrame) else str(X.dtype)
+        return np.array([f"{types} {row}" for row in np.asarray(X, dtype=object).tolist()])
+
+
+COLUMNS = {
+    "whole": np.arange(12),
+    "short": np.arange(12, dtype=np.int8),
+    "nullable": pd.array([*range(11), None], dtype="Int64"),
+    "flag": np.arange(12) > 5,
+    "real": np.arange(12) / 4,
+    "date": [*pd.date_range("2020-01-01", periods=11), pd.NaT],
+    "text": [*"abcdefghijk", None],
+    "span": pd.to_timedelta(np.arange(12), unit="D"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("alone", [True, None])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_cell_of_another_type_changes_the_types_of_no_other_row(name, alone):
+    """One text makes objects of a column of numbers or dates, one gap makes reals of whole numbers."""
+    rows = pd.DataFrame({name: COLUMNS[name], "other": 1.0})
+    here = row_wise_predictions(OfTypes(alone), rows, None, places=np.arange(12))
+    for value in ("x", None, 0.5, True, pd.Timestamp("2021-05-05"), 10**30):
+        changed = rows.astype({name: object})
+        changed.at[3, name] = value
+        for other in (changed, changed.infer_objects(), changed.convert_dtypes()):
+            there = row_wise_predictions(OfTypes(alone), other, None, places=np.arange(12))
+            assert np.delete(here, 3).tolist() == np.delete(there, 3).tolist()
+
+
 def test_where_chunks_end_changes_no_answer():
     whole = row_wise_predictions(Kernel(), ROWS, None, places=np.arange(1300))
     for ends in ([16, 700, 1030], [14, 1024], [1, 1299]):

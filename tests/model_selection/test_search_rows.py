@@ -318,9 +318,9 @@ def test_calls_of_one_size_where_it_is_known_and_places_are_public_else_a_call_f
     model = RowsAlone().fit(X, Y)
     RowsAlone.calls.clear()
     in_blocks = row_wise_predictions(model, X, None, places=np.arange(240) + 900)
-    assert RowsAlone.calls == [BLOCK] * 2  # whatever falls into them: rows 900 to 1,139
+    assert RowsAlone.calls == [BLOCK] * 3  # a public row, and whatever falls into two blocks: rows 900 to 1,139
     one_by_one = row_wise_predictions(model, X, None, places=None)
-    assert RowsAlone.calls[2:] == [1] * 240 and in_blocks.tolist() == one_by_one.tolist() == Y.tolist()
+    assert RowsAlone.calls[3:] == [1] * 240 and in_blocks.tolist() == one_by_one.tolist() == Y.tolist()
 
 
 def test_where_records_come_and_go_each_row_is_asked_alone_whoever_predicts():
