@@ -14,6 +14,7 @@ from skfairdp.privacy import NeighboringRelation, PrivacySpent, Protects, attrib
 __all__ = [
     "COLUMNS",
     "as_gamma",
+    "beaten_by",
     "composed_epsilon",
     "guarantee_record",
     "join_frontiers",
@@ -56,13 +57,20 @@ def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, An
         best = pareto_frontier(values.to_numpy(), [_MINIMIZE[name] for name in known])
         for mark in references:
             if mark["private"] and mark["dataset"] == dataset and "accuracy" in known:
-                best &= ~_beaten_by(mark["accuracy"], part)
+                best &= ~beaten_by(mark["accuracy"], part)
         marks[part.index] = best
     return marks
 
 
-def _beaten_by(accuracy: float, part: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows that are no more accurate than one class for everybody, which answers every row and has no gap."""
+def beaten_by(accuracy: float | NDArray[np.float64], part: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows that are no more accurate than one class for everybody, which answers every row and has no gap.
+
+    Parameters
+    ----------
+    accuracy : float or ndarray of shape (n_rows,)
+        Of that class.
+    part : DataFrame
+    """
     worse = (part["disparity"] > 0) | (part["coverage"] < 1)
     return np.asarray((part["accuracy"] < accuracy) | ((part["accuracy"] == accuracy) & worse))
 

@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from skfairdp.model_selection._composed_epsilon import expression
-from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated, parity_weight
+from skfairdp.model_selection._frame import (
+    COLUMNS,
+    as_gamma,
+    beaten_by,
+    guarantee_record,
+    mark_non_dominated,
+    parity_weight,
+)
 from skfairdp.model_selection._objectives import Objective
+from skfairdp.model_selection._scores import COMMONEST
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.privacy import PrivacySpent
@@ -54,14 +62,19 @@ def _of_objective(
 
 def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], privacy: PrivacySpent) -> pd.DataFrame:
     """The scored candidates as :func:`frontier` gives them: ready for the display."""
-    rows = [_point(data, run, results, int(j)) for j in np.flatnonzero(results["status"] == "scored")]
+    scored = np.flatnonzero(results["status"] == "scored").tolist()
+    rows = [_point(data, run, results, j) for j in scored]
     frame = pd.DataFrame(rows, columns=None if rows else COLUMNS)
-    frame["non_dominated"] = mark_non_dominated(frame)
+    common = np.array([np.mean([fold.get(COMMONEST, math.nan) for fold in run.measured[j]]) for j in scored])
+    frame["non_dominated"] = mark_non_dominated(frame) & ~beaten_by(common, frame)
     frame = frame[[*COLUMNS, *(c for c in frame.columns if c not in COLUMNS)]]
     record = guarantee_record(
         privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon, run.n_fits
     )
     frame.attrs["scored_on"] = "private" if data.splits else "public"
+    if np.isfinite(common).any():
+        mark = {"dataset": "", "name": COMMONEST, "private": True, "disparity": 0.0, "coverage": 1.0}
+        frame.attrs["references"] = [{**mark, "accuracy": float(np.nanmean(common))}]
     frame.attrs.update({"guarantees": [record], **record})
     return frame
 

@@ -19,7 +19,10 @@ from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import PublicData
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["ChunkScores", "PaidScores", "PrivateScores", "PublicScores", "ScoreTable"]
+__all__ = ["COMMONEST", "ChunkScores", "PaidScores", "PrivateScores", "PublicScores", "ScoreTable"]
+
+#: Beside the objectives of a model: how accurate the commonest class for everybody is on the same rows.
+COMMONEST = "the commonest class for everybody"
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class PublicScores:
             y, classes = np.asarray(self.rows.y), np.asarray(fitted.classes_)
             predicted = np.asarray(predict_with_groups(fitted, self.rows.X, self.groups))
             answers = Answers(y, predicted, np.isin(predicted, classes), self.groups, classes)
-            return {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in self.objectives}
+            measured = {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in self.objectives}
+            return {**measured, COMMONEST: _commonest(answers)}
         except Exception:
             if self.raises:
                 raise
@@ -81,7 +85,8 @@ class PaidScores(ABC):
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
         """Release one table of the test part, and read the objectives from it."""
         answers = self.release(fitted, test, noise)
-        return {o.name: _of_released(o, answers, epsilon) for o in self.objectives}
+        measured = {o.name: _of_released(o, answers, epsilon) for o in self.objectives}
+        return {**measured, COMMONEST: _commonest(answers)}
 
     def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Answers:
         """The noisy table of the test part."""
@@ -169,6 +174,12 @@ class ChunkScores(PaidScores):
 
 def _added(one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.int64], int]:
     return one[0] + other[0], one[1] + other[1]
+
+
+def _commonest(answers: Answers) -> float:
+    """Accuracy of one class for everybody, by the same rows; NaN where there are none."""
+    counts = np.unique(answers.y_true, return_counts=True)[1]
+    return float(counts.max() / counts.sum()) if len(counts) else math.nan
 
 
 def _of_released(objective: Objective, answers: Answers, epsilon: float) -> float:

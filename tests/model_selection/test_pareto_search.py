@@ -408,3 +408,18 @@ def test_a_candidate_that_cannot_be_planned_costs_nothing_and_the_others_go_on()
         with pytest.raises(ValueError, match="cut must be at most 1"):
             fitted(Careful(ledger=ledger), grid, **options)
         assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_candidate_that_one_class_for_everybody_beats_is_not_said_to_be_unbeaten(public):
+    validation = {"validation": PublicData(X[:500], Z[:500], y=Y[:500])} if public else {}
+    side = 1 if Y.mean() > 0.5 else -1  # all rows get the rarer class
+    search = toy_search(grid={"cut": [0.0, side * 9.0]}, cv=2, score_epsilon=50.0).fit(
+        X[500:], Y[500:], sensitive_features=Z[500:], **validation
+    )
+    table = search.pareto_table_
+    (mark,) = table.attrs["references"]
+    common = np.bincount(Y[:500] if public else Y[500:]).max() / (500 if public else len(Y) - 500)
+    assert mark["accuracy"] == pytest.approx(common, abs=0 if public else 0.01)
+    assert table["accuracy"][1] < mark["accuracy"] and table["disparity"][1] < 0.01
+    assert table["non_dominated"].tolist() == [True, False]
