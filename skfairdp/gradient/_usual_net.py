@@ -1,12 +1,21 @@
-"""Which network ``net="auto"`` takes, by public numbers: hidden units where gradients are clear of their noise."""
+"""Which network ``net="auto"`` takes, and how one is trained where nobody says so: by public numbers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
+<<<<<<< HEAD
+=======
+from skfairdp._forecast import gradient_noise, larger_batches
+>>>>>>> a794fcf (Of many rows networks take larger batches and fewer passes)
 from skfairdp._second_look import DOUBTFUL
 from skfairdp._usefulness import gradient_noise
 
-__all__ = ["usual_net"]
+if TYPE_CHECKING:
+    from skfairdp._networks import Net
+
+__all__ = ["settled", "usual_net"]
 
 
 def usual_net(
@@ -42,3 +51,29 @@ def usual_net(
     n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_classes]))
     noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)
     return "additive" if noise > DOUBTFUL else "mlp"
+
+
+def settled(net: "Net", n_rows: int, max_grad_norm: float) -> "Net":
+    """The net with steps, batches and passes chosen where it leaves them open.
+
+    With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`).
+
+    Examples
+    --------
+    >>> from skfairdp._networks import as_net
+    >>> from skfairdp.gradient import mlp
+    >>> from skfairdp.gradient._usual_net import settled
+    >>> for net in ("mlp", mlp(max_epochs=5)):
+    ...     net = as_net(net, owner="FairDPSGDClassifier", lr=None, batch_size=None, max_epochs=None)
+    ...     net = settled(net, 10**6, max_grad_norm=4.0)
+    ...     print(net.batch_size, round(net.max_epochs, 2), round(net.lr, 2))
+    4426 2.31 4.32
+    512 5 0.5
+    """
+    larger = larger_batches(n_rows) if net.lr is net.batch_size is net.max_epochs is None else 1.0
+    return replace(
+        net,
+        lr=2.0 * larger / max_grad_norm if net.lr is None else net.lr,
+        batch_size=round(512 * larger) if net.batch_size is None else net.batch_size,
+        max_epochs=20 / larger if net.max_epochs is None else net.max_epochs,
+    )

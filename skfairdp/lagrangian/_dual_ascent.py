@@ -1,6 +1,5 @@
 """The Lagrangian dual, once: how to train, multipliers that follow violations, and the mean of the last iterates."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,6 @@ _LONG_STEP, _SHORT_STEP = 10.0, 1.0
 ERROR_STEP = 10.0
 _WALK = 0.5  # standard deviation that noise may give a multiplier
 _SMALL = 0.1  # share of the rows below which a group takes shorter steps
-_LEAST_STEPS = 2000
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class LagrangianTraining:
 
     Parameters
     ----------
-    epochs : float or None
-        Passes over the rows. None is 20, and as many more as 2000 steps take.
+    epochs : float
+        Passes over the rows.
     batch_size : int
     lr : float
         Step size of Adam.
@@ -61,7 +59,7 @@ class LagrangianTraining:
     20
     """
 
-    epochs: float | None = None
+    epochs: float = 20
     batch_size: int = 256
     lr: float = 1e-3
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)
@@ -74,12 +72,7 @@ class LagrangianTraining:
     def steps(self, n_rows: int) -> int:
         """Steps of one network: batches of so many passes, the rest of a pass left out."""
         a_pass = n_rows / min(self.batch_size, n_rows)
-        return max(1, round(self.epochs * a_pass)) if self.epochs is not None else max(_LEAST_STEPS, round(20 * a_pass))
-
-    def passes(self, n_rows: int) -> int:
-        """Whole passes of a network of a stack, over so many rows at most."""
-        a_pass = -(-n_rows // self.batch_size)
-        return max(20, math.ceil(_LEAST_STEPS / max(1, a_pass))) if self.epochs is None else math.ceil(self.epochs)
+        return max(1, round(self.epochs * a_pass))
 
 
 def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:

@@ -1,6 +1,7 @@
 """Perceptrons under constraints: how they are trained, alone or as a stack, and what one of them is as plain arrays."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skfairdp.fairness import FairnessConstraints, LeftOver, RateBound, RateParity
-from skfairdp.lagrangian._schedule import usual_batch, usual_lr
+from skfairdp.lagrangian._schedule import usual_batches, usual_lr, usual_passes
 
 if TYPE_CHECKING:
     from skfairdp._networks import StackedMLP
@@ -154,10 +155,11 @@ class FairPerceptron:
         """How networks of at most so many rows are trained."""
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
-        batch = usual_batch(self.epochs, n_rows) if self.batch_size is None else self.batch_size
-        passes, settings = LagrangianTraining(epochs=self.epochs, batch_size=batch).passes(n_rows), dict(self.settings)
+        batch, larger = usual_batches(self.epochs, self.batch_size, n_rows)
+        a_pass, settings = -(-n_rows // batch), dict(self.settings)
+        passes = math.ceil(usual_passes(a_pass, larger) if self.epochs is None else self.epochs)
         if settings.get("lr") is None:
-            settings["lr"] = usual_lr(passes * -(-n_rows // batch))
+            settings["lr"] = usual_lr(passes * a_pass, larger)
         return LagrangianTraining(epochs=passes, batch_size=min(batch, max(1, n_rows)), **settings)
 
     def network(self, n_features: int, n_classes: int) -> "StackedMLP":

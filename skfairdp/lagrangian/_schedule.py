@@ -7,10 +7,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from skfairdp._forecast import larger_batches
+
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-__all__ = ["LEFT_OPEN", "settled", "usual_batch", "usual_lr"]
+__all__ = ["LEFT_OPEN", "settled", "usual_batches", "usual_lr", "usual_passes"]
 
 _BATCH, _LEAST_BATCH = 256, 16
 _ENOUGH_STEPS = 1000  # 25 for each move of the multipliers
@@ -18,22 +20,42 @@ _LR, _LARGEST_LR = 1e-3, 1e-2
 _REACH = 2.0  # how far a parameter can go
 
 
-#: Passes over the rows, and steps where these take fewer. With half of both PF-LD's gap on a table with a group of 3 %
-#: was 2.5 times as wide.
+#: Passes over the rows by the usual batches, and steps where these take fewer. With half of both PF-LD's gap on a table
+#: with a group of 3 % was 2.5 times as wide.
 _EPOCHS, _LEAST_STEPS = 20, 2000
 #: Of a net, as :func:`as_net` reads it: what :func:`settled` chooses.
 LEFT_OPEN: dict[str, Any] = {"lr": None, "batch_size": None, "max_epochs": None}
 
 
-def usual_batch(epochs: float | None, n_rows: int) -> int:
-    """256 rows; of so many passes as few as 1000 steps take, but no fewer than 16."""
+def usual_batches(epochs: float | None, batch_size: int | None, n_rows: int) -> tuple[int, float]:
+    """Rows of a batch, and how many times the usual ones they are.
+
+    256 rows; of so many passes as few as 1000 steps take, but no fewer than 16. Of more than 50,000 rows more, where
+    passes are left open as well.
+
+    Examples
+    --------
+    >>> from skfairdp.lagrangian._schedule import usual_batches
+    >>> usual_batches(None, None, 2000), usual_batches(15, None, 2000), usual_batches(None, 100, 10**6)
+    ((256, 1.0), (30, 1.0), (100, 1.0))
+    """
+    if batch_size is not None:
+        return batch_size, 1.0
     if epochs is None:
-        return _BATCH
-    return min(_BATCH, max(_LEAST_BATCH, math.floor(epochs * n_rows / _ENOUGH_STEPS)))
+        larger = larger_batches(n_rows)
+        return round(_BATCH * larger), larger
+    return min(_BATCH, max(_LEAST_BATCH, math.floor(epochs * n_rows / _ENOUGH_STEPS))), 1.0
 
 
-def usual_lr(steps: int) -> float:
+def usual_passes(steps_of_pass: float, larger: float = 1.0) -> float:
+    """20, or as many fewer as batches are larger than usual; as many more as 2000 steps take."""
+    return max(_EPOCHS / larger, _LEAST_STEPS / max(1.0, steps_of_pass))
+
+
+def usual_lr(steps: int, larger: float = 1.0) -> float:
     """Steps of Adam move a parameter by as much at most; all together by 2, and none by less than .001, more than .01.
+
+    By batches that are larger than usual they are longer by the root of that: so much less noise has their slope.
 
     Examples
     --------
@@ -41,13 +63,13 @@ def usual_lr(steps: int) -> float:
     >>> [usual_lr(steps) for steps in (10, 500, 20_000)]
     [0.01, 0.004, 0.001]
     """
-    return min(_LARGEST_LR, max(_LR, _REACH / max(1, steps)))
+    return math.sqrt(larger) * min(_LARGEST_LR, max(_LR, _REACH / max(1, steps)))
 
 
 def settled(net: "Net", n_rows: int) -> "Net":
     """The net with batches, passes and step size chosen, where it leaves them open."""
-    batch = usual_batch(net.max_epochs, n_rows) if net.batch_size is None else net.batch_size
+    batch, larger = usual_batches(net.max_epochs, net.batch_size, n_rows)
     a_pass = n_rows / min(batch, n_rows)
-    epochs = max(_EPOCHS, _LEAST_STEPS / a_pass) if net.max_epochs is None else net.max_epochs
-    lr = usual_lr(round(epochs * a_pass)) if net.lr is None else net.lr
+    epochs = usual_passes(a_pass, larger) if net.max_epochs is None else net.max_epochs
+    lr = usual_lr(round(epochs * a_pass), larger) if net.lr is None else net.lr
     return replace(net, batch_size=batch, max_epochs=epochs, lr=lr)

@@ -1,5 +1,6 @@
 """The primal steps of a stack of networks, each with multipliers of its own: by hand, as one tensor program."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -184,7 +185,7 @@ class Stack:
         self.prices = torch.zeros(len(sizes), dtype=torch.float64, device=device) if priced else None
         options = {"fused": True, **training.optimizer_options}
         self.optimizer = torch.optim.Adam([self.vector], lr=training.lr, **options)
-        epochs = training.passes(int(sizes.max()))
+        epochs = math.ceil(training.epochs)
         self.stream = batch_stream(sizes, seeds, batch_size=training.batch_size, epochs=epochs)
         self.steps_of = -(-sizes // training.batch_size) * epochs
         self.n_steps = int(self.steps_of.max())

@@ -1,5 +1,7 @@
 """How long and by which steps networks are trained where nobody says so, and that multipliers then settle."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ from skfairdp import PFLDClassifier
 from skfairdp._networks import as_net
 from skfairdp.datasets import make_biased_classification
 from skfairdp.lagrangian import LagrangianClassifier, mlp
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled, usual_batch, usual_lr
+from skfairdp.lagrangian._fld import as_perceptron
+from skfairdp.lagrangian._schedule import LEFT_OPEN, settled, usual_batches, usual_lr
 from skfairdp.metrics import demographic_disparity
 
 NETS = {
@@ -52,15 +55,31 @@ def test_groups_of_one_row_in_a_hundred_do_not_keep_the_others_from_being_held(s
 def test_what_is_given_is_kept_and_the_rest_follows_from_public_sizes():
     given = as_net(mlp((8,), lr=0.5, batch_size=7, max_epochs=3), owner="PF-LD", **LEFT_OPEN)
     assert settled(given, 1000) == given
-    chosen = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 51_200)
+    chosen = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 50_000)
     assert (chosen.lr, chosen.batch_size, chosen.max_epochs) == (1e-3, 256, 20)
     few = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), 100)
     assert (few.lr, few.max_epochs) == (1e-3, 2000)  # all rows are one batch
 
 
+@pytest.mark.parametrize("n_rows", [60_000, 300_000, 1_000_000, 10_000_000])
+def test_many_rows_come_in_larger_batches_and_fewer_passes_unless_a_net_says_otherwise(n_rows):
+    """20 passes over a million rows took minutes, and taught no more."""
+    times = min(n_rows / 50_000, 20) ** 0.72
+    chosen, stacked = settled(as_net("mlp", owner="PF-LD", **LEFT_OPEN), n_rows), as_perceptron(LagrangianClassifier())
+    steps_of_pass = n_rows / chosen.batch_size
+    assert chosen.batch_size == stacked.training(n_rows).batch_size == round(256 * times)
+    assert chosen.max_epochs == pytest.approx(max(20 / times, 2000 / steps_of_pass))
+    assert chosen.max_epochs <= stacked.training(n_rows).epochs < chosen.max_epochs + 1
+    assert chosen.max_epochs * steps_of_pass >= 1999.9
+    assert chosen.lr == pytest.approx(1e-3 * math.sqrt(times)) == stacked.training(n_rows).lr
+    own = settled(as_net(mlp(batch_size=256), owner="PF-LD", **LEFT_OPEN), n_rows)
+    assert (own.batch_size, own.max_epochs) == (256, 20)
+    assert as_perceptron(LagrangianClassifier(net=mlp(batch_size=256))).training(n_rows).epochs == 20
+
+
 def test_a_net_that_takes_so_many_passes_gets_batches_small_enough_for_a_thousand_steps():
-    assert usual_batch(15, 2000) == 30 and usual_batch(1, 2000) == 16 and usual_batch(15, 1_000_000) == 256
-    assert usual_batch(None, 2000) == 256
+    found = [usual_batches(epochs, None, n) for epochs, n in ((15, 2000), (1, 2000), (15, 10**6), (None, 2000))]
+    assert found == [(30, 1.0), (16, 1.0), (256, 1.0), (256, 1.0)]
     assert [usual_lr(steps) for steps in (1, 1000, 10**6)] == [0.01, 2e-3, 1e-3]
 
 
