@@ -5,12 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-<<<<<<< HEAD
-=======
-from skfairdp._forecast import gradient_noise, larger_batches
->>>>>>> a794fcf (Of many rows networks take larger batches and fewer passes)
 from skfairdp._second_look import DOUBTFUL
-from skfairdp._usefulness import gradient_noise
+from skfairdp._usefulness import gradient_noise, larger_batches
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net

@@ -7,7 +7,6 @@ direction as with true ones.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from skfairdp.utils import BLAS, fit_softmax
 __all__ = ["PublicFeatures", "estimate_groups", "group_coefficients"]
 
 Array = NDArray[np.float64]
-_ROWS = 8192  # estimated together
+_ROWS, _AT_ONCE = 8192, 2**16  # estimated together, and described together
+_N_BLOCKS = 4
 _MOST_STEPS = 100
 
 
@@ -56,17 +56,19 @@ class PublicFeatures:
         self._offset = rng.normal(size=hidden) * 0.5
         self._steps: list[tuple[Array, Array, Array]] = []  # of each block: what is taken off, twice, and what is kept
         basis, used = np.empty((n, room)), 0
-        for block in self._blocks(X, y):
-            before, rest = basis[:, :used], np.empty(block.shape)
-            first = before.T @ block
-            np.matmul(before, first, out=rest)
-            np.subtract(block, rest, out=rest)
-            second = before.T @ rest
-            rest -= before @ second  # once more, for what rounding left
+        some = [slice(start, start + _AT_ONCE) for start in range(0, n, _AT_ONCE)]  # only the basis is kept of all
+        for block in range(_N_BLOCKS):
+            before, rest = basis[:, :used], np.concatenate([self._block(block, X[rows], y[rows]) for rows in some])
+            first = sum(before[rows].T @ rest[rows] for rows in some)
+            for rows in some:
+                rest[rows] -= before[rows] @ first
+            second = sum(before[rows].T @ rest[rows] for rows in some)
+            for rows in some:
+                rest[rows] -= before[rows] @ second  # once more, for what rounding left
             values, vectors = np.linalg.eigh(rest.T @ rest)  # of a small matrix; the largest come last
             order = np.flatnonzero(values > 1e-8 * n)[::-1][: room - used]
             kept = vectors[:, order] / np.sqrt(values[order])
-            basis[:, used : used + len(order)] = rest @ kept
+            np.matmul(rest, kept, out=basis[:, used : used + len(order)])
             used += len(order)
             self._steps.append((first, second, kept))
             if used == room:
@@ -75,16 +77,19 @@ class PublicFeatures:
         length = np.linalg.norm(self.features, axis=1)
         self.weights = np.minimum(1.0, 2 * math.sqrt(used / n) / np.maximum(length, 1e-12))
 
-    def _blocks(self, X: Array, y: NDArray[np.int64]) -> Iterator[Array]:
+    def _block(self, block: int, X: Array, y: NDArray[np.int64]) -> Array:
         """What they are made of, from the plainest to the most involved; nobody makes what is not asked for."""
         labels = np.eye(self._n_classes)[y]
-        yield labels
+        if block == 0:
+            return labels
         scaled = X - self._middle
         scaled /= self._spread
         np.clip(scaled, -5.0, 5.0, out=scaled)  # no row may hide what the others say
-        yield scaled
-        yield np.concatenate([scaled * labels[:, [k]] for k in range(1, self._n_classes)], axis=1)
-        yield np.tanh(np.concatenate([scaled, labels], axis=1) @ self._slope + self._offset)
+        if block == 1:
+            return scaled
+        if block == 2:
+            return np.concatenate([scaled * labels[:, [k]] for k in range(1, self._n_classes)], axis=1)
+        return np.tanh(np.concatenate([scaled, labels], axis=1) @ self._slope + self._offset)
 
     @BLAS.wrap(limits=1)
     def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
@@ -106,9 +111,9 @@ class PublicFeatures:
 
     def _of(self, X: Array, y: NDArray[np.int64]) -> Array:
         basis, used = np.empty((len(X), self.features.shape[1])), 0
-        for block, (first, second, kept) in zip(self._blocks(X, y), self._steps, strict=False):
+        for block, (first, second, kept) in enumerate(self._steps):
             before = basis[:, :used]
-            rest = block - before @ first
+            rest = self._block(block, X, y) - before @ first
             rest -= before @ second
             basis[:, used : used + kept.shape[1]] = rest @ kept
             used += kept.shape[1]

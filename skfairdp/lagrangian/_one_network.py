@@ -55,10 +55,12 @@ class OneNetwork:
         membership: Array | None,
         gradient: NoisyGradient | None,
         optimizer: torch.optim.Optimizer,
+        watched: tuple[Tensor, FairnessConstraints] | None = None,
     ) -> None:
         assert (membership is None) != (gradient is None)
         self.module, self.X, self.y, self.constraints = module, X, constraints.y, constraints
         self.training, self.sizes, self.gradient = training, sizes, gradient
+        self.watched_X, self.watched = (X, constraints) if watched is None else watched
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         self.dtype = self.parameters[0].dtype
         self.membership = None if membership is None else torch.from_numpy(membership).to(X.device, self.dtype)
@@ -92,11 +94,11 @@ class OneNetwork:
 
     @torch.no_grad()
     def scores(self) -> Array:
-        """The scores h of all rows that multipliers follow."""
+        """The scores h of the rows that multipliers follow."""
         self.module.eval()
-        logits = torch.cat([self.module(part) for part in self.X.split(8192)])
+        logits = torch.cat([self.module(part) for part in self.watched_X.split(8192)])
         probabilities = torch.softmax(logits.double(), dim=1)
-        h = followed_scores(self.constraints, probabilities, logits.argmax(1), self.training.violations)
+        h = followed_scores(self.watched, probabilities, logits.argmax(1), self.training.violations)
         return self._priced(np.nan_to_num(h.cpu().numpy()))
 
     def _priced(self, h: Array) -> Array:
@@ -157,7 +159,7 @@ class OneNetwork:
                 if here.any():
                     mine = membership[here] @ weights[:, cell, c]
                     found[here, c] = mine if column.is_bound else mine - mine.mean()
-        found *= len(self.X)
+        found *= len(self.watched_X)  # which the sizes are of
         if self.price > 0:
             found[:, self.of_errors] += self.price
         return found

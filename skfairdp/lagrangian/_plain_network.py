@@ -70,23 +70,24 @@ class PlainNetwork(OneNetwork):
 
     @np.errstate(all="ignore")  # torch says nothing of overflow either
     def scores(self) -> NDArray[np.float64]:
-        """The scores h of all rows that multipliers follow."""
+        """The scores h of the rows that multipliers follow."""
         logits = self._logits()
         predicted = torch.from_numpy(logits.argmax(1))
         probabilities = torch.from_numpy(logits).double()
         if self.training.violations == "probabilities":
             probabilities = torch.softmax(probabilities, dim=1)
-        h = followed_scores(self.constraints, probabilities, predicted, self.training.violations)
+        h = followed_scores(self.watched, probabilities, predicted, self.training.violations)
         return self._priced(np.nan_to_num(h.numpy()))
 
     def _logits(self) -> Floats:
-        """Of all rows; the same bits by one thread and by several."""
-        found = np.empty((len(self.rows), self.constraints.n_classes), dtype=np.float32)
+        """Of all that are watched; the same bits by one thread and by several."""
+        rows: Floats = self.watched_X.numpy()
+        found = np.empty((len(rows), self.constraints.n_classes), dtype=np.float32)
 
         @np.errstate(all="ignore")  # which each thread has for itself
         def of_rows(first: int) -> None:
             for start in range(first, min(first + self.ROWS_OF_A_THREAD, len(found)), _CHUNK):
-                found[start : start + _CHUNK] = self.layers.forward(self.rows[start : start + _CHUNK])[-1]
+                found[start : start + _CHUNK] = self.layers.forward(rows[start : start + _CHUNK])[-1]
 
         starts = range(0, len(found), self.ROWS_OF_A_THREAD)
         if self.n_threads == 1 or len(starts) == 1:

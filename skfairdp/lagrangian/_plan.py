@@ -269,7 +269,7 @@ class PFLDPlan:
         ``moved`` is how far the sums can move, in L2, when a row changes its group.
         """
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
-        sums = np.stack([values[groups == a].sum(0) for a in released])
+        sums = np.stack([_sum_of(values, groups, a) for a in released])
         if noise > 0:
             sums = GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
         if self.n_groups == 2:
@@ -366,7 +366,7 @@ def _exactly_summable(values: Array) -> Array:
 
     Every partial sum is then a multiple of that power, below 2^53 times it. What a row moves follows from the rounded.
     """
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest == 0 or not math.isfinite(largest):
         return values
     step = math.ldexp(1.0, max(math.frexp(largest)[1] + math.ceil(math.log2(len(values) + 1)) - 52, -1074))
@@ -374,6 +374,13 @@ def _exactly_summable(values: Array) -> Array:
     np.rint(rounded, out=rounded)
     rounded *= step
     return rounded
+
+
+def _sum_of(values: Array, groups: NDArray[np.int64], group: int) -> Array:
+    """Over one group, some rows at a time: the same bits, for such sums are exact in any order."""
+    blocks = (slice(start, start + _ROWS) for start in range(0, len(values), _ROWS))
+    parts = [values[rows][groups[rows] == group].sum(0) for rows in blocks]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def _longest_row(values: Array) -> float:

@@ -57,9 +57,10 @@ class GroupModel(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"n_features": [Interval(Integral, 1, None, closed="left")]}
     usual_split: ClassVar[Mapping[str, float]] = {"sizes": 0.02, "primal": 0.49, "dual": 0.49}
-    #: From so many rows of a larger table the model learns; all rows are estimated by it. At ε = 1 its noise then moves
-    #: the log-odds of a row by .003 between equal groups, and by .07 for a group of one row in a hundred.
-    MOST_ROWS: ClassVar[int] = 2**20
+    #: From so many rows of a larger table the model learns, and these are whom multipliers follow; all rows are
+    #: estimated by it and have a loss. At ε = 1 its noise then moves the log-odds of a row by .02 between equal groups,
+    #: and by .6 for a group of one row in a hundred, whose rate chance moves by .014.
+    MOST_ROWS: ClassVar[int] = 2**17
 
     def __init__(self, n_features: int = 64) -> None:
         self.n_features = n_features

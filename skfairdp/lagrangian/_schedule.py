@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skfairdp._forecast import larger_batches
+from skfairdp._usefulness import larger_batches
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net

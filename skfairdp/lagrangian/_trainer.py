@@ -16,7 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import Net, Network, StackedMLP, own_generator, threads_of_steps
+from skfairdp._networks import (
+    Net,
+    Network,
+    StackedMLP,
+    own_generator,
+    products_of_step,
+    seconds_of_steps,
+    threads_of_steps,
+)
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
@@ -42,10 +50,13 @@ class _Learner(Protocol):
         """One step of the primal minimisation."""
 
 
-def _train(learner: _Learner, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int) -> None:
-    """Descend in θ and ascend in λ, in turns."""
+def _train(
+    learner: _Learner, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int, of_step: float
+) -> None:
+    """Descend in θ and ascend in λ, in turns; a step makes so many products."""
     dual_at = {} if ascent is None else dual_schedule(steps, dual_steps)
-    for t in progress_bar(range(steps), desc="Lagrangian dual", verbose=verbose):
+    seconds = seconds_of_steps(steps, of_step)
+    for t in progress_bar(range(steps), desc="Lagrangian dual", verbose=verbose, seconds=seconds):
         if ascent is not None and t in dual_at:
             ascent.follow(learner.scores(), dual_at[t])
             learner.pull(ascent.multipliers)
@@ -64,6 +75,7 @@ def train_lagrangian(
     membership: Array | None = None,
     gradient: NoisyGradient | None = None,
     dual_noise: float = 0.0,
+    watched: tuple[NDArray[np.int64], FairnessConstraints] | None = None,
     make_optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None,
     seed: int = 0,
     verbose: int = 0,
@@ -80,7 +92,7 @@ def train_lagrangian(
     constraints : FairnessConstraints
         Of these rows.
     sizes : ndarray of shape (n_groups, n_cells, n_constraints)
-        Of the groups, as released; see :meth:`FairnessConstraints.sizes`.
+        Of the groups among the rows watched, as released; see :meth:`FairnessConstraints.sizes`.
     training : LagrangianTraining
     violations : callable
         Scores h, shape (n_rows, n_constraints) → sums over the groups of h less its mean in the cell, as released,
@@ -92,6 +104,8 @@ def train_lagrangian(
         Releases what the primal steps follow, instead. One of the two must be given.
     dual_noise : float, default=0.0
         Standard deviation of the noise on a sum of violations.
+    watched : (ndarray of int, FairnessConstraints) or None, default=None
+        Positions of the rows whose scores the multipliers follow, and the constraints of these. None: all rows.
     make_optimizer : callable or None, default=None
         Module → optimizer. None is Adam as in ``training``.
     seed : int, default=0
@@ -128,24 +142,30 @@ def train_lagrangian(
     """
     module = deepcopy(network.module).to(network.device)
     codes = torch.from_numpy(np.array(y)).to(network.device)
+    rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
+    seen, of_seen = constraints, None
+    if watched is not None:
+        some, seen = torch.from_numpy(watched[0]).to(network.device), watched[1]
+        of_seen = rows[some], seen.of_labels(codes[some])
     ascent = DualAscent(
         training,
-        constraints,
-        lambda h: constraints.where_compared(violations(h)),
+        seen,
+        lambda h: seen.where_compared(violations(h)),
         sizes,
         dual_noise,
-        lambda found, h: constraints.nearest_allowed(found, constraints.means(h)),
-        sizes / len(X),
+        lambda found, h: seen.nearest_allowed(found, seen.means(h)),
+        sizes / len(seen.y),
     )
-    rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
     with own_generator(seed, network.device):
         optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
         by_hand = PlainNetwork.fits(module, rows, of_rows, optimizer)
         learner = (PlainNetwork if by_hand else OneNetwork)(
-            module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient, optimizer=optimizer
-        )
+            module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient,
+            optimizer=optimizer, watched=of_seen,
+        )  # fmt: skip
         with learner.at_work():
-            _train(learner, ascent, learner.steps, training.dual_steps, verbose)
+            of_step = products_of_step(training.batch_size, module)
+            _train(learner, ascent, learner.steps, training.dual_steps, verbose, of_step)
         learner.finish()
     # what a module may have put on itself while it saw the rows stays behind
     result = deepcopy(network.module)
@@ -288,8 +308,8 @@ def train_stacked_lagrangian(
         )
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)
-        n_weights = sum(p.numel() for p in result)  # of all networks, each with a batch of its own
-        with threads_of_steps(float(training.batch_size * n_weights)):
-            _train(learner, ascent, learner.n_steps, training.dual_steps, verbose)
+        of_step = float(training.batch_size * sum(p.numel() for p in result))  # of all networks, each with its batch
+        with threads_of_steps(of_step):
+            _train(learner, ascent, learner.n_steps, training.dual_steps, verbose, of_step)
     multipliers = None if ascent is None or parity is None else parity.by_network(ascent.multipliers)
     return [p.cpu() for p in result], multipliers

@@ -14,16 +14,18 @@ from skfairdp import SFPATEClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateParity
-from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, PFLDClassifier, mlp
+from skfairdp.lagrangian import GroupModel, LagrangianClassifier, NoisyGradients, PFLDClassifier, mlp
 from skfairdp.privacy import (
     NonPrivateDpEvent,
 )
+from skfairdp.utils import child_seeds, public_generator
 from tests._tools.lagrangian import (
     NOTIONS,
     biased,
     gap,
     quick,
 )
+from tests._tools.sources import recording_noise
 
 
 def test_without_epsilon_the_gap_of_the_training_rows_closes():
@@ -35,6 +37,39 @@ def test_without_epsilon_the_gap_of_the_training_rows_closes():
     assert gap(fair.predict(X), groups) < 0.01
     assert fair.score(X, y) > 0.7
     assert fair.privacy_.epsilon == math.inf and isinstance(fair.privacy_.event, NonPrivateDpEvent)
+
+
+class OfSomeRows(GroupModel):
+    """As of a table of more than 131,072 rows."""
+
+    MOST_ROWS = 1000
+
+
+@pytest.mark.parametrize("epsilon", [None, 8.0])
+def test_what_some_rows_say_of_their_groups_closes_the_gap_of_all(epsilon):
+    X, y, groups = biased(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "groups": sorted(set(groups))}
+    fair = PFLDClassifier(epsilon=epsilon, primal=OfSomeRows(), **settings).fit(X, y, sensitive_features=groups)
+    assert gap(fair.predict(X), groups) < 0.06  # chance between a third and all of the rows
+    assert fair.score(X, y) > 0.7
+    sizes = [np.mean(groups == name) * 3000 for name in fair.groups_]
+    np.testing.assert_allclose(fair.noisy_counts_.ravel(), sizes, atol=0 if epsilon is None else 40)  # of all rows
+
+
+def test_groups_of_rows_that_are_not_asked_reach_nothing_but_the_sizes():
+    X, y, groups = biased(1500)
+    settings = {**quick((4,), max_epochs=3), "primal": OfSomeRows(16), "groups": sorted(set(groups)), "random_state": 0}
+    asked = np.zeros(1500, dtype=bool)
+    seed = int(child_seeds(public_generator(0), 3)[2])
+    asked[OfSomeRows()._chosen(1500, seed)] = True
+    seen = []
+    for others in (groups, np.where(asked, groups, groups[0])):
+        with recording_noise(0) as record:
+            PFLDClassifier(**settings).fit(X, y, sensitive_features=others)
+        seen.append([np.asarray(release.output) for release in record.releases])
+    sizes, moments = zip(*(outputs[:2] for outputs in seen), strict=True)
+    assert asked.sum() == 1000 and np.abs(sizes[0] - sizes[1]).max() > 100
+    np.testing.assert_array_equal(*moments)
 
 
 def of_unequal_rates(n):
