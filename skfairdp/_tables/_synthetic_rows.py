@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._tables._backend import RELATION, Layout, Model, Rows
 from skfairdp._tables._cells import drawn_cells, on_simplex
+from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, number_column
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
@@ -267,7 +268,7 @@ class SyntheticRowsPlan:
         cells = y if groups is None else groups * self.layout.n_classes + y
         observed, n_small = self._observed(cells, noise)
         rows = Rows(
-            values=np.column_stack([column.encode(X) for column in columns]),
+            values=_encoded(columns, X, max((coding.n_codes for coding in codings), default=1)),
             cells=cells,
             n_codes=tuple(coding.n_codes for coding in codings),
             nullable=tuple(coding.nullable for coding in codings),
@@ -329,3 +330,11 @@ class SyntheticRowsPlan:
         groups = cells // observed.shape[1]
         of_group = logs.reshape(-1, *observed.shape)[np.arange(len(logs)), groups]
         return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small, limits)
+
+
+def _encoded(columns: Sequence[MatrixColumn], X: NDArray[np.float64], n_codes: int) -> NDArray[np.integer]:
+    """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
+    codes = np.empty((len(X), len(columns)), dtype=code_type(n_codes), order="F")
+    for j, column in enumerate(columns):
+        codes[:, j] = column.encode(X)
+    return codes

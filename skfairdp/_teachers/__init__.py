@@ -16,7 +16,7 @@ from skfairdp._teachers._classifiers import (
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
-from skfairdp._teachers._partition import Parts, position_partition, run_tasks, vote_histogram
+from skfairdp._teachers._partition import Parts, in_turns, position_partition, run_tasks, vote_histogram
 from skfairdp._teachers._streamed import Learns, bytes_on_disk, streamed_class_counts, streamed_counts, streamed_votes
 from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
 
@@ -37,6 +37,7 @@ __all__ = [
     "engine_of",
     "fit_stacks",
     "fit_teachers",
+    "in_turns",
     "made_up_cells",
     "position_partition",
     "rehearse_engine",

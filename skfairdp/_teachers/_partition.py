@@ -3,7 +3,7 @@
 import itertools
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ __all__ = [
     "Parts",
     "check_count",
     "check_number",
+    "in_turns",
     "numeric_rows",
     "position_partition",
     "rounded_down",
@@ -30,6 +31,8 @@ __all__ = [
 
 # Votes counted at once: bounds the temporary index array (32 MiB).
 _CHUNK_VOTES = 2**22
+#: So many rows of a large table, or up to twice as many, are made ready for their teachers at a time.
+READY = 2**16
 
 
 def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStateLike = None) -> NDArray[np.int64]:
@@ -179,6 +182,16 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
         cells = part.astype(np.int64) + n_classes * np.arange(width)
         out[start : start + width] = np.bincount(cells.ravel(), minlength=width * n_classes).reshape(width, n_classes)
     return out
+
+
+def in_turns(assignment: NDArray[np.int64], n_teachers: int) -> Iterator[tuple[NDArray[np.bool_], slice]]:
+    """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows.
+
+    A function of public sizes and of who teaches whom alone. The turns of a small table are one.
+    """
+    together = -(-n_teachers // max(1, len(assignment) // READY))
+    for first in range(0, n_teachers, together):
+        yield (assignment >= first) & (assignment < first + together), slice(first, min(first + together, n_teachers))
 
 
 def rounded_down(values: NDArray[np.float64], step: float | None) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from skfairdp._teachers import (
     LogisticTeachers,
     bytes_on_disk,
     fit_teachers,
+    in_turns,
     position_partition,
     streamed_class_counts,
     streamed_votes,
@@ -40,6 +41,7 @@ from skfairdp.privacy import (
     gdp_epsilon,
     gdp_mu,
 )
+from skfairdp.utils import child_seeds, progress_bar
 
 __all__ = [
     "VOTINGS",
@@ -169,6 +171,14 @@ class Questions:
         """
         return X if self.sampled is None else np.clip(X, *self.sampled.limits)
 
+    def seen_by_teachers(self, data: TrainingData, some: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Some of the private rows as teachers see them."""
+        X = self.limited(data.X[some])
+        if not self.by_group:
+            return X
+        assert data.groups is not None
+        return with_groups(X, data.groups[some], self.public.n_groups)
+
     @property
     def rows(self) -> NDArray[np.float64]:
         """All rows as teachers see them: with their groups, where votes are on both."""
@@ -245,8 +255,6 @@ def ask_teachers(
 ) -> tuple[Questions, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
-    if asked.sampled is not None:
-        data = replace(data, X=asked.limited(data.X))
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
     of_classes = [] if plan.counts is None else [_count_classes(owner, data)]
     voting = owner._parts()["voting"]
@@ -278,22 +286,30 @@ def _count_votes(
     owner: Any, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
-    n_classes, X, rows = len(data.classes), data.X, asked.rows[asked.queries]
-    if asked.by_group:
-        assert data.groups is not None
-        X = with_groups(X, data.groups, asked.public.n_groups)
+    n_classes, rows, verbose = len(data.classes), asked.rows[asked.queries], owner.verbose
     teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
     if data.source is not None:
         return streamed_votes(
             teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
-            n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=owner.verbose,
+            n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=verbose,
         )  # fmt: skip
     parts = position_partition(len(data.X), n_teachers, random_state=rng)
-    teachers = fit_teachers(
-        teacher, X, data.y, parts, n_teachers=n_teachers, n_classes=n_classes, random_state=rng,
-        n_jobs=owner.n_jobs, memory=owner.memory, verbose=owner.verbose,
-    )  # fmt: skip
-    return vote_histogram(teachers.predict(rows), n_classes)
+    how: dict[str, Any] = {"n_classes": n_classes, "n_jobs": owner.n_jobs, "memory": owner.memory}
+    if asked.sampled is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
+        teachers = fit_teachers(
+            teacher, data.X, data.y, parts, n_teachers=n_teachers, random_state=rng, verbose=verbose, **how
+        )
+        return vote_histogram(teachers.predict(rows), n_classes)
+    seeds, votes = child_seeds(rng, n_teachers), np.zeros((len(rows), n_classes), dtype=np.int64)
+    with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
+        for mine, turn in in_turns(parts, n_teachers):
+            X, taught = asked.seen_by_teachers(data, mine), turn.stop - turn.start
+            teachers = fit_teachers(
+                teacher, X, data.y[mine], parts[mine] - turn.start, n_teachers=taught, seeds=seeds[turn], **how
+            )
+            votes += vote_histogram(teachers.predict(rows), n_classes)
+            bar.update(taught)
+    return votes
 
 
 def _believed(

@@ -250,7 +250,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
             lessons = Lessons.of(asked, released, n_classes, self.disparity)
             if plan.look is not None and data.groups is not None:
-                denoiser = plan.look.release(lessons.denoiser, asked.limited(data.X), data.groups, asked.public, noise)
+                denoiser = plan.look.release(lessons.denoiser, data.X, data.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
 
         if asked.sampled is not None:

@@ -13,6 +13,7 @@ from skfairdp._teachers import (
     Learns,
     LogisticTeachers,
     fit_teachers,
+    in_turns,
     position_partition,
     streamed_counts,
     vote_histogram,
@@ -24,6 +25,7 @@ from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
 from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable, Schema
+from skfairdp.utils import child_seeds, progress_bar
 from skfairdp.utils._sklearn import HasMethods
 
 __all__ = ["VARIANTS", "AttributeRows", "FairTeachers", "GroupTeachers", "fair_network", "features_and_labels"]
@@ -42,12 +44,12 @@ class AttributeRows:
     Parameters
     ----------
     X : ndarray of shape (n_kept, n_features)
-        Standardised by ``center`` and ``scale``, which are theirs. All rows, or those that were kept of a source.
-    codes : ndarray of int of shape (n_rows,)
+        Standardised by ``center`` and ``scale``, which are theirs. All rows, or those that were kept of many.
+    codes : ndarray of int of shape (n_kept,)
         Class codes.
     classes : ndarray of shape (n_classes,)
     groups : ndarray of int of shape (n_rows,)
-        Private group codes.
+        Private group codes of all rows.
     domain : ndarray of shape (n_groups,), dtype object
     center, scale : ndarray of shape (n_features,)
     reads : PublicReads
@@ -56,6 +58,10 @@ class AttributeRows:
         Reads all rows, with their groups, where these do not lie in memory; ``groups`` is then blank.
     schema : Schema or None, default=None
         Of the source.
+    kept : ndarray of int of shape (n_kept,) or None, default=None
+        Positions of the rows that were kept of ``whole``.
+    whole : _Whole or None, default=None
+        All rows, where they lie in memory and only some were kept.
     owner : str, default="SFPATEClassifier"
         Class name for error messages.
     """
@@ -70,22 +76,29 @@ class AttributeRows:
     reads: PublicReads
     source: RowSource | None = None
     schema: Schema | None = None
+    kept: NDArray[np.int64] | None = None
+    whole: "_Whole | None" = None
     owner: str = "SFPATEClassifier"
 
     @classmethod
-    def of(cls, data: TrainingData, schema: Schema | None) -> "AttributeRows":
-        """Rows whose features are public, standardised."""
+    def of(cls, data: TrainingData, schema: Schema | None, most: int) -> "AttributeRows":
+        """Rows whose features are public, standardised: all of them, or so many by positions that are public."""
         assert data.groups is not None and data.domain is not None
-        center, scale = standard_scale(data.X)
+        X, y, kept, whole = data.X, data.y, None, None
+        if data.source is None and len(X) > most:
+            kept = np.sort(np.random.default_rng(0).choice(len(X), most, replace=False, shuffle=False))
+            X, y, whole = X[kept], y[kept], _Whole(X, y, data.groups)
+            data.reads.note("rows asked about", "computed", most, "positions drawn in public")
+        center, scale = standard_scale(X)
         return cls(
-            (data.X - center) / scale, data.y, data.classes, data.groups, data.domain, center, scale, data.reads,
-            data.source, schema,
+            (X - center) / scale, y, data.classes, data.groups, data.domain, center, scale, data.reads,
+            data.source, schema, kept, whole,
         )  # fmt: skip
 
     @property
     def n_rows(self) -> int:
         """All rows, kept or not."""
-        return len(self.X) if self.source is None else self.source.n_rows
+        return len(self.groups) if self.source is None else self.source.n_rows
 
     @property
     def with_labels(self) -> NDArray[np.float64]:
@@ -145,9 +158,9 @@ class GroupTeachers(BaseEstimator):
     ) -> NDArray[Any]:  # fmt: skip
         """Votes on some rows. Private."""
         soft = plan.histogram is not None and plan.histogram.noise == "gaussian"
-        if rows.source is not None:
+        if rows.source is not None or rows.whole is not None:
             lessons = _LessonsOnGroups(_Asked.of(rows, queries), self._learner(), STEP if soft else None, how["n_jobs"])
-            return _streamed(rows, lessons, plan, rng, verbose=how["verbose"])
+            return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
         # A function of positions alone: no group decides who teaches whom.
         assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
         teachers = fit_teachers(
@@ -219,9 +232,9 @@ class FairTeachers(BaseEstimator):
         **how: Any,
     ) -> NDArray[Any]:  # fmt: skip
         """Votes on some rows. Private."""
-        if rows.source is not None:
+        if rows.source is not None or rows.whole is not None:
             lessons = _FairLessons(_Asked.of(rows, queries), fair, how["n_jobs"])
-            return _streamed(rows, lessons, plan, rng, verbose=how["verbose"])
+            return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
         assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
         teachers = fit_fair_teachers(
             fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
@@ -246,8 +259,29 @@ class _Asked:
         sizes = len(rows.classes), len(rows.domain)
         return cls(rows.X[queries], rows.codes[queries], *sizes, rows.center, rows.scale)
 
-    def standardised(self, raw: RawTable) -> NDArray[np.float64]:
+    def standardised(self, raw: "Rows") -> NDArray[np.float64]:
         return (raw.features - self.center) / self.scale
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A table in memory, or rows of it, read as a :class:`RawTable` is."""
+
+    features: NDArray[np.float64]
+    y: NDArray[np.int64]
+    of_groups: NDArray[np.int64]
+
+    def labels(self) -> NDArray[np.int64]:
+        return self.y
+
+    def groups(self) -> NDArray[np.int64]:
+        return self.of_groups
+
+    def part(self, rows: NDArray[np.bool_]) -> "_Whole":
+        return _Whole(self.features[rows], self.y[rows], self.of_groups[rows])
+
+
+Rows = RawTable | _Whole
 
 
 @dataclass(frozen=True)
@@ -259,7 +293,7 @@ class _LessonsOnGroups:
     step: float | None
     n_jobs: int | None
 
-    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, raw: Rows, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
         asked = self.asked
         told = features_and_labels(asked.standardised(raw), raw.labels(), asked.n_classes)
         fitted = fit_teachers(
@@ -282,7 +316,7 @@ class _FairLessons:
     n_jobs: int | None
     step: float | None = None
 
-    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, raw: Rows, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
         asked = self.asked
         X, y, groups = asked.standardised(raw), raw.labels(), raw.groups()
         votes = np.zeros((len(asked.X), asked.n_classes), dtype=np.int64)
@@ -296,6 +330,23 @@ class _FairLessons:
             )  # fmt: skip
             votes += vote_histogram(fitted.predict(asked.X), asked.n_classes)
         return votes
+
+
+def _some_at_a_time(
+    rows: AttributeRows, lessons: "_LessonsOnGroups | _FairLessons", plan: VotePlan, rng: np.random.Generator, *,
+    verbose: int,
+) -> NDArray[Any]:  # fmt: skip
+    """Votes of teachers of which some are taught at a time, so that the rows of the others need not be made ready."""
+    if rows.whole is None:
+        return _streamed(rows, lessons, plan, rng, verbose=verbose)
+    n_teachers, votes = plan.n_teachers, np.int64(0)
+    # Functions of positions and sizes alone: no group decides who teaches whom, nor who is taught together.
+    assignment, seeds = position_partition(rows.n_rows, n_teachers, random_state=rng), child_seeds(rng, n_teachers)
+    with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
+        for mine, turn in in_turns(assignment, n_teachers):
+            votes = votes + lessons(rows.whole.part(mine), assignment[mine] - turn.start, seeds[turn])
+            bar.update(turn.stop - turn.start)
+    return votes if lessons.step is None else votes * lessons.step
 
 
 def _streamed(

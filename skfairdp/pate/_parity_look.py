@@ -20,6 +20,7 @@ __all__ = ["ParityLook", "allowing_for_few_rows", "share_of_look"]
 
 #: Least and most of the squared cost that votes have.
 _SHARES = 0.1, 0.5
+_AT_ONCE = 2**16  # rows that answers are asked for
 #: How far rates of sampled rows are from those of private ones, in one group: .02 to .08 on made-up and public tables
 #: whose columns hang together otherwise in a small group (tests/pate/test_parity_look.py).
 APART = 0.05
@@ -71,7 +72,7 @@ class ParityLook:
         return self.mechanism.event
 
     def release(
-        self, student: Any, X: NDArray[np.float64], groups: NDArray[np.int64], sampled: Any, noise: NoiseSource
+        self, student: Any, X: NDArray[np.float64], groups: NDArray[np.int64], asked: Any, noise: NoiseSource
     ) -> Any:
         """Release counts of the student's answers to private rows; return it with the gaps of its levels corrected.
 
@@ -81,16 +82,18 @@ class ParityLook:
             Released already. Another kind has no levels, and comes back as it is.
         X, groups : ndarray
             Private.
-        sampled : PublicRows
-            Rows that the student was held to parity on, with their groups.
+        asked : Questions
+            Rows that the student was held to parity on, with their groups, and the limits of their numbers.
         noise : NoiseSource
         """
         if not isinstance(student, SoftLabelStudent):
             return student
-        answers = student.answers_at_levels(X)
-        counts = np.stack([self._counts(groups, codes) for codes in answers])
+        some = (slice(start, start + _AT_ONCE) for start in range(0, len(X), _AT_ONCE))
+        answers = ((groups[rows], student.answers_at_levels(asked.limited(X[rows]))) for rows in some)
+        counts = np.sum([[self._counts(of, codes) for codes in answered] for of, answered in answers], axis=0)
         noisy = self.mechanism.release(counts.ravel(), noise).reshape(counts.shape)
         # Released values only from here on.
+        sampled = asked.public
         expected = np.stack([self._counts(sampled.groups, codes) for codes in student.answers_at_levels(sampled.X)])
         rates, errors, shares = corrected(noisy, expected.astype(float), self.mechanism.sigma)
         weights = comparisons(shares, student.disparity)

@@ -36,8 +36,6 @@ __all__ = ["SFPATEClassifier"]
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
-#: Rows of a source that are kept in memory: chance in the rates of a group of one row in a hundred is then below .016.
-MOST_KEPT = 100_000
 #: What says what is fair, and to whom.
 FAIR = frozenset({"fair_estimator", "constraints"})
 
@@ -84,21 +82,21 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         settings, such as its ``moments``.
     voting : {"soft", "gnmax"}, default="soft"
         "soft" releases the noisy shares of the votes, denoises them by a regression on public features, and trains the
-        student on *all* rows: groups enter as estimated shares (teachers give theirs as probabilities), which are right
-        on average where likeliest groups are not. "gnmax" is the paper's: the noisy winner of every query, and a
-        student that sees the rows asked about only.
+        student on all rows that are kept: groups enter as estimated shares (teachers give theirs as probabilities),
+        which are right on average where likeliest groups are not. "gnmax" is the paper's: the noisy winner of every
+        query, and a student that sees the rows asked about only.
     max_queries : int or None, default=None
-        Rows asked about, drawn by position. None: all for "soft", at most 200 for "gnmax". Of rows that are read in
-        chunks, 100,000 are kept in memory, or as many as this: those whose keys have the smallest hashes. The
-        student learns from these.
+        Rows asked about, drawn by position. None: all that are kept for "soft", at most 200 for "gnmax". Of more than
+        100,000 rows so many are kept, or as many as this: by position or, of rows that are read in chunks, those
+        whose keys have the smallest hashes. The student learns from these; teachers learn from all rows.
     sigma : float or None, default=None
         Noise on each released count, in votes. None: calibrated to ``epsilon``.
     noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
         The discrete Gaussian is sampled exactly, in integer arithmetic; votes are then whole.
     proximal_weight : float or None, default=None
         The built-in student minimises its mean loss plus ``proximal_weight · ‖θ - θ*‖²``, where θ* is the same network
-        trained without constraint on all rows (public), and starts from θ*. 0 starts anew. None: 0 for "soft", 1e-3
-        for "gnmax".
+        trained without constraint on all that are kept (public), and starts from θ*. 0 starts anew. None: 0 for "soft",
+        1e-3 for "gnmax".
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, as in
         :class:`PATEClassifier`.
@@ -180,6 +178,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     groups_: NDArray[Any]
     _released: Released
     _student_seed: int
+
+    #: Rows that are asked about, of a table that has more: chance in the rates of a group of one row in a hundred is
+    #: then below .016.
+    _most_kept: ClassVar[int] = 100_000
 
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}  # all features are public
 
@@ -263,7 +265,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             released = self._voting().release(votes, plan, noise, verbose=self.verbose)
 
         self.classes_, self.groups_ = data.classes, data.domain
-        self.n_teachers_, self.n_queries_, self.query_indices_ = plan.n_teachers, len(queries), queries
+        self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
+        self.query_indices_ = queries if data.kept is None else data.kept[queries]
         self.released_votes_, self.sigma_ = released.values, plan.sigma
         self._released = Released.of(
             data, queries, released, n_values=variant._n_values(data), doubted=not forecast.is_fair
@@ -279,7 +282,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self, X, y, sensitive_features=sensitive_features, groups="private", checks_public=True,
             protects=Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
-        data = AttributeRows.of(read_public_rows_of(self, read, max(MOST_KEPT, self.max_queries or 0)), self.schema)
+        most = max(self._most_kept, self.max_queries or 0)
+        data = AttributeRows.of(read_public_rows_of(self, read, most), self.schema, most)
         if data.source is not None and data.source.spills:
             assert self.schema is not None
             n_bytes = bytes_on_disk(self.schema, data.n_rows, groups=True)

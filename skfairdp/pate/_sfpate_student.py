@@ -98,8 +98,8 @@ class Released:
             is_part=True,
         )
 
-    def estimates(self, features: Array) -> tuple[NDArray[np.int64], Array]:
-        """Rows to learn from, and the estimated share of every value for each of them.
+    def estimates(self, features: Array) -> tuple[NDArray[np.int64] | slice, Array]:
+        """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each of them.
 
         Released labels speak of the rows asked about. Noisy shares are denoised by a regression on ``features``, which
         then speaks of all rows.
@@ -107,8 +107,9 @@ class Released:
         if self.labels is not None:
             return self.queries, np.eye(self.n_values)[self.labels]
         assert self.shares is not None
-        model = SoftLabelStudent().fit(features[self.queries], self.shares, noise_std=self.noise_std)
-        return np.arange(len(features)), model.predict_proba(features)
+        asked = features if len(self.queries) == len(features) else features[self.queries]  # positions, in order
+        model = SoftLabelStudent().fit(asked, self.shares, noise_std=self.noise_std)
+        return slice(None), model.predict_proba(features)
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def fair_student(released: Released, learner: Any, default: Any, weight: float, 
         return _network(released, default, X, y, membership, weight, rng)
     # Whoever takes no weights gets groups drawn from them: their rates are right on average, those of the likeliest
     # groups are not.
-    drawn = (rng.random(len(rows))[:, None] > membership.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    drawn = (rng.random(len(X))[:, None] > membership.cumsum(axis=1)[:, :-1]).sum(axis=1)
     if len(np.unique(y)) < 2:
         return ConstantStudent(released.n_classes, int(y[0]) if len(y) else 0)
     given: dict[str, Any] = {"sensitive_features": drawn}

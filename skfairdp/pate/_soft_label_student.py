@@ -157,7 +157,7 @@ class ShareProblem:
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
         candidates = []
-        for bent, doubt in ((STRAIGHT, 0.0), (Bends.of(public), DOUBT))[: 1 + bends]:
+        for bent, doubt in ((STRAIGHT, 0.0), *([(Bends.of(public), DOUBT)] if bends else ())):
             of_public = bent(public)
             center, std = of_public.mean(axis=0), of_public.std(axis=0)
             del of_public
@@ -171,7 +171,8 @@ class ShareProblem:
                 evidence, likeliest = _evidence(*sums, scored, noise_std)
                 candidates.append((evidence - doubt, likeliest, bent, center, scale))
         _, likeliest, bent, center, scale = max(candidates, key=lambda candidate: candidate[0])
-        rows, public = (np.divide(bent(some) - center, scale) for some in (X, public))
+        rows = np.divide(bent(X) - center, scale)
+        public = rows if public is X else np.divide(bent(public) - center, scale)
         penalty = likeliest if alpha is None else float(alpha)
         return cls(rows, public, targets, scored, bent, center, scale, penalty)
 

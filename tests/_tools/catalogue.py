@@ -282,6 +282,12 @@ def sf_pate(**options: Any) -> Callable[..., Any]:
     return partial(SFPATEClassifier, **{**given, **options})
 
 
+class _FewKept(SFPATEClassifier):
+    """Asks about some of the rows, as of a table of more than 100,000."""
+
+    _most_kept = 50
+
+
 def pfld(**options: Any) -> Callable[..., Any]:
     given = {"epsilon": 8.0, "groups": [0, 1], "lam_max": 0.5, "random_state": 0, **NET}
     return partial(PFLDClassifier, **{**given, **options})
@@ -301,10 +307,12 @@ def _attribute_fits() -> list[Fit]:
         of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", max_queries=40)),
         of("SFPATE-student-parity-logistic", sf_pate(fair_estimator=ParityLogisticRegression(slack=0.1))),
         of("SFPATE-student-3", sf_pate(classes=[0, 1, 2]), rows=three_classes),
+        of("SFPATE-some-kept", partial(_FewKept, **sf_pate().keywords)),
         of("SFPATE-teacher", sf_pate(variant=FairTeachers(LAGRANGIAN))),
         of("SFPATE-teacher-gnmax", sf_pate(variant=FairTeachers(LogisticRegression()), voting="gnmax")),
         of("PFLD-group-model", pfld()),
         of("PFLD-group-model-odds-3", pfld(constraints="equalized_odds", classes=[0, 1, 2]), rows=three_classes),
+        of("PFLD-some-asked", pfld(primal=_FewRows(32))),
         of("PFLD-gives-way", pfld(net=mlp((4,), max_epochs=4, batch_size=60, lr=0.1), lam_max=5.0)),
         of("SFPATE-gives-way", sf_pate(fair_estimator=LagrangianClassifier(net=UNTAUGHT, random_state=0))),
         of("PFLD-several", pfld(constraints=["demographic_parity", "accuracy_parity"], violations="probabilities")),

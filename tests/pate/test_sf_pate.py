@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairdp import PrivacyLedger, SFPATEClassifier
-from skfairdp._teachers import Parts
+from skfairdp._teachers import Parts, _partition, fit_teachers, position_partition
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import MLPTeachers
@@ -29,10 +29,10 @@ from skfairdp.inspection import audit_count_statistic, audit_matched_filter
 from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.model_selection import ParetoSearchCV
-from skfairdp.pate import FairTeachers, GNMaxVoting, GroupTeachers, SoftVoting
+from skfairdp.pate import FairTeachers, GNMaxVoting, GroupTeachers, SoftVoting, _fair_votes
 from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
-from tests._tools.sources import fixed_entropy
+from tests._tools.sources import fixed_entropy, recording_noise
 
 #: So few rows say little of a group; that this is said has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:By the released votes:skfairdp.exceptions.FairnessWarning")
@@ -114,6 +114,57 @@ def test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two(name,
     assert 0 < largest <= math.sqrt(2) + 1e-9
     if name in ("SFS-gnmax", "SFS-discrete", "SFS-bayes") and n_groups == 2:
         assert largest > 0.5
+
+
+class FewKept(SFPATEClassifier):
+    _most_kept = 25
+
+
+def kept_votes(X, y, groups, **more):
+    """What is released of a table of which only some rows are asked about, without noise."""
+    model = FewKept(**{**make(**more).get_params(deep=False), "n_teachers": N_TEACHERS})
+    with recording_noise(0) as record:
+        model.fit(X, y, sensitive_features=groups)
+    (released,) = record.releases
+    return model, np.asarray(released.value, dtype=float), released
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning", "ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("ready", [10, 10_000])
+def test_of_many_rows_some_are_asked_about_and_all_of_them_teach(ready, monkeypatch):
+    """A million rows took 5 GiB, for every one of them was asked about and taught the student."""
+    monkeypatch.setattr(_partition, "READY", ready)
+    X, y, groups = problem()
+    model, released, _ = kept_votes(X, y, groups)
+    kept = model.query_indices_
+    assert len(kept) == 25 == len(model.released_votes_) and (np.diff(kept) > 0).all() and kept[-1] < N_ROWS
+    center, scale = X[kept].mean(axis=0), X[kept].std(axis=0)
+    told = _fair_votes.features_and_labels((X - center) / scale, y, 2)
+    rng = np.random.default_rng(0)
+    rng.permutation(25)
+    parts = position_partition(N_ROWS, N_TEACHERS, random_state=rng)
+    teachers = fit_teachers("logistic", told, groups, parts, n_teachers=N_TEACHERS, n_classes=2, random_state=rng)
+    expected = teachers.summed_probabilities(told[kept], 2)[:, 1:]
+    short = expected - released.reshape(expected.shape)
+    assert short.min() > -1e-9 and short.max() < N_TEACHERS * _fair_votes.STEP
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning", "ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("variant", ["student", "teacher"])
+def test_where_some_rows_are_asked_about_any_changed_group_still_moves_one_vote(variant, monkeypatch):
+    monkeypatch.setattr(_partition, "READY", 10)
+    monkeypatch.setattr(_fair_votes, "TOGETHER", 2)
+    monkeypatch.setattr(SFPATEClassifier, "_learn", lambda self: self)
+    X, y, groups = problem()
+    _, base, first = kept_votes(X, y, groups, variant=variant, fair_estimator=CLOSE)
+    largest = 0.0
+    for row in range(0, N_ROWS, 4 if variant == "student" else 12):
+        other = groups.copy()
+        other[row] = 1 - other[row]
+        _, votes, release = kept_votes(X, y, other, variant=variant, fair_estimator=CLOSE)
+        assert release.mechanism == first.mechanism
+        largest = max(largest, np.abs(votes - base).max())
+    assert 0 < largest <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("variant", ["student", "teacher"])
