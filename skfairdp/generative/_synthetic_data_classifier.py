@@ -50,8 +50,8 @@ from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["SyntheticDataClassifier"]
 
-#: Fewer synthetic rows add noise of their own; more only take time.
-LEAST_SAMPLES = 20_000
+#: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
+LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
 
 #: Synthetic rows on which a learner is asked whether it predicts one class only.
 _SHOWN = 2000
@@ -104,7 +104,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     codec : str or TableCodec, default="auto"
         Of the generator: how columns are cut into bins.
     n_samples : int, default=None
-        Synthetic rows to train on. None is as many as X has, and at least 20,000.
+        Synthetic rows to train on. None is as many as X has, but at least 20,000 and at most 100,000.
     bounds : dict of column to (low, high), or one pair for all, default=None
         Public range of each column of numbers.
     categories : dict of column to list, default=None
@@ -312,7 +312,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Keep a generator that is released, and what it knows of the columns."""
         assert generator.classes_ is not None
         self.generator_, self.classes_ = generator, generator.classes_
-        self._n_default = max(data.layout.n_rows, LEAST_SAMPLES)
+        self._n_default = min(max(data.layout.n_rows, LEAST_SAMPLES), MOST_SAMPLES)
 
     def _learn(self, learner: Any, with_groups: bool) -> "SyntheticDataClassifier":
         """Train a learner on rows drawn from the generator."""
