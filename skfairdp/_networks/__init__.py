@@ -23,7 +23,7 @@ from skfairdp._networks._clipping import (
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule, behind
 from skfairdp._networks._dp_step import DPStep
-from skfairdp._networks._generator import own_generator, products_of_step, threads_of_steps
+from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._group_clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -143,6 +143,7 @@ __all__ = [
     "resolve_device",
     "rows_read_by",
     "scale_last_layer",
+    "seconds_of_steps",
     "threads_of_steps",
     "trace_layers",
     "train_privately",

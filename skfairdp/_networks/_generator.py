@@ -12,7 +12,7 @@ from torch import nn
 
 from skfairdp.utils import BLAS
 
-__all__ = ["own_generator", "products_of_step", "threads_of_steps"]
+__all__ = ["own_generator", "products_of_step", "seconds_of_steps", "threads_of_steps"]
 
 #: Steps of fewer products than this are over before threads have met: some five milliseconds of one core.
 _SMALL = 2**26
@@ -61,6 +61,11 @@ def products_of_step(n_rows: float, module: nn.Module) -> float:
     if any("conv" in type(part).__name__.lower() for part in module.modules()):
         return math.inf
     return n_rows * sum(p.numel() for p in module.parameters())
+
+
+def seconds_of_steps(n_steps: int, n_products: float) -> float:
+    """About how long so many steps take one core: milliseconds each, and more where their products are many."""
+    return n_steps * (2e-3 + 2e-9 * min(n_products, 2**27))
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from skfairdp._networks._generator import seconds_of_steps
 from skfairdp._networks._precision import check_precision
 from skfairdp.utils import progress_bar
 
@@ -198,7 +199,10 @@ def train_stacked(
     optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
     steps = int((-(-sizes // batch_size)).max()) * epochs
     stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
-    for index, weight, finished in progress_bar(stream, total=steps, desc="steps", verbose=int(progress)):
+    seconds = seconds_of_steps(steps, batch_size * vector.numel())
+    for index, weight, finished in progress_bar(
+        stream, total=steps, desc="steps", verbose=int(progress), seconds=seconds
+    ):
         flat = torch.as_tensor(index.ravel(), device=device)
         x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
         target = codes.index_select(0, flat).view(index.shape)

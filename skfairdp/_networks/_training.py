@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from skfairdp._networks._clipping import PerSampleLoss, private_outputs
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._dp_step import DPStep
-from skfairdp._networks._generator import own_generator, products_of_step, threads_of_steps
+from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._nets import Net
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
@@ -135,14 +135,16 @@ def train_privately(
         See :func:`clipped_gradient_sum`.
     verbose : int, default=0
     """
-    with own_generator(source.seed(), X.device), threads_of_steps(products_of_step(step.expected_batch_size, module)):
+    of_step = products_of_step(step.expected_batch_size, module)
+    with own_generator(source.seed(), X.device), threads_of_steps(of_step):
         rows = PrivateRows.laid(X, y, groups, step)
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         how = {"fused": fused, "vectorized": vectorized, "hooked": hooked}
         average = _TailAverage(parameters, step.steps, average_last)
         module.train()
-        for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose):
+        seconds = seconds_of_steps(step.steps, of_step)
+        for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
             if loss is not None:
                 loss.update(t, module, rows, source)
             batch = rows.drawn(step.sample(len(rows.X), source))
@@ -248,7 +250,8 @@ class Network:
 
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
-        return _copied(X).to(dtype=input_dtype(self.module), device=self.device)
+        with np.errstate(over="ignore", invalid="ignore"):  # a number that is too large is infinite, and none may say so
+            return torch.from_numpy(np.array(X, dtype=self.dtype)).to(self.device)
 
     def rows(self, X: Array | KeptRows) -> "Tensor | RowsOnDemand":
         """The same of an array; of rows that are kept elsewhere, what makes such copies of those that are asked for."""

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 __all__ = ["open_stream", "progress_bar", "say", "silence", "warn_caller"]
 
+_LONG = 10.0  # seconds
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
 _INSIDE = frozenset({"skfairdp", "sklearn", "joblib"})
@@ -152,14 +153,22 @@ def say(text: str, *, verbose: int) -> None:
 
 
 def progress_bar(
-    items: Iterable[Any] | None = None, *, desc: str, total: int | None = None, verbose: int = 0, leave: bool = False
+    items: Iterable[Any] | None = None,
+    *,
+    desc: str,
+    total: int | None = None,
+    verbose: int = 0,
+    leave: bool = False,
+    seconds: float = 0.0,
 ) -> Any:
     """Iterate with a bar on standard error that shows counts and no rate.
 
     How long a query or a batch took can depend on private rows (the size of a Poisson batch, the number of rejection
     steps of a sampler), and logs get shared. For the same reason ``total`` has to be a public number: of parts, not of
-    parts with two classes.
+    parts with two classes. So has ``seconds``, a forecast; without a bar, one of more than ten says how to see one.
     """
+    if verbose <= 0 and seconds > _LONG:
+        say(f"{desc}: some {seconds:.0f} seconds of work. verbose=1 shows how far it is.", verbose=1)
     return tqdm(
         items,
         desc=desc,
