@@ -1,9 +1,9 @@
-"""What PF-LD loses as its model of the groups learns from 2^20 rows of a table of more, and estimates the others.
+"""What PF-LD loses as it asks 2^17 rows of a larger table for their groups, and estimates the others.
 
     python benchmarks/bench_pfld_cap.py
 
-A made-up table of 4 million rows and 10 columns, in which how likely each group is given features and label is known.
-Both fits have the same rows and seeds; one learns the groups from 2^20 rows, as it does, the other from all. The loss
+A made-up table of 400,000 rows and 10 columns, in which how likely each group is given features and label is known.
+Both fits have the same rows and seeds; one asks 2^17 rows for their groups, as it does, the other all. The loss
 of an estimate is the log loss of the true groups less that of the true probabilities, in nats a row, on all rows.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from skfairdp.lagrangian import GroupModel, PFLDClassifier, mlp
 
-N_ROWS, N_TEST, N_COLUMNS = 4_000_000, 200_000, 10
+N_ROWS, N_TEST, N_COLUMNS = 400_000, 200_000, 10
 LEARNS_FROM = {"some rows": GroupModel.MOST_ROWS, "all rows": None}
 FIGURES = ("estimates", "accuracy", "gap")
 SHARES = (0.5, 0.05)  # of the second group, where the columns it depends on are 0
