@@ -143,7 +143,7 @@ def train_privately(
         how = {"fused": fused, "vectorized": vectorized, "hooked": hooked}
         average = _TailAverage(parameters, step.steps, average_last)
         module.train()
-        seconds = seconds_of_steps(step.steps, of_step)
+        seconds = seconds_of_steps(step.steps, of_step, row_by_row=True)
         for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
             if loss is not None:
                 loss.update(t, module, rows, source)
