@@ -282,10 +282,8 @@ def sf_pate(**options: Any) -> Callable[..., Any]:
     return partial(SFPATEClassifier, **{**given, **options})
 
 
-class _FewKept(SFPATEClassifier):
-    """Asks about some of the rows, as of a table of more than 100,000."""
-
-    _most_kept = 50
+#: Asks about some of the rows, as of a table of more than 100,000.
+_FEW_KEPT: Any = type("SFPATEClassifier", (SFPATEClassifier,), {"_most_kept": 50})
 
 
 def pfld(**options: Any) -> Callable[..., Any]:
@@ -307,7 +305,7 @@ def _attribute_fits() -> list[Fit]:
         of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", max_queries=40)),
         of("SFPATE-student-parity-logistic", sf_pate(fair_estimator=ParityLogisticRegression(slack=0.1))),
         of("SFPATE-student-3", sf_pate(classes=[0, 1, 2]), rows=three_classes),
-        of("SFPATE-some-kept", partial(_FewKept, **sf_pate().keywords)),
+        of("SFPATE-some-kept", partial(_FEW_KEPT, **sf_pate().keywords)),
         of("SFPATE-teacher", sf_pate(variant=FairTeachers(LAGRANGIAN))),
         of("SFPATE-teacher-gnmax", sf_pate(variant=FairTeachers(LogisticRegression()), voting="gnmax")),
         of("PFLD-group-model", pfld()),
