@@ -200,9 +200,8 @@ def train_stacked(
     steps = int((-(-sizes // batch_size)).max()) * epochs
     stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
     seconds = seconds_of_steps(steps, batch_size * vector.numel())
-    for index, weight, finished in progress_bar(
-        stream, total=steps, desc="steps", verbose=int(progress), seconds=seconds
-    ):
+    bar = progress_bar(stream, total=steps, desc="steps", verbose=int(progress), seconds=seconds)
+    for index, weight, finished in bar:
         flat = torch.as_tensor(index.ravel(), device=device)
         x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
         target = codes.index_select(0, flat).view(index.shape)

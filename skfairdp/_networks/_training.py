@@ -250,7 +250,9 @@ class Network:
 
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a number that is too large is infinite, and none may say so
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a number that is too large is infinite, and none may say so
             return torch.from_numpy(np.array(X, dtype=self.dtype)).to(self.device)
 
     def rows(self, X: Array | KeptRows) -> "Tensor | RowsOnDemand":

@@ -86,9 +86,14 @@ class OneNetwork:
         steps = max(self.training.steps(len(self.X)), self.training.dual_steps + 1)
         return steps if self.gradient is None else max(steps, self.gradient.n_steps)
 
+    @property
+    def of_step(self) -> float:
+        """How many products a step makes."""
+        return products_of_step(self.training.batch_size, self.module)
+
     def at_work(self) -> AbstractContextManager[None]:
         """Where it is trained: with one thread, unless its steps are large."""
-        return threads_of_steps(products_of_step(self.training.batch_size, self.module))
+        return threads_of_steps(self.of_step)
 
     # ------------------------------------------------------------------ dual
 

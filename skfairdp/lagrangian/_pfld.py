@@ -254,20 +254,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             asked = ViolationsAsked(plan, *_asked_of(constraints, groups, watched), noise, self.dual_steps)
             released = primal.release(groups, noise)
             module, multipliers = train_lagrangian(
-                network,
-                rows,
-                data.y,
-                constraints,
-                constraints.sizes(of_asked),
-                self._training(net),
-                violations=asked,
-                watched=watched,
-                **released,
+                network, rows, data.y, constraints, constraints.sizes(of_asked), self._training(net),
+                violations=asked, watched=watched, **released,
                 dual_noise=plan.largest_dual_noise(len(constraints.asked_once[0])),
-                make_optimizer=net.make_optimizer,
-                seed=seeds[1],
-                verbose=self.verbose,
-            )
+                make_optimizer=net.make_optimizer, seed=seeds[1], verbose=self.verbose,
+            )  # fmt: skip
 
         # Released and public values only from here on.
         predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision

@@ -192,6 +192,11 @@ class Stack:
         self.averaged_of = np.maximum(1, np.rint(training.average_last * self.steps_of)).astype(int)
         self.averaged = LastIterates(self.params)
 
+    @property
+    def of_step(self) -> float:
+        """How many products a step makes: of all networks, each with a batch of its own."""
+        return float(self.training.batch_size * self.vector.numel())
+
     def _views(self, vector: Tensor) -> list[Tensor]:
         lengths = [p.numel() for p in self.result]
         return [part.view_as(p) for part, p in zip(vector.split(lengths), self.result, strict=True)]

@@ -21,7 +21,6 @@ from skfairdp._networks import (
     Network,
     StackedMLP,
     own_generator,
-    products_of_step,
     seconds_of_steps,
     threads_of_steps,
 )
@@ -40,6 +39,10 @@ Array = NDArray[np.float64]
 class _Learner(Protocol):
     """One network, or a stack of them, on its way."""
 
+    @property
+    def of_step(self) -> float:
+        """How many products a step makes."""
+
     def scores(self) -> Any:
         """The scores h of all rows that multipliers follow."""
 
@@ -50,12 +53,10 @@ class _Learner(Protocol):
         """One step of the primal minimisation."""
 
 
-def _train(
-    learner: _Learner, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int, of_step: float
-) -> None:
-    """Descend in θ and ascend in λ, in turns; a step makes so many products."""
+def _train(learner: _Learner, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int) -> None:
+    """Descend in θ and ascend in λ, in turns."""
     dual_at = {} if ascent is None else dual_schedule(steps, dual_steps)
-    seconds = seconds_of_steps(steps, of_step)
+    seconds = seconds_of_steps(steps, learner.of_step)
     for t in progress_bar(range(steps), desc="Lagrangian dual", verbose=verbose, seconds=seconds):
         if ascent is not None and t in dual_at:
             ascent.follow(learner.scores(), dual_at[t])
@@ -141,21 +142,14 @@ def train_lagrangian(
     ((2, 1, 1), True)
     """
     module = deepcopy(network.module).to(network.device)
-    codes = torch.from_numpy(np.array(y)).to(network.device)
+    codes = network.codes(y)
     rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
-    seen, of_seen = constraints, None
-    if watched is not None:
-        some, seen = torch.from_numpy(watched[0]).to(network.device), watched[1]
-        of_seen = rows[some], seen.of_labels(codes[some])
+    seen = constraints if watched is None else watched[1]
+    of_seen = None if watched is None else (rows[watched[0]], seen.of_labels(codes[watched[0]]))
     ascent = DualAscent(
-        training,
-        seen,
-        lambda h: seen.where_compared(violations(h)),
-        sizes,
-        dual_noise,
-        lambda found, h: seen.nearest_allowed(found, seen.means(h)),
-        sizes / len(seen.y),
-    )
+        training, seen, lambda h: seen.where_compared(violations(h)), sizes, dual_noise,
+        lambda found, h: seen.nearest_allowed(found, seen.means(h)), sizes / len(seen.y),
+    )  # fmt: skip
     with own_generator(seed, network.device):
         optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
         by_hand = PlainNetwork.fits(module, rows, of_rows, optimizer)
@@ -164,8 +158,7 @@ def train_lagrangian(
             optimizer=optimizer, watched=of_seen,
         )  # fmt: skip
         with learner.at_work():
-            of_step = products_of_step(training.batch_size, module)
-            _train(learner, ascent, learner.steps, training.dual_steps, verbose, of_step)
+            _train(learner, ascent, learner.steps, training.dual_steps, verbose)
         learner.finish()
     # what a module may have put on itself while it saw the rows stays behind
     result = deepcopy(network.module)
@@ -308,8 +301,7 @@ def train_stacked_lagrangian(
         )
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)
-        of_step = float(training.batch_size * sum(p.numel() for p in result))  # of all networks, each with its batch
-        with threads_of_steps(of_step):
-            _train(learner, ascent, learner.n_steps, training.dual_steps, verbose, of_step)
+        with threads_of_steps(learner.of_step):
+            _train(learner, ascent, learner.n_steps, training.dual_steps, verbose)
     multipliers = None if ascent is None or parity is None else parity.by_network(ascent.multipliers)
     return [p.cpu() for p in result], multipliers

@@ -36,7 +36,7 @@ def test_without_public_rows_a_fit_holds_no_copy_of_the_table():
     n_rows = 2 * N_ROWS
     X, groups = rng.standard_normal((n_rows, N_FEATURES)), np.arange(n_rows) % 2
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    model = FairPATEClassifier(classes=[0, 1], groups=[0, 1], random_state=0)
+    model = FairPATEClassifier(delta=1e-6, classes=[0, 1], groups=[0, 1], random_state=0)
     assert peak_of(lambda: model.fit(X, y, sensitive_features=groups)) < 0.9 * X.nbytes
 
 
@@ -46,6 +46,6 @@ def test_of_rows_that_are_not_asked_about_no_copy_is_made(monkeypatch):
     rng = np.random.default_rng(0)
     X, groups = rng.standard_normal((2 * N_ROWS, 20)), rng.integers(2, size=2 * N_ROWS)
     y = (X[:, 0] + groups > 0.5).astype(int)
-    model = SFPATEClassifier(classes=[0, 1], groups=[0, 1], random_state=0)
+    model = SFPATEClassifier(delta=1e-6, classes=[0, 1], groups=[0, 1], random_state=0)
     monkeypatch.setattr(SFPATEClassifier, "_learn", lambda self: self)
     assert peak_of(lambda: model.fit(X, y, sensitive_features=groups)) < 2.5 * X.nbytes
