@@ -35,6 +35,7 @@ def test_every_loop_of_steps_has_a_forecast(model, capsys, monkeypatch):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(300, 2)), np.arange(300) % 2
     y = (X[:, 0] > 0).astype(int)
-    given = {"X_public": rng.normal(size=(50, 2))} if isinstance(model, PATEClassifier) else {"sensitive_features": groups}
+    public = {"X_public": rng.normal(size=(50, 2))}
+    given = public if isinstance(model, PATEClassifier) else {"sensitive_features": groups}
     model.fit(X, y, **given)
     assert "verbose=1 shows how far it is." in capsys.readouterr().err
