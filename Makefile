@@ -18,7 +18,7 @@ help:
 	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
 	@echo "make minimum   install the lowest supported versions elsewhere and use them: needs a package index"
 	@echo "make bench     run every benchmark and render docs/benchmarks.md"
-	@echo "make bench-check  say of each stored result: current, same fits, or stale"
+	@echo "make bench-check  say which stored results are stale, and which fits have become slower or larger"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
 
 install: $(STAMP)
@@ -75,6 +75,7 @@ bench: $(STAMP)
 
 bench-check: $(STAMP)
 	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/bench_scaling.py --check --sizes 100000
 
 # Warnings are errors, and so are names and links that lead nowhere. The gallery runs every example; they need no data file.
 DOCS_STAMP := $(VENV)/.installed-docs

@@ -1,125 +1,160 @@
-"""FairPATE fit at 1e4, 1e5 and 1e6 private rows of 50 features: seconds and peak memory.
+"""Every main fit at 1e5, 3e5 and 1e6 rows of 50 numbers in memory: seconds of the processor, and peak memory.
 
-    python benchmarks/bench_scaling.py --help
+    python benchmarks/bench_scaling.py --fits FairPATE PATE --sizes 100000
 
-Every size runs alone in a fresh process. To reach: time and memory linear in the rows, and below 6 GiB at 1e6.
+Each fit runs alone in a fresh process, with one thread, after a small one that imports what it needs. Peak memory is
+that of the whole process: the interpreter, its packages and the table are in it. A figure that has grown by more than a
+tenth since it was stored is a regression: it is said, and with ``--check``, which stores nothing, the command fails.
+Seconds are compared in units of a yardstick, products and functions of arrays that no change of the package can slow,
+so that another machine or other work beside it count for less. Fits that are not run keep their figures.
 """
 
 import argparse
 import json
+import os
+import sys
 import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import _common as common
 import numpy as np
 
-SIZES = (10_000, 100_000, 1_000_000)
-MEMORY_BAR = 6 * 2**30
+SIZES = (100_000, 300_000, 1_000_000)
+N_FEATURES = 50
 PUBLIC_SHARE = 5 / 70  # public rows per private row, as in all other benchmarks
+GROWTH = 1.1
+#: Smaller differences are no growth: yardsticks (about a second each), GiB.
+LEAST = {"yardsticks": 0.2, "gib_peak": 0.05}
 
 
-def rows(n_rows: int, n_features: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rows(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw features, labels and groups without more than one copy of the features."""
-    X = np.empty((n_rows, n_features))
+    X = np.empty((n_rows, N_FEATURES))
     rng.standard_normal(out=X)
     groups = rng.integers(2, size=n_rows)
     X[:, 0] += groups
-    weights = np.linspace(1.0, 0.0, n_features)
-    y = (X @ weights + rng.logistic(size=n_rows) > 1.0).astype(np.int64)
-    return X, y, groups
+    weights = np.linspace(1.0, 0.0, N_FEATURES)
+    return X, (X @ weights + rng.logistic(size=n_rows) > 1.0).astype(np.int64), groups
 
 
-def run(task: dict) -> dict:
-    """Fit once and measure; meant for a process of its own."""
+def _fair_pate(rng: Any, *table: Any, public: bool = True) -> None:
     from skfairdp import FairPATEClassifier, PublicData
 
-    warnings.simplefilter("ignore")  # ad-hoc γ on random rows: whether parity is reached is not the subject
-    rng = np.random.default_rng(task["seed"])
-    X, y, _ = rows(task["n_rows"], task["n_features"], rng)
-    X_public, _, groups = rows(max(200, round(PUBLIC_SHARE * task["n_rows"])), task["n_features"], rng)
-    model = FairPATEClassifier(epsilon=1.0, classes=[0, 1], voting=task["voting"], random_state=task["seed"])
-    small, few = rows(400, task["n_features"], rng), PublicData(X_public[:100], groups[:100])
-    FairPATEClassifier(n_teachers=2, classes=[0, 1], max_queries=100).fit(*small[:2], X_public=few)  # imports
-    before = common.peak_memory()
-    started, processor_started = time.perf_counter(), time.process_time()
-    model.fit(X, y, X_public=PublicData(X_public, groups))
+    X, y, groups = table
+    model = FairPATEClassifier(classes=[0, 1], groups=[0, 1], random_state=0)
+    if not public:
+        model.fit(X, y, sensitive_features=groups)
+        return
+    X_public, _, of_public = rows(max(200, round(PUBLIC_SHARE * len(X))), rng)
+    model.fit(X, y, X_public=PublicData(X_public, of_public))
+
+
+def _pate(rng: Any, X: Any, y: Any, groups: Any) -> None:
+    from skfairdp import PATEClassifier
+
+    X_public = rows(max(200, round(PUBLIC_SHARE * len(X))), rng)[0]
+    PATEClassifier(classes=[0, 1], random_state=0).fit(X, y, X_public=X_public)
+
+
+def _fair_dpsgd(rng: Any, X: Any, y: Any, groups: Any) -> None:
+    from skfairdp import FairDPSGDClassifier, PublicData
+
+    X_public, _, of_public = rows(max(200, round(PUBLIC_SHARE * len(X))), rng)
+    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], random_state=0)
+    model.fit(X, y, X_public=PublicData(X_public, of_public))
+
+
+def _with_groups(name: str, **parameters: Any) -> Callable[..., None]:
+    def fit(rng: Any, X: Any, y: Any, groups: Any) -> None:
+        import skfairdp
+
+        getattr(skfairdp, name)(random_state=0, **parameters).fit(X, y, sensitive_features=groups)
+
+    return fit
+
+
+DOMAINS = {"classes": [0, 1], "groups": [0, 1]}
+FITS: dict[str, Callable[..., None]] = {
+    "FairPATE": _fair_pate,
+    "PATE": _pate,
+    "FairPATE, no public rows": lambda *given: _fair_pate(*given, public=False),
+    "FairDPSGD": _fair_dpsgd,
+    "SyntheticDataClassifier": lambda rng, X, y, groups: _with_groups("SyntheticDataClassifier")(rng, X, y, None),
+    "PFGuard": _with_groups("PFGuardGenerator"),
+    "PF-LD": _with_groups("PFLDClassifier", **DOMAINS),
+    "SF-PATE": _with_groups("SFPATEClassifier", **DOMAINS),
+}
+
+
+def yardstick() -> float:
+    """Seconds that this machine takes, just now, for what fits are made of."""
+    a, started = np.random.default_rng(0).standard_normal((1500, 1500)), time.process_time()
+    for _ in range(4):
+        np.tanh(a @ a).sort(axis=0)
+    return time.process_time() - started
+
+
+def run(task: dict[str, Any]) -> dict[str, Any]:
+    """Fit once and measure; meant for a process of its own."""
+    warnings.simplefilter("ignore")  # whether parity is reached on random rows is not the subject
+    rng, fit = np.random.default_rng(task["seed"]), FITS[task["fit"]]
+    fit(rng, *rows(2000, rng))  # imports
+    table = rows(task["n_rows"], rng)
+    before, unit, started = common.peak_memory(), yardstick(), time.process_time()
+    fit(rng, *table)
+    seconds, unit = time.process_time() - started, (unit + yardstick()) / 2
     return {
+        "fit": task["fit"],
         "n_rows": task["n_rows"],
-        "n_public": len(X_public),
-        "n_teachers": model.n_teachers_,
-        "seconds": time.perf_counter() - started,
-        "cpu_seconds": time.process_time() - processor_started,
-        "bytes_before_fit": before,
-        "bytes_peak": common.peak_memory(),
+        "cpu_seconds": seconds,
+        "yardsticks": seconds / unit,
+        "gib_before_fit": before / 2**30,
+        "gib_peak": common.peak_memory() / 2**30,
     }
 
 
-def slope(sizes: list[int], values: list[float]) -> float:
-    """Exponent b of the power law a·n^b through the points."""
-    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+def grown(row: dict[str, Any], stored: dict[str, Any] | None) -> list[str]:
+    """Which figures of a row are more than a tenth above those stored."""
+    if stored is None:
+        return []
+    return [
+        f"{row['fit']}, {row['n_rows']:,} rows: {name} {row[name]:.2f}, stored {stored[name]:.2f}"
+        for name, least in LEAST.items()
+        if row[name] > GROWTH * stored[name] and row[name] - stored[name] > least
+    ]
 
 
 def main() -> None:
-    parser = common.parser(__doc__, "scaling", seeds=3)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="private rows")
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--voting", choices=["soft", "confident", "gnmax"], default="soft")
+    parser = common.parser(__doc__, "scaling", seeds=1)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="rows")
+    parser.add_argument("--fits", nargs="+", choices=list(FITS), default=list(FITS))
+    parser.add_argument("--check", action="store_true", help="store nothing, and fail where a figure has grown")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.task:
         print(json.dumps(run(json.loads(arguments.task))))
         return
-    sizes = [2000, 4000] if arguments.quick else sorted(arguments.sizes)
-    measured = []
-    for seed in common.seeds_of(arguments):
-        for n_rows in sizes:  # in turn, so that a busy minute of the machine does not hit one size only
-            task = {"n_rows": n_rows, "n_features": arguments.features, "voting": arguments.voting, "seed": seed}
-            measured.append({"seed": seed, **common.in_new_process(__file__, task)})
-    table = []
-    for n_rows in sizes:
-        mine = [row for row in measured if row["n_rows"] == n_rows]
-        table.append(
-            {
-                "n_rows": n_rows,
-                "n_public": mine[0]["n_public"],
-                "n_teachers": mine[0]["n_teachers"],
-                "seconds": min(row["seconds"] for row in mine),
-                "cpu_seconds": min(row["cpu_seconds"] for row in mine),
-                "gib_before_fit": max(row["bytes_before_fit"] for row in mine) / 2**30,
-                "gib_peak": max(row["bytes_peak"] for row in mine) / 2**30,
-            }
-        )
-    common.print_table(
-        ["private rows", "public rows", "teachers", "seconds", "CPU seconds", "GiB before fit", "GiB peak"],
-        [
-            [
-                f"{row['n_rows']:,}",
-                f"{row['n_public']:,}",
-                row["n_teachers"],
-                f"{row['seconds']:.2f}",
-                f"{row['cpu_seconds']:.2f}",
-                f"{row['gib_before_fit']:.2f}",
-                f"{row['gib_peak']:.2f}",
-            ]
-            for row in table
-        ],
-    )
-    # From the middle size on: below it, fixed costs (imports, plan, a student on few rows) flatten the line.
-    exponents = {key: slope(sizes[-2:], [row[key] for row in table[-2:]]) for key in ("seconds", "cpu_seconds")}
-    floor = table[0]["gib_peak"]  # the interpreter's own 200 MiB would hide the growth
-    if len(sizes) > 2:
-        exponents["bytes"] = slope(sizes[-2:], [row["gib_peak"] - floor for row in table[-2:]])
-    print("exponents of n: " + ", ".join(f"{key} {value:.2f}" for key, value in exponents.items()))
-    if sizes[-1] >= 1_000_000:
-        print(f"peak at {sizes[-1]:,} rows: {table[-1]['gib_peak']:.2f} GiB (to reach: below 6)")
-    common.save(
-        arguments,
-        voting=arguments.voting,
-        n_features=arguments.features,
-        rows=table,
-        exponents=exponents,
-        to_reach={"exponent": 1.0, "gib_peak": MEMORY_BAR / 2**30},
-    )
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # of the processes that fit
+    out = arguments.out or common.RESULTS / "scaling.json"
+    stored = json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []
+    known = {(row["fit"], row["n_rows"]): row for row in stored if "yardsticks" in row}
+    found, growth = {}, []
+    for fit in arguments.fits:
+        for n_rows in [2000, 4000] if arguments.quick else sorted(arguments.sizes):
+            tasks = [{"fit": fit, "n_rows": n_rows, "seed": seed} for seed in common.seeds_of(arguments)]
+            runs = [common.in_new_process(__file__, task) for task in tasks]
+            row = min(runs, key=lambda one: one["yardsticks"]) | {"gib_peak": max(one["gib_peak"] for one in runs)}
+            found[fit, n_rows] = row
+            growth += grown(row, known.get((fit, n_rows)))
+            print(f"{fit:26} {n_rows:9,} rows {row['cpu_seconds']:6.1f} s {row['gib_peak']:5.2f} GiB", flush=True)
+    order = list(FITS)
+    every = sorted((known | found).values(), key=lambda row: (order.index(row["fit"]), row["n_rows"]))
+    print("\n".join([*growth, f"{len(growth)} regressions: figures that grew by more than a tenth"]))
+    if arguments.check:
+        sys.exit(bool(growth))
+    common.save(arguments, n_features=N_FEATURES, rows=every)
 
 
 if __name__ == "__main__":
