@@ -501,3 +501,19 @@ def settings_of_torch_unread(patch):
 def half_precision_taken(patch):
     """Found: networks of bfloat16, where a row has moved the gradients of the others by .05 C. Right: refused."""
     patch.setattr(_precision, "_is_narrow", lambda value: False)
+
+
+@mutant
+def rows_tried_in_batches_of_one(patch):
+    """Found in this package: which rows make a module fail was tried row by row, and a module that takes no batch of
+    one lost all of them. Right: each at its place of a batch of the same shape."""
+
+    def passes(attempt, rows, some):
+        try:
+            for i in some.tolist():
+                attempt(tuple(r[i : i + 1] for r in rows))
+        except Exception:
+            return False
+        return True
+
+    patch.setattr(_clipping, "_passes", passes)

@@ -60,6 +60,7 @@ GAP_BOUNDS = tests_in("metrics.test_bounds")
 METRICS_SYNTHETIC = tests_in("metrics.test_metrics_synthetic")
 FRONTIER = tests_in("model_selection.test_frontier")
 OWN_ROWS = tests_in("statistical.test_own_rows")
+OWN_TABLE = tests_in("model_selection.test_own_table")
 PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
 PRIVATE_SEARCH = tests_in("model_selection.test_private_search")
 ROWS_IN_SEATS = tests_in("model_selection.test_rows_in_seats")
@@ -500,6 +501,10 @@ NOTICED: dict[str, Noticed] = {
         SYNTHETIC_USE("test_given_the_releases_what_is_predicted_does_not_hang_on_the_rows")
     ),
     # ---- gradient.py --------------------------------------------------------------------------------------------
+    "gradient.rows_tried_in_batches_of_one": also(
+        WIDE_SUMS("test_rows_are_tried_in_batches_of_the_same_shape", fused=None),
+        WIDE_SUMS("test_rows_are_tried_in_batches_of_the_same_shape", fused=False),
+    ),
     "gradient.public_batch_through_the_per_sample_path": trap(
         26,
         FAIR_DPSGD("test_no_step_moves_further_than_the_clipping_bound_when_any_record_is_removed", name="aggregate"),
@@ -1247,6 +1252,15 @@ NOTICED: dict[str, Noticed] = {
     ),
     "searched_rows.all_of_scikit_learn_is_row_wise": also(
         SEARCH_ROWS("test_one_row_moves_the_tables_of_thresholds_behind_a_factorisation_by_root_two"),
+    ),
+    "searched_rows.figures_of_a_table_in_one_call": also(
+        OWN_TABLE("test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures")
+    ),
+    "searched_rows.rows_in_the_types_of_their_table": also(
+        ROWS_IN_SEATS("test_a_cell_of_another_type_changes_the_types_of_no_other_row", name="whole", alone=None)
+    ),
+    "searched_rows.private_rows_in_free_seats": also(
+        ROWS_IN_SEATS("test_a_public_row_stands_where_a_row_fails_and_where_there_is_none", value=1e200)
     ),
     "searched_rows.private_rows_predicted_in_one_call": trap(
         35,

@@ -9,7 +9,16 @@ import numpy as np
 from skfairdp import _row_wise
 from skfairdp._teachers import _classifiers, run_tasks
 from skfairdp.model_selection import _composed_epsilon as _totals
-from skfairdp.model_selection import _frame, _frontier, _private_search, _scored_rows, _scores, _search_data, _transfer
+from skfairdp.model_selection import (
+    _frame,
+    _frontier,
+    _own_table,
+    _private_search,
+    _scored_rows,
+    _scores,
+    _search_data,
+    _transfer,
+)
 from skfairdp.model_selection import _search_run as _run
 from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._random_trials import Trials
@@ -17,7 +26,7 @@ from skfairdp.model_selection._scores import PrivateScores
 from skfairdp.pate import _fair_teachers
 from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.schema import RawTable
-from skfairdp.utils import silence
+from skfairdp.utils import PlainRows, silence
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -29,6 +38,39 @@ def private_rows_predicted_in_one_call(patch):
         return np.asarray(_row_wise.predict_with_groups(fitted, X, groups))
 
     patch.setattr(_scores, "row_wise_predictions", together)
+
+
+@mutant
+def figures_of_a_table_in_one_call(patch):
+    """Found in this package: figures came from one call, which one row makes fail. Right: each row has its seat."""
+
+    def together(model, rows, groups, *, places):
+        try:
+            return model.predict(rows)
+        except ValueError:
+            return np.full(len(rows), _row_wise.NO_CLASS)
+
+    patch.setattr(_own_table, "row_wise_predictions", together)
+
+
+@mutant
+def rows_in_the_types_of_their_table(patch):
+    """Found in this package: a row kept the types of its table, which one cell of another type changes for all. Right:
+    its own cells decide."""
+    honest = PlainRows.__init__
+    patch.setattr(PlainRows, "__init__", lambda self, X, *, native=False, listed=None: honest(self, X, native=True))
+
+
+@mutant
+def private_rows_in_free_seats(patch):
+    """Found in this package: another private row sat in free seats and in those of rows that fail. Right: a public
+    one."""
+    honest = _row_wise._of_block
+
+    def of_block(ask, rows, seats):
+        return honest(lambda call, like: ask(np.where(call < 0, rows[0], call), like), rows, seats)
+
+    patch.setattr(_row_wise, "_of_block", of_block)
 
 
 @mutant
