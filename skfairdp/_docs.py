@@ -75,7 +75,8 @@ noise_seed : int, default=None
     For research and tests: makes noise and secret samples reproducible. ``privacy_.epsilon`` is then inf.""",
     "ledger": """\
 ledger : PrivacyLedger, default=None
-    Counts this fit with all others on the same data, and may refuse it. Charged before the first release.""",
+    Counts this fit with all others on the same data, and may refuse it. Charged before the first release. None takes
+    that of the block ``with PrivacyLedger(...):`` around the fit, if there is one.""",
     "verbose": """\
 verbose : int, default=0
     Above 0, show a progress bar.""",

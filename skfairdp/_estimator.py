@@ -96,21 +96,8 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         ``holder`` is an estimator that is fitted inside the block as well.
         """
         owner = type(self).__name__
-        if self.noise_seed is not None and self.ledger is not None:
-            raise ValueError(
-                f"{owner} got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
-                "it. Leave one of them out."
-            )
-        if self.noise_seed is not None:
-            warn_caller(
-                f"{owner} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
-                "privacy_.epsilon will be inf; use this for research and tests only.",
-                PrivacyLeakWarning,
-            )
         public = public_facts(reads, plan.relation, declared_rows=self._declared_rows)
-        if self.noise_seed is None:
-            _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
-        return Spending(
+        spending = Spending(
             plan.event,
             self.delta,
             plan.relation,
@@ -123,6 +110,15 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             holds=held_by(self),
             forgets=(self.__dict__, {} if holder is None else holder.__dict__),
         )
+        if self.noise_seed is not None:
+            warn_caller(
+                f"{owner} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
+                "privacy_.epsilon will be inf; use this for research and tests only.",
+                PrivacyLeakWarning,
+            )
+        else:
+            _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
+        return spending
 
 
 def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[PublicFact]) -> None:

@@ -31,7 +31,7 @@ from skfairdp.inspection._audit_worlds import (
     make_world,
     seeds_of_noise,
 )
-from skfairdp.privacy import attribute_event, epsilon_of, group_privacy
+from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use
 
 __all__ = ["Canary", "EstimatorAudit", "audit"]
 
@@ -521,8 +521,11 @@ def _check(estimator: Any, n_runs: int, method: str, confidence: float, relation
     given = {parameter.split("__")[-1] for parameter, value in parameters.items() if value is not None}
     if "noise_seed" in given:
         raise ValueError(f"An audit of {name} needs noise that differs from fit to fit. Leave out its 'noise_seed'.")
-    if "ledger" in given:
-        raise ValueError(f"An audit of {name} would charge its ledger for every run. Audit it without a 'ledger'.")
+    if "ledger" in given or ledger_in_use() is not None:
+        raise ValueError(
+            f"An audit of {name} would charge its ledger for every run. Audit it without a 'ledger', and outside of "
+            "the block of one."
+        )
 
 
 def _claim(estimator: Any, epsilon: float | None) -> float:

@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._planned_fit import planned_entry
-from skfairdp.privacy import DpEvent, LedgerEntry, PrivacySpent, flatten
+from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, flatten, ledger_in_use
 from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
 
@@ -96,7 +97,7 @@ class Candidate:
             )
         _announce_fitted_steps(estimator, owner)
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
-        if self.parameter("noise_seed") is not None and self.parameter("ledger") is not None:
+        if self.parameter("noise_seed") is not None and ledger_in_use(self.parameter("ledger")) is not None:
             raise ValueError(
                 f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
                 "ledger may count it. Leave one of them out."
@@ -131,6 +132,13 @@ class Candidate:
         given = self.parameter("public_n_rows")
         return getattr(self.parameter("schema"), "n_rows", None) if given is None else int(given)
 
+    def scaled(self, factor: float) -> "Candidate":
+        """The same with another ε for its fits: so many times the one it has."""
+        other = copy(self)
+        other.estimator = clone(self.estimator)
+        other.estimator.set_params(**{f"{self.prefix}epsilon": factor * self.parameter("epsilon")})
+        return other
+
     def has(self, name: str) -> bool:
         return self.prefix + name in self.estimator.get_params(deep=True)
 
@@ -142,9 +150,11 @@ class Candidate:
         return part
 
     def model(self, params: Mapping[str, Any], **private: Any) -> Any:
-        """A clone with these parameters and without a ledger."""
+        """A clone with these parameters and without a ledger: the search pays."""
         model = clone(self.estimator).set_params(**params)
-        return model.set_params(**{self.name: None, **{self.prefix + name: value for name, value in private.items()}})
+        return model.set_params(
+            **{self.name: UNCHARGED, **{self.prefix + name: value for name, value in private.items()}}
+        )
 
     def of_secret_size(self, share: float) -> dict[str, Any]:
         """Parameters of the fit on a secret fold that holds about this share of the rows.

@@ -7,7 +7,16 @@ from typing import Any
 from sklearn.base import clone
 
 from skfairdp.model_selection._frame import guarantee_record
-from skfairdp.privacy import DpEvent, LedgerEntry, PrivacyLedger, PrivacySpent, Protects, attribute_event, compose
+from skfairdp.privacy import (
+    DpEvent,
+    LedgerEntry,
+    PrivacyLedger,
+    PrivacySpent,
+    Protects,
+    attribute_event,
+    compose,
+    ledger_in_use,
+)
 
 __all__ = ["Totals", "counting_ledger", "expression"]
 
@@ -31,7 +40,7 @@ class Totals:
         params = base.get_params(deep=False)
         if "random_state" in params and params["random_state"] is None:
             base.set_params(random_state=seed)
-        ledger = params.get("ledger")
+        ledger = ledger_in_use(params.get("ledger")) if "ledger" in params else None
         if ledger is not None and id(ledger) not in self._ledgers:
             self._ledgers[id(ledger)] = (ledger, len(ledger.entries))
         return base
@@ -96,7 +105,7 @@ def counting_ledger(estimator: Any) -> PrivacyLedger | None:
     Seeded noise and a ledger exclude each other: nothing private is left to count.
     """
     params = estimator.get_params(deep=False)
-    if "ledger" not in params or params["ledger"] is not None or params.get("noise_seed") is not None:
+    if "ledger" not in params or ledger_in_use(params["ledger"]) is not None or params.get("noise_seed") is not None:
         return None
     ledger = PrivacyLedger(delta=params["delta"])
     estimator.set_params(ledger=ledger)

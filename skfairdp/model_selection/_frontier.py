@@ -14,7 +14,7 @@ from sklearn.base import clone
 from skfairdp.model_selection._composed_epsilon import Totals, counting_ledger, expression
 from skfairdp.model_selection._frame import COLUMNS, as_gamma, mark_non_dominated, parity_weight
 from skfairdp.model_selection._test_set import EvaluationSet
-from skfairdp.privacy import LedgerEntry, PrivacySpent
+from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
 from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
 
 __all__ = ["frontier"]
@@ -292,7 +292,8 @@ def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
     if "X_public" not in taken:  # a method that needs none, beside others that do
         given.pop("X_public", None)
     ledger = counting_ledger(estimator)
-    watched = ledger is not None or estimator.get_params(deep=False).get("ledger") is None
+    params = estimator.get_params(deep=False)
+    watched = ledger is not None or "ledger" not in params or ledger_in_use(params["ledger"]) is None
     released = estimator.fit(X, y, **given)
     charged = () if ledger is None else tuple(ledger.entries)
     return released, (released.privacy_, charged if watched else None)

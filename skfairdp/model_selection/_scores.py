@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, other_rows
 from skfairdp.model_selection._objectives import Answers, Objective
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
+from skfairdp.privacy import UNCHARGED, DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
 from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import PublicData
 from skfairdp.utils._sklearn import take_rows
@@ -80,7 +80,9 @@ class PaidScores(ABC):
     def paid(self, noise_seed: int | None) -> Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
         table = self.table
-        return Spending(table.event, table.delta, table.relation, label="scores of a fold", noise_seed=noise_seed)
+        return Spending(
+            table.event, table.delta, table.relation, label="scores of a fold", ledger=UNCHARGED, noise_seed=noise_seed
+        )
 
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
         """Release one table of the test part, and read the objectives from it."""

@@ -35,6 +35,7 @@ from skfairdp.privacy._events import (
 from skfairdp.privacy._gdp import GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
 from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import LedgerEntry, PrivacyLedger
+from skfairdp.privacy._ledger_block import UNCHARGED, ledger_in_use, note_release
 from skfairdp.privacy._mechanisms import (
     GaussianMechanism,
     GNMax,
@@ -60,6 +61,7 @@ from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_fil
 
 __all__ = [
     "RDP_ORDERS",
+    "UNCHARGED",
     "Account",
     "ArgmaxBit",
     "Check",
@@ -120,7 +122,9 @@ __all__ = [
     "gdp_mu",
     "group_privacy",
     "held_by",
+    "ledger_in_use",
     "name_of_release",
+    "note_release",
     "privacy_of",
     "public_facts",
     "rdp_of",

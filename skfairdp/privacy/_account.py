@@ -13,6 +13,7 @@ from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._attribute_cost import attribute_event
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
+from skfairdp.privacy._ledger_block import ledger_of
 from skfairdp.privacy._ledger_chain import total_event
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, Protects, common_relation
 
@@ -298,7 +299,7 @@ class Account:
         self._seen[id(part)] = part
         spent = getattr(part, "privacy_", None)
         if isinstance(spent, PrivacySpent):
-            self.found["fit", spent.release or id(spent)] = spent, _ledger_of(part)
+            self.found["fit", spent.release or id(spent)] = spent, ledger_of(part)
             return True
         self._look_at_values(part)
         if type(part).__name__ in _PUBLIC:
@@ -359,12 +360,6 @@ def _at(spent: PrivacySpent, delta: float) -> PrivacySpent:
     figure = epsilon_of(spent.event, delta)
     secret = spent.epsilon == spent.mechanism_epsilon
     return replace(spent, delta=delta, mechanism_epsilon=figure, epsilon=figure if secret else math.inf)
-
-
-def _ledger_of(part: Any) -> Any:
-    parameters = part.get_params(deep=True) if hasattr(part, "get_params") else {}
-    given = [value for name, value in parameters.items() if name.rsplit("__", 1)[-1] == "ledger"]
-    return next((value for value in given if hasattr(value, "entries")), None)
 
 
 def _fitted_attributes(part: Any) -> list[str]:

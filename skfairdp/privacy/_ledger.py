@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._gdp import _check_delta
+from skfairdp.privacy._ledger_block import enter_block, leave_block
 from skfairdp.privacy._ledger_chain import Chain, LedgerEntry, total_event
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
@@ -33,7 +34,9 @@ _PATIENCE = 30.0  # seconds that a fork waits for a charge of another thread
 class PrivacyLedger:
     """Counts every fit on one data set, composes their ε, and refuses the fit that would exceed the budget.
 
-    Pass one ledger to all estimators that see the same private rows. It is shared *by identity*: ``clone``,
+    Pass one ledger to all estimators that see the same private rows, or open it once around them:
+    ``with PrivacyLedger(epsilon=1) as ledger:`` makes it the ledger of every estimator, search, ``Schema.release`` and
+    own ``Spending`` inside that is given none. It is shared *by identity*: ``clone``,
     ``copy``, ``GridSearchCV`` and pipelines keep pointing to it, and other processes, forked or spawned, count into
     the same one through a locked file. An entry is on disk before any noise is drawn, so an interrupted or killed fit
     leaves what it may have spent. Whatever goes wrong with the file, the answer is a refusal and never a fresh budget.
@@ -93,6 +96,11 @@ class PrivacyLedger:
     The ledger is the memory of an honest user, not a guard against its owner. Nor does it know which rows a fit has
     seen: another ledger, or none, counts nothing here.
 
+    *The block.* Inside, a fit without ``ledger=`` counts as one with it does; a ledger that is given wins, and so does
+    the inner one of two blocks. It holds for what this thread does, for joblib's workers (processes and threads), for
+    forked processes, and for other threads that have no block of their own; spawned processes and the workers of dask
+    need ``ledger=``. No estimator keeps it. Seeded noise, and audits, which no ledger may count, are refused inside.
+
     *Locks.* All names of one file share one lock (``flock`` on the file itself). Systems without ``flock`` lock
     ``<path>.lock`` and refuse a file that has several hard links. A process that was forked while its ledger in memory
     could not be moved to a file (a full disk) is refused, since it would count on a copy of its own.
@@ -108,6 +116,12 @@ class PrivacyLedger:
     >>> from copy import deepcopy
     >>> deepcopy(ledger) is ledger
     True
+    >>> from skfairdp import RandomizedResponseClassifier
+    >>> with PrivacyLedger(epsilon=1.0) as ledger:
+    ...     model = RandomizedResponseClassifier(epsilon=0.5, classes=[0, 1], groups=[0, 1], random_state=0)
+    ...     model = model.fit([[0.0], [1.0]] * 50, [0, 1] * 50, sensitive_features=[0, 0, 1, 1] * 25)
+    >>> [entry.label for entry in ledger.entries]
+    ['RandomizedResponseClassifier']
     >>> note = ledger.head
     >>> ledger.continues(note)
     True
@@ -139,6 +153,15 @@ class PrivacyLedger:
         with self._locked():
             pass  # an existing file that is damaged or of another budget is refused at once
         _OPEN[str(file.path)] = self
+
+    # ------------------------------------------------------------------ as a block
+
+    def __enter__(self) -> "PrivacyLedger":
+        enter_block(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        leave_block(self)
 
     # ------------------------------------------------------------------ reading
 

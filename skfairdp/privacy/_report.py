@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event
+from skfairdp.privacy._ledger_block import ledger_of
 
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
@@ -414,9 +415,8 @@ class StatesPrivacy:
         if spent is None:
             name = type(self).__name__
             raise AttributeError(f"This {name} has no privacy_ to make a statement of. Fit it first.")
-        parameters = self.get_params(deep=True)
-        ledgers = [value for key, value in parameters.items() if key.rsplit("__", 1)[-1] == "ledger"]
-        ledger = next((value for value in ledgers if hasattr(value, "entries")), None)
         bound = getattr(self, "gap_bound_", None)
-        statement: PrivacyStatement = spent.statement(subject=type(self).__name__, ledger=ledger, gap_bound=bound)
+        statement: PrivacyStatement = spent.statement(
+            subject=type(self).__name__, ledger=ledger_of(self), gap_bound=bound
+        )
         return statement

@@ -11,6 +11,7 @@ from skfairdp.privacy import _noise
 from skfairdp.privacy._account import composed, held_by
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
+from skfairdp.privacy._ledger_block import ledger_in_use, note_release
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
 __all__ = ["Obtained", "Plan", "PublicFact", "PublicReads", "Spending", "public_facts"]
@@ -169,6 +170,7 @@ class Spending:
     label : str
         Who spends, for the ledger.
     ledger : PrivacyLedger or None
+        None takes that of the ``with`` block around, if there is one.
     noise_seed : int or None
         For research and tests: the report then says ``epsilon=inf``.
     releases : iterable of str, default=()
@@ -223,7 +225,12 @@ class Spending:
         forgets: Iterable[dict[str, Any]] = (),
     ) -> None:
         self.event, self.delta, self.relation = event, delta, NeighboringRelation(relation)
-        self.label, self.ledger, self.noise_seed = label, ledger, noise_seed
+        self.label, self.ledger, self.noise_seed = label, ledger_in_use(ledger), noise_seed
+        if noise_seed is not None and self.ledger is not None:
+            raise ValueError(
+                f"{label} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise "
+                "protects nobody, so no ledger may count it. Leave one of them out."
+            )
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
         self.holds, self.forgets = tuple(holds), tuple(forgets)
         self._name, self._on_record = _noise.name_of_release(), ""
@@ -327,7 +334,9 @@ class Spending:
                 releases=self.releases,
                 dry_run=dry_run,
             )
-            self._on_record = "" if dry_run else getattr(self.ledger, "head", "")
+            if not dry_run:
+                self._on_record = getattr(self.ledger, "head", "")
+                note_release(self._name, self.ledger)
 
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:

@@ -29,6 +29,7 @@ from skfairdp.privacy import (
     compose,
     gdp_mu,
     held_by,
+    ledger_in_use,
     public_facts,
     repeat,
 )
@@ -661,7 +662,7 @@ def _check(
 def _check_seed(noise_seed: int | None, ledger: Any) -> None:
     if noise_seed is None:
         return
-    if ledger is not None:
+    if ledger_in_use(ledger) is not None:
         raise ValueError(
             "Schema.release got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
             "it. Leave one of them out."

@@ -23,6 +23,7 @@ from skfairdp.privacy import (
     _attribute_cost,
     _events,
     _gdp,
+    _ledger_block,
     _ledger_chain,
     _ledger_file,
     _recompute,
@@ -313,3 +314,20 @@ def a_charge_in_the_middle_of_another_one_is_lost(patch):
     """Found: a signal handler passes the lock of its own thread, and the charge that goes on forgets what it charged.
     Right: it is refused."""
     patch.setattr(PrivacyLedger, "_inside_another_call", False)
+
+
+@mutant
+def threads_start_outside_of_the_block(patch):
+    """A context variable alone: what a thread or a pool inside of the block releases would count nowhere."""
+    patch.setattr(_ledger_block, "_OPEN", _Forgetful())
+
+
+class _Forgetful(dict):
+    def __setitem__(self, name, block):
+        """Nothing."""
+
+
+@mutant
+def workers_start_outside_of_the_block(patch):
+    """A block that stays in its process: the fits of a grid search with workers would count nowhere."""
+    patch.setattr(_ledger_block._Inside, "__call__", lambda self, *given, **named: self.tasks(*given, **named))

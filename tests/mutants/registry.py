@@ -62,6 +62,8 @@ FRONTIER = tests_in("model_selection.test_frontier")
 OWN_ROWS = tests_in("statistical.test_own_rows")
 OWN_TABLE = tests_in("model_selection.test_own_table")
 PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
+TOTAL_EPSILON = tests_in("model_selection.test_total_epsilon")
+LEDGER_BLOCK = tests_in("privacy.test_ledger_block")
 PRIVATE_SEARCH = tests_in("model_selection.test_private_search")
 ROWS_IN_SEATS = tests_in("model_selection.test_rows_in_seats")
 SEARCH_ROWS = tests_in("model_selection.test_search_rows")
@@ -747,6 +749,12 @@ NOTICED: dict[str, Noticed] = {
         STREAMED_PFLD("test_groups_move_what_is_released_and_no_more_than_is_declared", way="some rows")
     ),
     # ---- ledgers.py ---------------------------------------------------------------------------------------------
+    "ledgers.threads_start_outside_of_the_block": also(
+        LEDGER_BLOCK("test_a_thread_started_inside_counts_and_after_the_block_it_does_not")
+    ),
+    "ledgers.workers_start_outside_of_the_block": also(
+        LEDGER_BLOCK("test_tasks_that_are_sent_to_a_worker_count_there")
+    ),
     "ledgers.a_ledger_in_memory_is_copied_by_fork": trap(
         40,
         LEDGER_FAILURES("test_five_forked_fits_under_a_ceiling_for_one_are_one_charge", on_disk=False),
@@ -1339,6 +1347,12 @@ NOTICED: dict[str, Noticed] = {
         TRANSFER_FRONTIER("test_the_default_corner_is_the_worst_of_both_tables")
     ),
     # ---- searching.py -------------------------------------------------------------------------------------------
+    "searching.fits_of_a_search_count_on_the_block_as_well": also(
+        LEDGER_BLOCK("test_a_fit_inside_counts_exactly_as_one_that_is_given_the_ledger", name="Private-public")
+    ),
+    "searching.a_total_that_is_added_up_without_the_refit": also(
+        TOTAL_EPSILON("test_the_whole_search_costs_the_total_and_no_more", name="folds", total=3.0)
+    ),
     "searching.stratified_folds": also(PARETO_SEARCH("test_one_changed_record_moves_no_other_between_folds")),
     "searching.test_folds_for_free": also(PARETO_SEARCH("test_vector_of_plain_cross_validation")),
     "searching.one_fit_for_all_folds": also(PARETO_SEARCH("test_vector_of_plain_cross_validation")),

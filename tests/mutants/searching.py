@@ -6,7 +6,7 @@ import os
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from skfairdp.model_selection import _private_search, _search_data
+from skfairdp.model_selection import _candidate, _pareto_search, _private_search, _search_data
 from skfairdp.model_selection._scores import ScoreTable
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.model_selection._splits import split_event
@@ -110,3 +110,20 @@ def ceiling_noticed_after_the_fit(patch):
         real(self, planned)
 
     patch.setattr(SearchRun, "_pay", fit_first)
+
+
+@mutant
+def fits_of_a_search_count_on_the_block_as_well(patch):
+    """No ledger taken for one that has paid: each fit of a search inside a block would be counted twice."""
+    patch.setattr(_candidate, "UNCHARGED", None)
+
+
+@mutant
+def a_total_that_is_added_up_without_the_refit(patch):
+    """The winner is fitted once more, on all rows. Right: its cost is part of the total, whoever wins."""
+    honest = _pareto_search.plan_groups
+
+    def without_refit(data, error_score, *, refits):
+        return honest(data, error_score, refits=False)
+
+    patch.setattr(_pareto_search, "plan_groups", without_refit)
