@@ -14,6 +14,7 @@ from skfairdp.fairness._rates import (
     RateConstraints,
     RateParity,
     read_rate_constraints,
+    rule_of_gate,
 )
 from skfairdp.fairness._reached import LeftOver, last_quarter
 
@@ -41,6 +42,7 @@ __all__ = [
     "read_constraints",
     "read_rate_constraints",
     "rejection_rates",
+    "rule_of_gate",
     "tally",
     "violation_bounds",
 ]

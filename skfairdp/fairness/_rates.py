@@ -23,6 +23,7 @@ __all__ = [
     "RateConstraints",
     "RateParity",
     "read_rate_constraints",
+    "rule_of_gate",
 ]
 
 Array = NDArray[np.float64]
@@ -216,6 +217,20 @@ def read_rate_constraints(
     if not asked:
         raise ValueError(f"The '{parameter}' parameter of {owner} is empty. Name at least one constraint.")
     return tuple(_constraint(one, owner, parameter) for one in asked)
+
+
+def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | None:
+    """γ and what a group is compared with, where one difference of selection rates is asked for; else None.
+
+    A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one that
+    differs from no other group by more is not.
+    """
+    one, *others = read_rate_constraints(given, owner)
+    if others or not isinstance(one, RateParity) or one.rate != "selection_rate":
+        return None
+    if one.ratio_bound is not None or one.of_class is not None:
+        return None
+    return one.factor_and_slack[1], "overall" if one.method == "to_overall" and n_classes == 2 else "between"
 
 
 def _constraint(one: Any, owner: str, parameter: str) -> RateParity | RateBound:

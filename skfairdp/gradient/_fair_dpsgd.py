@@ -17,6 +17,7 @@ from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
+from skfairdp.fairness import RateParity
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside, usual_parity
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.gradient._usual_net import settled, usual_net
@@ -66,6 +67,13 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     Parameters
     ----------
     {epsilon, delta}
+    constraints : str, RateParity, RateBound, fairlearn moment, list of them or None, default=None
+        What to hold: "demographic_parity", "equalized_odds", ``RateBound("false_negative_rate", upper=0.1)`` and
+        others, between every two groups; see :class:`~skfairdp.fairness.RateParity`. It is short for
+        ``parity=SignedLoss(constraints=...)``, and so the private rows need groups, and no public ones are taken.
+    gamma : float or None, default=None
+        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
+        groups. Give this or ``constraints``.
     lam : float, default=None
         Weight λ ≥ 0 of the parity term: of the penalty, or the largest multiplier of the signed loss, in nats of loss
         per violation of 1. 0 is plain DP-SGD, bit for bit, and reads neither public rows nor groups. None is 1 for
@@ -163,6 +171,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
         "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "constraints": "no_validation",  # as_parity says what is wrong
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "lam": [Interval(Real, 0, None, closed="left"), None],
         "parity": "no_validation",  # as_parity says what is wrong
         "net": "no_validation",  # and as_net, which knows all but "auto"
@@ -178,6 +188,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
+        constraints: Any = None,
+        gamma: float | None = None,
         lam: float | None = None,
         parity: str | PublicPenalty | SignedLoss | None = None,
         net: Any = "auto",
@@ -197,6 +209,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.constraints = constraints
+        self.gamma = gamma
         self.lam = lam
         self.parity = parity
         self.net = net
@@ -291,8 +305,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         parity = self._parity_part(given)
         if given and isinstance(parity, SignedLoss):
             raise ValueError(
-                f"{type(self).__name__} got public rows together with parity='signed_loss'. Leave out X_public, "
-                "sensitive_features_public and 'public_data', or set parity='public_penalty', which costs nothing."
+                f"{type(self).__name__} got public rows together with {self._signed_by}. Leave out X_public, "
+                "sensitive_features_public and 'public_data', or take parity='public_penalty' instead, which costs "
+                "nothing and holds no bound."
             )
         rows_read = parity.rows_read(self.lam)
         if given and self._leaves_parity_open(sensitive_features):
@@ -360,11 +375,36 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
 
     def _parity_part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""
-        return as_parity(self.parity, type(self).__name__, has_public_rows=has_public_rows)
+        owner = type(self).__name__
+        part = as_parity(self.parity, owner, has_public_rows=has_public_rows, constraints=self._asked)
+        if self._asked is not None and self.lam == 0:
+            raise ValueError(
+                f"{owner} got {self._signed_by} and lam=0, which holds nothing. Leave 'lam' out, or what it is to hold."
+            )
+        return part
+
+    @property
+    def _asked(self) -> Any:
+        """The constraints that were asked for, in the one form or the other."""
+        if self.gamma is None:
+            return self.constraints
+        if self.constraints is not None:
+            raise ValueError(
+                f"{type(self).__name__} got both 'constraints' and 'gamma'. Constraints carry their bound with them, "
+                'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'
+            )
+        return RateParity("selection_rate", float(self.gamma))
+
+    @property
+    def _signed_by(self) -> str:
+        """Which parameter asks for the signed loss."""
+        if self.gamma is None and self.constraints is None:
+            return "parity='signed_loss'"
+        return "'constraints'" if self.gamma is None else "'gamma'"
 
     def _leaves_parity_open(self, sensitive_features: Any) -> bool:
         """Whether public and private rows may both be asked for the gap, so that public numbers say which are."""
-        if not (self.parity is self.lam is self.noise_multiplier is None):
+        if not (self.parity is self.constraints is self.gamma is self.lam is self.noise_multiplier is None):
             return False
         by_schema = self.schema is not None and bool(self.schema.groups)
         return by_schema or sensitive_features is not None or self.sensitive_columns is not None
@@ -440,7 +480,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     @property
     def _takes_public_rows(self) -> bool:
         """Whether public rows that a post-processor has are of use here."""
-        return not (self.parity == "signed_loss" or isinstance(self.parity, SignedLoss))
+        signed = self.parity == "signed_loss" or isinstance(self.parity, SignedLoss)
+        return not signed and self.constraints is None and self.gamma is None
 
     def _tell_what_is_left(self, loss: "RateLagrangian | None") -> None:
         """Say so where the rates that were released show a constraint that was not reached."""

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
@@ -303,11 +303,13 @@ class SignedLoss(BaseEstimator):
 
 
 _PARTS: dict[str, Any] = {part.shorthand: part for part in (PublicPenalty, SignedLoss)}
-_HINT = " A constraint goes into the part: parity=SignedLoss(constraints='equalized_odds')."
+_HINT = " A constraint is not one: constraints='equalized_odds'."
 
 
-def as_parity(parity: Any, owner: str, *, has_public_rows: bool) -> PublicPenalty | SignedLoss:
+def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: Any = None) -> PublicPenalty | SignedLoss:
     """Return the part that ``parity`` is or names, with its parameters checked; None follows the rows there are.
+
+    With ``constraints`` it is the signed loss of those, with what else a given one says.
 
     Raises
     ------
@@ -315,9 +317,22 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool) -> PublicPenalt
         It is neither, or one of its parameters is outside its range.
     """
     if parity is None:
-        parity = "public_penalty" if has_public_rows else "signed_loss"
+        parity = "public_penalty" if has_public_rows and constraints is None else "signed_loss"
     part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner, hint=_HINT)
-    return part
+    if constraints is None:
+        return part
+    asked = read_rate_constraints(constraints, owner)
+    if isinstance(part, PublicPenalty):
+        raise ValueError(
+            f"{owner} got constraints (or 'gamma') and a penalty on public rows, which holds no bound. Leave out "
+            "'parity', or take parity='signed_loss'."
+        )
+    if part.constraints != "demographic_parity" and read_rate_constraints(part.constraints, owner) != asked:
+        raise ValueError(
+            f"{owner} got constraints (or 'gamma') and a SignedLoss that has others. Leave out those of the SignedLoss."
+        )
+    signed: SignedLoss = clone(part).set_params(constraints=constraints)
+    return signed
 
 
 def usual_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPenalty | SignedLoss:

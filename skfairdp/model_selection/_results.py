@@ -84,9 +84,9 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
     entry, model = run.groups[j].whole, data.candidate.model(data.grid[j])
     part = data.candidate.private_part(model)
     given = model.get_params(deep=True)
-    gamma = as_gamma(given.get("gamma", part.get_params().get("gamma")))
-    if hasattr(model, "reject_mask") and given["constraints"] is not None:
-        gamma = math.nan  # IDP3 follows those, and 'params' says them
+    held = given if "gamma" in given else part.get_params()
+    # what holds constraints follows those, and 'params' says them
+    gamma = math.nan if held.get("constraints") is not None else as_gamma(held.get("gamma"))
     weight = parity_weight(part)
     lam = None if weight is None else part.get_params()[weight]
     means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}

@@ -18,7 +18,7 @@ from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, tally
+from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, rule_of_gate, tally
 from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import (
@@ -79,6 +79,10 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     {epsilon, delta}
     gamma : float or None, default=0.05
         Largest demographic disparity that is let through, from 0 to 1. None is no constraint: plain PATE.
+    constraints : str, RateParity, RateBound, fairlearn moment, list of them or None, default=None
+        What to hold instead of ``gamma``: "equalized_odds", ``RateParity("selection_rate", difference_bound=0.05)`` and
+        others, between every two groups; see :class:`~skfairdp.fairness.RateParity`. It is short for
+        ``student=ConstrainedStudent(constraints)``; of the labels, a gate holds one difference of selection rates.
     gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
         What holds the labels to ``gamma``: "votes" is :class:`VoteGate`, "labels" is :class:`LabelGate`. With None
         nothing is held to ``gamma``, and a FairnessWarning says where the student's gap on the public rows is larger.
@@ -154,6 +158,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     _parameter_constraints: dict[str, Any] = {
         **PATEClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
+        "constraints": "no_validation",  # _check says what is wrong
         "gate": "no_validation",
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
@@ -168,6 +173,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         gamma: float | None = 0.05,
+        constraints: Any = None,
         gate: str | VoteGate | None = "votes",
         disparity: str = "others",
         n_teachers: int | str = "auto",
@@ -191,6 +197,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.gamma = gamma
+        self.constraints = constraints
         self.gate = gate
         self.disparity = disparity
         self.n_teachers = n_teachers
@@ -248,7 +255,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
-            lessons = Lessons.of(asked, released, n_classes, self.disparity)
+            lessons = Lessons.of(asked, released, n_classes, self._held_to(n_classes)[1])
             if plan.look is not None and data.groups is not None:
                 denoiser = plan.look.release(lessons.denoiser, data.X, data.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
@@ -270,7 +277,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         sensitive_features_public: Any = None,
     ) -> TrainingData:
         self._check()
-        check_student(self.student)
+        check_student(self._given_student)
         if self._votes_by_group:
             self._refuse_chunks(X)
         data = read_any_training(
@@ -283,8 +290,9 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             groups="both" if self._votes_by_group else "public" if self._needs_groups else "public, if given",
             public_rows="given or own",
         )
-        if isinstance(self.student, ConstrainedStudent):
-            self.student.rates_of(data.domain, data.classes)
+        student = self._given_student
+        if isinstance(student, ConstrainedStudent):
+            student.rates_of(data.domain, data.classes)
         check_learners(self, data)
         if data.public is not None:
             self._warn_of_small_groups(data.public)
@@ -306,13 +314,14 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _tell_gaps(self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
+        disparity = self._held_to(n_classes)[1]
         counts = tally(groups[answered], labels[answered], (public.n_groups, n_classes))
         gap = self.student_.gap_ if isinstance(self.student_, SoftLabelStudent) else None
         if gap is None:
             predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
-            gap = largest_disparity(predicted, self.disparity)
+            gap = largest_disparity(predicted, disparity)
         self.groups_ = public.domain
-        self.released_gap_, self.student_gap_ = largest_disparity(counts, self.disparity), gap
+        self.released_gap_, self.student_gap_ = largest_disparity(counts, disparity), gap
         self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
         is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
         warn_of_gaps(self, is_stuck, public.X)
@@ -350,10 +359,38 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     # What changes neither parts nor teachers: a search trains them once for all values of these.
     _after_teachers = PATEClassifier._after_teachers | {"gamma", "gate", "disparity"}
 
+    def _check(self) -> None:
+        super()._check()
+        if self.constraints is None:
+            return
+        for name, usual in (("gamma", 0.05), ("disparity", "others"), ("student", None)):
+            if getattr(self, name) != usual:
+                raise ValueError(
+                    f"{type(self).__name__} got both 'constraints' and '{name}'. Constraints carry their bound with "
+                    'them, RateParity("selection_rate", difference_bound=0.1), and a student of their own '
+                    "(ConstrainedStudent): leave one of the two out."
+                )
+        if isinstance(self._parts()["gate"], LabelGate):
+            raise ValueError(
+                f"{type(self).__name__} got 'constraints' and gate='labels', whose student is held to nothing. Take "
+                "gate='votes' or None."
+            )
+        check_student(self._given_student)
+
+    @property
+    def _given_student(self) -> Any:
+        return self.student if self.constraints is None else ConstrainedStudent(self.constraints)
+
+    def _held_to(self, n_classes: int = 2) -> tuple[float | None, str]:
+        """γ of the gate and what it compares a group with: as given, or by the one difference in 'constraints'."""
+        if self.constraints is None:
+            return self.gamma, self.disparity
+        return rule_of_gate(self.constraints, n_classes, type(self).__name__) or (None, "between")
+
     @property
     def _gated(self) -> bool:
         """Whether labels have to pass the gate, before or after they are released."""
-        return self.gamma is not None and self.gate is not None
+        return self._held_to()[0] is not None and self.gate is not None
 
     @property
     def _gates_votes(self) -> bool:
@@ -367,19 +404,21 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     @property
     def _needs_groups(self) -> bool:
-        if isinstance(self.student, ConstrainedStudent):
+        if isinstance(self._given_student, ConstrainedStudent):
             return True
         return self.gamma is not None or (self._penalised and self.student.penalty_weight > 0)
 
     @property
     def _votes_by_group(self) -> bool:
         """Whether labels are estimated by group: without it a constraint on error rates would see half of them."""
-        return isinstance(self.student, ConstrainedStudent) and self.student.looks_at_labels
+        student = self._given_student
+        return isinstance(student, ConstrainedStudent) and student.looks_at_labels
 
     def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
         gate: VoteGate = self._parts()["gate"]
+        gamma, disparity = self._held_to(n_classes)
         return FairnessGate(
-            len(domain), n_classes, gamma=self.gamma, min_count=gate.min_count, disparity=self.disparity,
+            len(domain), n_classes, gamma=gamma, min_count=gate.min_count, disparity=disparity,
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
@@ -400,8 +439,9 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None
         answered_only = isinstance(gate, LabelGate)
-        if isinstance(self.student, ConstrainedStudent):
-            return lessons.teach(self.student.of_names(lessons.public.domain, self.classes_), labels)
+        constrained = self._given_student
+        if isinstance(constrained, ConstrainedStudent):
+            return lessons.teach(constrained.of_names(lessons.public.domain, self.classes_), labels)
         if self._penalised:
             return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
         if self.student is not None and not isinstance(self.student, SoftLabelStudent):
@@ -424,6 +464,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         voting = self._parts()["voting"]
         # Named apart, so that no search serves a student that needs votes by group with votes that know none.
         free = {"student": True, "student__constraints": self._votes_by_group,
+                "constraints": self._votes_by_group and not voting.asks_gate,
                 "gamma": not self._gates_votes, "gate": not voting.asks_gate,
                 "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
         return frozenset(name for name, is_free in free.items() if is_free)

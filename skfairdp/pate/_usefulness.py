@@ -154,7 +154,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
     A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows; ``no_worse`` has
     told that it does.
     """
-    owner, gate, gamma = type(model).__name__, model._parts()["gate"], model.gamma
+    owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
     more = "Add public rows" if model._lessons.limits is None else "Raise 'epsilon'"  # sampled rows are paid for
     if is_stuck:
         warn_caller(
@@ -163,7 +163,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
             "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
             FairnessWarning,
         )
-    if isinstance(model.student, ConstrainedStudent):
+    if isinstance(model._given_student, ConstrainedStudent):
         if isinstance(model.student_, ConstrainedStudent):
             _warn_of_rates(model.student_, owner, more)
         return

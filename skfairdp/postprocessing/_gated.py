@@ -10,7 +10,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints
 from skfairdp.utils import warn_caller
 
-__all__ = ["admitted", "admitted_by_rates", "asked_of_labels", "parity_of", "warn_of_noise"]
+__all__ = ["admitted", "admitted_by_rates", "asked_of_labels", "warn_of_noise"]
 
 
 def asked_of_labels(constraints: Any) -> tuple[RateParity | RateBound, ...]:
@@ -36,19 +36,6 @@ def warn_of_noise(constraints: Any, min_count: int) -> None:
             f"may begin in a state that no answer leads out of. Raise 'min_count' to {needed}, or the bound.",
             FairnessWarning,
         )
-
-
-def parity_of(constraints: Any) -> RateParity | None:
-    """Return the one difference of selection rates that is asked for; None where it is anything else.
-
-    :class:`FairnessGate` holds such a difference, :class:`AnswerGate` and :class:`RateGate` all else.
-    """
-    if constraints is None:
-        return None
-    one, *others = read_rate_constraints(constraints, "IDP3")
-    if others or not isinstance(one, RateParity) or one.rate != "selection_rate":
-        return None
-    return one if one.ratio_bound is None and one.of_class is None else None
 
 
 def admitted(

@@ -25,10 +25,11 @@ from skfairdp.fairness import (
     RateConstraints,
     RateGate,
     read_rate_constraints,
+    rule_of_gate,
     tally,
 )
 from skfairdp.postprocessing._answer_store import AnswerStore
-from skfairdp.postprocessing._gated import admitted, admitted_by_rates, asked_of_labels, parity_of, warn_of_noise
+from skfairdp.postprocessing._gated import admitted, admitted_by_rates, asked_of_labels, warn_of_noise
 from skfairdp.postprocessing._inputs import (
     declared_groups,
     group_codes,
@@ -696,16 +697,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
         return self.gamma is None and self.constraints is None
 
     def _rule(self, n_classes: int) -> tuple[float | None, str]:
-        """γ and what a group is compared with: as given, or by the one difference that 'constraints' ask for.
-
-        A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one
-        that differs from no other group by more is not.
-        """
-        parity = parity_of(self.constraints)
-        if parity is None:
-            return self.gamma, self.disparity
-        overall = parity.method == "to_overall" and n_classes == 2
-        return parity.factor_and_slack[1], "overall" if overall else "between"
+        """γ and what a group is compared with: as given, or by the one difference that 'constraints' ask for."""
+        asked = None if self.constraints is None else rule_of_gate(self.constraints, n_classes, "IDP3")
+        return asked or (self.gamma, self.disparity)
 
     def _check_rule(self) -> None:
         """Raise a ValueError where constraints cannot be read, or are not alone."""
@@ -852,7 +846,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _gate(self) -> FairnessGate | AnswerGate | RateGate:
         later = self._waits()
-        if self.constraints is not None and parity_of(self.constraints) is None:
+        if self.constraints is not None and rule_of_gate(self.constraints, 2, "IDP3") is None:
             asked = read_rate_constraints(self.constraints, "IDP3")
             constraints = RateConstraints(asked, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
             if later is None:

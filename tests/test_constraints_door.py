@@ -1,0 +1,170 @@
+"""``constraints=`` and ``gamma=`` of FairPATE and FairDP-SGD: short for parts that there are, and the same fits."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils import estimator_html_repr
+
+from skfairdp import FairDPSGDClassifier, FairnessCalibrator, FairPATEClassifier, ParetoSearchCV
+from skfairdp.fairness import RateBound, RateParity
+from skfairdp.gradient import PublicPenalty, SignedLoss
+from skfairdp.pate import ConstrainedStudent, ParityPenaltyStudent, SoftLabelStudent, VoteGate
+from skfairdp.privacy import PrivacyLedger
+from tests._tools.catalogue import make_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+ROWS = make_rows()
+HALF = RateParity("selection_rate", difference_bound=0.5)
+SEVERAL = ["equal_opportunity", RateBound("false_negative_rate", upper=0.4)]
+
+
+def fair_pate(**given):
+    return FairPATEClassifier(
+        epsilon=100.0, n_teachers=8, classes=[0, 1], groups=[0, 1], random_state=0, noise_seed=0, **given
+    )
+
+
+def mlp(**given):
+    from skfairdp.gradient import mlp as of
+
+    return FairDPSGDClassifier(
+        classes=[0, 1], groups=[0, 1], net=of((4,), max_epochs=2, batch_size=64), random_state=0, noise_seed=0, **given
+    )
+
+
+def fitted(model):
+    public = {"X_public": ROWS.public} if isinstance(model, FairPATEClassifier) else {}
+    return model.fit(ROWS.X, ROWS.y, sensitive_features=ROWS.groups, **public)
+
+
+def same(one, other):
+    assert one.privacy_.event == other.privacy_.event
+    np.testing.assert_array_equal(one.predict_proba(ROWS.X_test), other.predict_proba(ROWS.X_test))
+    np.testing.assert_array_equal(one.predict(ROWS.X_test), other.predict(ROWS.X_test))
+
+
+# ---- the same fits ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("asked", ["equalized_odds", SEVERAL, RateParity("selection_rate", ratio_bound=0.8)], ids=str)
+@pytest.mark.parametrize("voting", ["soft", "confident"])
+def test_fair_pate_teaches_a_student_of_the_constraints_and_its_gate_holds_no_rates(asked, voting):
+    spelled_out = fair_pate(gamma=None, disparity="between", student=ConstrainedStudent(asked), voting=voting)
+    door = fitted(fair_pate(constraints=asked, voting=voting))
+    assert isinstance(door.student_, ConstrainedStudent)
+    same(door, fitted(spelled_out))
+
+
+@pytest.mark.parametrize("voting", ["soft", "confident"])
+def test_fair_pate_holds_labels_and_student_to_one_difference_of_rates(voting):
+    spelled_out = fair_pate(gamma=0.5, disparity="between", student=ConstrainedStudent(HALF), voting=voting)
+    door, parts = fitted(fair_pate(constraints=HALF, voting=voting)), fitted(spelled_out)
+    same(door, parts)
+    np.testing.assert_array_equal(door.answered_mask_, parts.answered_mask_)
+    assert (door.released_gap_, door.student_gap_) == (parts.released_gap_, parts.student_gap_)
+
+
+def test_fairlearn_moments_mean_what_they_mean_elsewhere():
+    from fairlearn.reductions import DemographicParity
+
+    same(fitted(fair_pate(constraints=DemographicParity(difference_bound=0.5))), fitted(fair_pate(constraints=HALF)))
+
+
+def test_the_student_of_fair_pate_holds_what_was_asked():
+    model = fitted(fair_pate(constraints=RateParity("selection_rate", 0.05), gate=None))
+    rates = [model.predict(ROWS.X_public)[np.asarray(ROWS.groups_public) == group].mean() for group in (0, 1)]
+    assert abs(rates[0] - rates[1]) <= 0.05 + 1e-9 or model.student_.violation_ > 0
+
+
+@pytest.mark.parametrize("asked", ["equalized_odds", SEVERAL], ids=str)
+def test_dpsgd_takes_the_signed_loss_of_the_constraints(asked):
+    same(fitted(mlp(constraints=asked)), fitted(mlp(parity=SignedLoss(constraints=asked))))
+
+
+def test_gamma_of_dpsgd_is_the_difference_of_two_groups_and_a_signed_loss_keeps_what_else_it_says():
+    door = fitted(mlp(gamma=0.1, parity=SignedLoss(dual_steps=7)))
+    same(door, fitted(mlp(parity=SignedLoss(constraints=RateParity("selection_rate", 0.1), dual_steps=7))))
+    assert door.parity_taken_ == "signed_loss"
+
+
+# ---- refused, before anything is spent -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (fair_pate, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
+        (fair_pate, {"disparity": "overall"}, "both 'constraints' and 'disparity'"),
+        (fair_pate, {"student": ParityPenaltyStudent()}, "both 'constraints' and 'student'"),
+        (fair_pate, {"student": ConstrainedStudent("equal_opportunity")}, "both 'constraints' and 'student'"),
+        (fair_pate, {"gate": "labels"}, "gate='labels'"),
+        (fair_pate, {"constraints": "parity"}, "constraints"),
+        (fair_pate, {"constraints": []}, "empty"),
+        (mlp, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
+        (mlp, {"parity": "public_penalty"}, "holds no bound"),
+        (mlp, {"parity": PublicPenalty()}, "holds no bound"),
+        (mlp, {"parity": SignedLoss(constraints="equal_opportunity")}, "has others"),
+        (mlp, {"lam": 0.0}, "lam=0"),
+        (mlp, {"public_data": ROWS.public}, "public rows together with 'constraints'"),
+        (mlp, {"constraints": "parity"}, "constraints"),
+        (mlp, {"gamma": 1.5}, "gamma"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_before_anything_is_spent(make, given, message):
+    model = make(**{"constraints": "equalized_odds", **given})
+    model.set_params(noise_seed=None, ledger=PrivacyLedger())
+    with pytest.raises(ValueError, match=message):
+        fitted(model)
+    assert not model.ledger.entries
+
+
+def test_a_signed_loss_of_the_same_constraints_is_no_contradiction():
+    asked = RateParity("selection_rate", 0.1)
+    same(fitted(mlp(constraints=asked, parity=SignedLoss(constraints=asked))), fitted(mlp(constraints=asked)))
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("make", [fair_pate, mlp])
+@pytest.mark.parametrize("asked", ["equalized_odds", HALF, SEVERAL], ids=str)
+def test_parameters_clones_and_pages(make, asked):
+    model = make(constraints=asked)
+    assert clone(model).get_params()["constraints"] == asked
+    assert "constraints" in repr(model)
+    assert "constraints" in estimator_html_repr(model)
+
+
+def test_grids_go_over_constraints():
+    model = fair_pate(public_data=ROWS.public).set_params(noise_seed=None)
+    search = GridSearchCV(model, {"constraints": [None, "demographic_parity", HALF]}, cv=KFold(2), error_score="raise")
+    assert len(search.fit(ROWS.X, ROWS.y).cv_results_["params"]) == 3
+
+
+def test_a_search_of_ours_pays_for_votes_without_groups_apart_from_those_with_them_and_shows_no_gamma():
+    from tests._tools.catalogue import with_all_groups
+
+    search = ParetoSearchCV(
+        fair_pate().set_params(noise_seed=None), {"constraints": ["demographic_parity", "equalized_odds", SEVERAL]},
+        cv=2, score_epsilon=4.0, error_score="raise",
+    )  # fmt: skip
+    table = with_all_groups(search, ROWS).pareto_table_
+    assert table["gamma"].isna().all()
+    assert len(search.cv_results_["params"]) == 3
+
+
+def test_refit_asks_for_other_constraints_where_votes_know_the_groups():
+    by_group = fitted(fair_pate(constraints="equalized_odds"))
+    other = by_group.refit(constraints="equal_opportunity")
+    assert other.privacy_ is by_group.privacy_
+    assert other.student_.constraints == "equal_opportunity"
+    with pytest.raises(ValueError, match="constraints"):
+        fitted(fair_pate(student=SoftLabelStudent())).refit(constraints="equalized_odds")
+
+
+def test_a_calibrator_does_not_hand_public_rows_to_a_signed_loss():
+    model = FairnessCalibrator(mlp(gamma=0.2).set_params(noise_seed=None), gamma=0.3)
+    model.fit(ROWS.X, ROWS.y, sensitive_features=ROWS.groups, X_public=ROWS.public)
+    assert model.estimator_.parity_taken_ == "signed_loss"
+
+
+def test_a_gate_of_votes_counts_the_labels_it_admits():
+    model = fitted(
+        fair_pate(constraints=RateParity("selection_rate", 0.02), gate=VoteGate(min_count=1), voting="gnmax")
+    )
+    assert model.answered_mask_.mean() < 1
