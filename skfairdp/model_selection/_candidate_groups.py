@@ -12,10 +12,10 @@ from sklearn.exceptions import FitFailedWarning
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Part, UnplannedReleaseError
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import DpEvent, LedgerEntry
+from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, compose, epsilon_of
 from skfairdp.utils import warn_caller
 
-__all__ = ["CandidateGroup", "fit_group", "plan_groups", "score_fold"]
+__all__ = ["CandidateGroup", "GroupsPlan", "fit_group", "plan_groups", "reserve_for", "score_fold"]
 
 Members = tuple[tuple[int, Mapping[str, Any]], ...]
 
@@ -49,9 +49,42 @@ class CandidateGroup:
         """Of the private fit."""
         return self.members[0][1]
 
+    def cost(self, data: SearchData) -> DpEvent:
+        """Of its fits, and of the scores of its members."""
+        if not data.splits:
+            return self.whole.event
+        return data.cost([part.event for part in self.parts], len(self.members))
 
-def plan_groups(data: SearchData, error_score: Any) -> tuple[list[CandidateGroup], list[int]]:
-    """Groups in the order of their first candidate, and the positions of candidates that cannot be planned.
+
+@dataclass(frozen=True)
+class GroupsPlan:
+    """All that a search over candidates may release.
+
+    Parameters
+    ----------
+    groups : list of CandidateGroup
+        In the order of their first candidate.
+    failed : list of int
+        Positions of candidates that cannot be planned.
+    event : DpEvent
+        All groups, and the refit of the costliest.
+    """
+
+    groups: list[CandidateGroup]
+    failed: list[int]
+    event: DpEvent
+
+
+def reserve_for(reserve: DpEvent, group: CandidateGroup, data: SearchData) -> DpEvent:
+    """What the refit of a winner may cost, if it may be one of this group too; nothing where none is needed."""
+    fit = group.whole.event
+    if not data.splits or isinstance(reserve, NoOpDpEvent):
+        return fit if data.splits else reserve
+    return fit if epsilon_of(fit, data.delta) > epsilon_of(reserve, data.delta) else reserve
+
+
+def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPlan:
+    """Plan the fits of every candidate.
 
     What keeps a candidate from it shows here, before the charge, and costs nothing.
     """
@@ -77,7 +110,10 @@ def plan_groups(data: SearchData, error_score: Any) -> tuple[list[CandidateGroup
     if problem is not None and not planned:
         raise problem
     _check_alike(data.owner, planned)
-    return planned, failed
+    reserve: DpEvent = NoOpDpEvent()
+    for group in planned if refits else ():
+        reserve = reserve_for(reserve, group, data)
+    return GroupsPlan(planned, failed, compose(*(group.cost(data) for group in planned), reserve))
 
 
 def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Members, str, frozenset[str]]]:

@@ -43,6 +43,11 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
         reads.note("public rows", "given", len(inner.public_data.X), "by 'public_data', in every fit")
     if isinstance(data.scores, PublicScores):
         reads.note("public rows to score on", "given", len(data.scores.rows.y), "with labels")
+    if data.total_epsilon is not None:
+        reads.note("total epsilon", "given", data.total_epsilon, "of fits, scores and refit together")
+        reads.note("epsilon of each fit", "computed", candidate.parameter("epsilon"), "the refit of the winner's too")
+        if not isinstance(data.scores, PublicScores):
+            reads.note("epsilon of each table of scores", "computed", data.scores.table.epsilon)
     reads.note("candidates of the grid", "given", len(data.grid), "public, and the order of trying them")
     reads.note("constructor parameters", "given", None, "public, and the budget among them")
     return tuple(reads)

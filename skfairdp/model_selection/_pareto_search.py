@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.model_selection._candidate_groups import plan_groups
+from skfairdp.model_selection._candidate_groups import GroupsPlan, plan_groups
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._results import pareto_table, results_table
 from skfairdp.model_selection._search import SearchBase
-from skfairdp.model_selection._search_data import read_search
+from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.model_selection._search_run import SearchRun
+from skfairdp.model_selection._total_epsilon import divided
 from skfairdp.utils import PublicData, RandomStateLike, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
@@ -72,6 +74,12 @@ class ParetoSearchCV(SearchBase):
         which then count as public.
     score_epsilon : float, default=0.25
         Cost of one table of scores at ``delta``.
+    total_epsilon : float, default=None
+        ε of the whole search at its δ: of all fits and scores, the refit of the winner and schemas that were paid for.
+        One factor, by which the estimator's ``epsilon`` and ``score_epsilon`` are multiplied, divides it: these then
+        say in which proportion a fit and a table of scores share. ``privacy_.epsilon`` is the total, or less where
+        the winner costs less than others. :meth:`planned_privacy` says beforehand what a fit gets. None takes
+        ``epsilon`` and ``score_epsilon`` as they are.
     delta : float, default=None
         δ of the whole search. None is the estimator's, which has to be greater than 0 where scores are paid for.
     n_jobs : int, default=None
@@ -135,6 +143,14 @@ class ParetoSearchCV(SearchBase):
     (6, 'record')
     >>> bool(search.privacy_.epsilon < 2 * (0.5 + 1.0) + 1.0 + 6 * 0.5)  # less than the sum of its parts
     True
+
+    One ε for the whole of it:
+
+    >>> tuned = ParetoSearchCV(
+    ...     FairPATEClassifier(classes=[0, 1], random_state=0), {"gamma": [0.1, 0.3, None]}, cv=2, total_epsilon=2.0)
+    >>> tuned = tuned.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.public)
+    >>> 1.999 < tuned.privacy_.epsilon <= 2.0
+    True
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -145,6 +161,7 @@ class ParetoSearchCV(SearchBase):
         "refit": ["boolean", str],
         "cv": "no_validation",
         "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "delta": [Interval(Real, 0, 1, closed="neither"), None],
         "n_jobs": [Integral, None],
         "error_score": [StrOptions({"raise"}), "nan", None],
@@ -163,6 +180,7 @@ class ParetoSearchCV(SearchBase):
         refit: bool | str = True,
         cv: Any = 3,
         score_epsilon: float = 0.25,
+        total_epsilon: float | None = None,
         delta: float | None = None,
         n_jobs: int | None = None,
         error_score: Any = math.nan,
@@ -177,6 +195,7 @@ class ParetoSearchCV(SearchBase):
         self.refit = refit
         self.cv = cv
         self.score_epsilon = score_epsilon
+        self.total_epsilon = total_epsilon
         self.delta = delta
         self.n_jobs = n_jobs
         self.error_score = error_score
@@ -223,15 +242,13 @@ class ParetoSearchCV(SearchBase):
         bounds = read_bounds(self.bounds, objectives, owner=type(self).__name__)
         chosen_by = self._refit_objective(objectives)
         reference = self._check_reference(objectives)
-        data = read_search(
-            self, X, y, sensitive_features=sensitive_features, X_public=X_public,
-            sensitive_features_public=sensitive_features_public, validation=validation, objectives=objectives,
-            shown=_usual_beside(objectives),
+        data, plan = self._planned(
+            X, y, sensitive_features=sensitive_features, X_public=X_public,
+            sensitive_features_public=sensitive_features_public, validation=validation,
         )  # fmt: skip
-        groups, failed = plan_groups(data, self.error_score)
-        run = SearchRun(data, failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
+        run = SearchRun(data, plan.failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
         try:
-            run.run(groups)
+            run.run(plan.groups)
         finally:
             if run.events:  # what is spent stays told, whatever ends the search
                 self.privacy_ = run.spent
@@ -242,6 +259,13 @@ class ParetoSearchCV(SearchBase):
         self.privacy_ = run.spent
         self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
         return self
+
+    def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, GroupsPlan]:
+        objectives = read_scoring(self.scoring, owner=type(self).__name__)
+        data = read_search(self, X, y, **given, objectives=objectives, shown=_usual_beside(objectives))
+        return divided(
+            data, self.total_epsilon, partial(plan_groups, error_score=self.error_score, refits=self.refit is not False)
+        )
 
     def _refit_objective(self, objectives: list[Objective]) -> Objective:
         if isinstance(self.refit, str):

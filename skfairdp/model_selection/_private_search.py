@@ -1,7 +1,8 @@
 """Search where only the winner comes out, at the price of two to three fits."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -12,7 +13,8 @@ from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._random_trials import Trials, plan_trials
 from skfairdp.model_selection._search import SearchBase
-from skfairdp.model_selection._search_data import read_search
+from skfairdp.model_selection._search_data import SearchData, read_search
+from skfairdp.model_selection._total_epsilon import divided
 from skfairdp.privacy import (
     DpEvent,
     NoiseSource,
@@ -73,6 +75,12 @@ class PrivateSearchCV(SearchBase):
         Share to hold out with ``cv=None``.
     score_epsilon : float, default=0.25
         Cost of one table of scores at ``delta``.
+    total_epsilon : float, default=None
+        ε of the whole search at its δ: of all fits and scores, and of schemas that were paid for.
+        One factor, by which the estimator's ``epsilon`` and ``score_epsilon`` are multiplied, divides it: these then
+        say in which proportion a fit and a table of scores share. ``privacy_.epsilon`` is the total, or less where
+        no factor gives it exactly. :meth:`planned_privacy` says beforehand what a fit gets. None takes
+        ``epsilon`` and ``score_epsilon`` as they are.
     delta : float, default=None
         δ of the search. None is the estimator's, which has to be greater than 0 where scores are paid for.
     random_state : int, RandomState, Generator or None, default=None
@@ -127,6 +135,7 @@ class PrivateSearchCV(SearchBase):
         "cv": "no_validation",
         "test_size": [Interval(Real, 0, 1, closed="neither")],
         "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "delta": [Interval(Real, 0, 1, closed="neither"), None],
         "random_state": ["random_state"],
     }
@@ -144,6 +153,7 @@ class PrivateSearchCV(SearchBase):
         cv: Any = None,
         test_size: float = 0.2,
         score_epsilon: float = 0.25,
+        total_epsilon: float | None = None,
         delta: float | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -157,6 +167,7 @@ class PrivateSearchCV(SearchBase):
         self.cv = cv
         self.test_size = test_size
         self.score_epsilon = score_epsilon
+        self.total_epsilon = total_epsilon
         self.delta = delta
         self.random_state = random_state
 
@@ -195,15 +206,12 @@ class PrivateSearchCV(SearchBase):
         """
         self._validate_params()
         self._forget()
-        objectives, bounds = self._objectives()
-        data = read_search(
-            self, X, y, sensitive_features=sensitive_features, X_public=X_public,
-            sensitive_features_public=sensitive_features_public, validation=validation, objectives=objectives,
-            holdout=self.test_size if self.cv is None else None, quiet=True,
+        data, plan = self._planned(
+            X, y, sensitive_features=sensitive_features, X_public=X_public,
+            sensitive_features_public=sensitive_features_public, validation=validation,
         )  # fmt: skip
-        trials = plan_trials(data, bounds, refits=self.cv is not None)
-        self.method_ = self._cheapest_method(trials)
-        spending = self._spending(trials)
+        self.method_, trials = plan.method, plan.trials
+        spending = self._spending(plan)
         with spending as noise, silence():  # a warning a trial would tell how many there were
             spending.settle()  # all of it, before the first trial
             best = self._best(trials, noise)
@@ -217,6 +225,17 @@ class PrivateSearchCV(SearchBase):
         self.best_params_, self.best_score_ = data.grid[index], value
         self.best_estimator_ = data.candidate.chosen(winner, self.privacy_)
         return self
+
+    def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, "_Plan"]:
+        objectives, bounds = self._objectives()
+        holdout = self.test_size if self.cv is None else None
+        data = read_search(self, X, y, **given, objectives=objectives, holdout=holdout, quiet=True)
+        return divided(data, self.total_epsilon, partial(self._plan, bounds=bounds))
+
+    def _plan(self, data: SearchData, bounds: list[Bound]) -> "_Plan":
+        trials = plan_trials(data, bounds, refits=self.cv is not None)
+        method = self._cheapest_method(trials)
+        return _Plan(trials, method, self._event(trials, method))
 
     def _objectives(self) -> tuple[list[Objective], list[Bound]]:
         """The objective to be best in, first, and those that are bounded."""
@@ -249,16 +268,16 @@ class PrivateSearchCV(SearchBase):
         costs = {method: epsilon_of(self._event(trials, method), trials.data.delta) for method in _METHODS}
         return min(_METHODS, key=lambda method: costs[method])
 
-    def _spending(self, trials: Trials) -> Spending:
-        data = trials.data
+    def _spending(self, plan: "_Plan") -> Spending:
+        data = plan.trials.data
         return Spending(
-            self._event(trials, self.method_),
+            plan.event,
             data.delta,
             data.relation,
             label=f"{type(self).__name__} of {data.planned.label}",
             ledger=data.ledger,
             noise_seed=data.noise_seed,
-            releases=(f"the best of {len(data.grid)} candidates, by {self.method_}",),
+            releases=(f"the best of {len(data.grid)} candidates, by {plan.method}",),
             public=search_facts(data),
             report_to=self._report,
             holds=data.holds,
@@ -271,6 +290,15 @@ class PrivateSearchCV(SearchBase):
 
 
 _METHODS = ("selection", "composition")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The trials, how the best is found, and what that costs."""
+
+    trials: Trials
+    method: str
+    event: DpEvent
 
 
 def _one(scoring: Any, owner: str) -> Any:

@@ -1,12 +1,13 @@
 """What the two searches share after their fit: predictions, scores and attributes of the winner."""
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -14,10 +15,15 @@ from sklearn.utils.metaestimators import available_if
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.generative import PFGuardGenerator
+from skfairdp.model_selection._facts import search_facts
+from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import PrivacySpent, StatesPrivacy
 from skfairdp.utils import NamedEstimator
 
 __all__ = ["SearchBase"]
+
+
+_NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation"))
 
 
 def _winner_has(name: str) -> Any:
@@ -56,6 +62,31 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
+
+    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
+        """What ``fit`` with the same arguments is going to certify, before anything is released or trained.
+
+        Parameters
+        ----------
+        X, y, **fit_params : object
+            As for ``fit``.
+
+        Returns
+        -------
+        PrivacySpent
+            A cap: of :class:`ParetoSearchCV` with the costliest refit there may be. With ``total_epsilon`` its list
+            ``public`` says what every fit and every table of scores gets.
+        """
+        search = clone(self)
+        search._validate_params()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit gives them
+            data, plan = search._planned(X, y, **{**_NOT_GIVEN, **fit_params})
+        return data.spent(plan.event, public=search_facts(data), label=type(self).__name__)
+
+    def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, Any]:
+        """What the search reads, and what it is going to release."""
+        raise NotImplementedError
 
     def _winner(self) -> Any:
         winner = getattr(self, "best_estimator_", None)

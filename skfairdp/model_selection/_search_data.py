@@ -1,7 +1,7 @@
 """What the searches read before they spend anything: rows, candidates, folds, and where to score them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from skfairdp.privacy import (
     SecretDraws,
     composed,
     held_by,
+    ledger_in_use,
 )
 from skfairdp.schema import RawTable
 from skfairdp.utils import (
@@ -65,6 +66,8 @@ class SearchData:
         Of the whole search.
     planned : LedgerEntry
         Of one fit on all rows, of the first candidate that can be fitted.
+    total_epsilon : float or None, default=None
+        What fits, scores and refit share, where that was given.
     """
 
     owner: str
@@ -76,6 +79,27 @@ class SearchData:
     train_share: float
     delta: float
     planned: LedgerEntry
+    total_epsilon: float | None = None
+
+    def with_total(self, total_epsilon: float) -> "SearchData":
+        """The same, where so much is to be divided."""
+        return replace(self, total_epsilon=total_epsilon)
+
+    def scaled(self, factor: float) -> "SearchData":
+        """The same, with so many times the ε for every fit and every table of scores."""
+        scores = self.scores
+        if isinstance(scores, PaidScores):
+            scores = replace(scores, table=replace(scores.table, epsilon=factor * scores.table.epsilon))
+        return replace(self, candidate=self.candidate.scaled(factor), scores=scores)
+
+    def spent(self, event: DpEvent, **own: Any) -> PrivacySpent:
+        """What this event of the search costs, with all that was paid for before and is in it."""
+        relation = self.relation
+        spent = PrivacySpent.of(
+            event, self.delta, protects=relation.protects, neighboring_relation=relation,
+            secret_noise=self.noise_seed is None, **own,
+        )  # fmt: skip
+        return composed(spent, *self.holds)
 
     @property
     def holds(self) -> tuple[PrivacySpent, ...]:
@@ -90,7 +114,8 @@ class SearchData:
     @property
     def ledger(self) -> PrivacyLedger | None:
         """Of the search."""
-        return self.candidate.parameter("ledger")
+        ledger: PrivacyLedger | None = ledger_in_use(self.candidate.parameter("ledger"))
+        return ledger
 
     @property
     def noise_seed(self) -> int | None:

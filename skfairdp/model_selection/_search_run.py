@@ -9,19 +9,10 @@ from joblib import Parallel, delayed
 
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection._candidate import SearchFailedError, UnplannedReleaseError
-from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, score_fold
+from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, reserve_for, score_fold
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import (
-    DpEvent,
-    LedgerEntry,
-    NoOpDpEvent,
-    PrivacySpent,
-    compose,
-    composed,
-    epsilon_of,
-    name_of_release,
-)
+from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, name_of_release, note_release
 from skfairdp.utils import progress_bar, warn_caller
 
 __all__ = ["SearchRun"]
@@ -108,12 +99,10 @@ class SearchRun:
 
     def _pay(self, group: CandidateGroup) -> None:
         """Charge a group on all its folds, if the refit of a winner would still be affordable after it."""
-        data, cost, reserve = self.data, group.whole.event, self._reserve
-        if data.splits:
-            cost = data.cost([part.event for part in group.parts], len(group.members))
-            if self.refits:
-                reserve = _costlier(reserve, group.whole.event, data.delta)
-        self._charge(cost, group.whole, reserve, f"{len(group.parts)} fits, {len(group.members)} candidates")
+        reserve = reserve_for(self._reserve, group, self.data) if self.refits else self._reserve
+        self._charge(
+            group.cost(self.data), group.whole, reserve, f"{len(group.parts)} fits, {len(group.members)} candidates"
+        )
         self._reserve = reserve
         self.n_fits += len(group.parts)
         self.groups.update((j, group) for j, _ in group.members)
@@ -125,6 +114,7 @@ class SearchRun:
             ledger.charge(compose(event, reserve), label=self._label, dry_run=True, **guarantee)
             ledger.charge(event, label=self._label, releases=(releases, *entry.releases), **guarantee)
             self._on_record = getattr(ledger, "head", "")
+            note_release(self._name, ledger)
         self.events.append(event)
 
     def _fit(self, afforded: list[CandidateGroup]) -> None:
@@ -172,21 +162,10 @@ class SearchRun:
     @property
     def spent(self) -> PrivacySpent:
         """All that was charged, composed."""
-        own = PrivacySpent.of(
+        return self.data.spent(
             compose(*self.events),
-            self.data.delta,
-            protects=self.data.planned.protects,
-            neighboring_relation=self.data.relation,
-            secret_noise=self.data.noise_seed is None,
             public=search_facts(self.data),
             label=self._label,
             release=self._name,
             on_record=self._on_record,
         )
-        return composed(own, *self.data.holds)
-
-
-def _costlier(first: DpEvent, second: DpEvent, delta: float) -> DpEvent:
-    if isinstance(first, NoOpDpEvent):
-        return second
-    return second if epsilon_of(second, delta) > epsilon_of(first, delta) else first
