@@ -150,11 +150,10 @@ class Candidate:
         return part
 
     def model(self, params: Mapping[str, Any], **private: Any) -> Any:
-        """A clone with these parameters and without a ledger: the search pays."""
+        """A clone with these parameters that charges no ledger, also inside of the block of one: the search pays."""
         model = clone(self.estimator).set_params(**params)
-        return model.set_params(
-            **{self.name: UNCHARGED, **{self.prefix + name: value for name, value in private.items()}}
-        )
+        model.set_params(**{self.prefix + name: value for name, value in private.items()})
+        return model.set_params(**{self.name: None if ledger_in_use() is None else UNCHARGED})
 
     def of_secret_size(self, share: float) -> dict[str, Any]:
         """Parameters of the fit on a secret fold that holds about this share of the rows.

@@ -147,7 +147,7 @@ def test_a_schema_that_was_paid_for_comes_off_the_total():
         (ParetoSearchCV(Toy(), CUTS, cv=2), "parameter 'epsilon'"),
         (
             ParetoSearchCV(dpsgd(lam=0.0, noise_multiplier=50.0), {"average_last": [0.1, 0.2]}, cv=2),
-            "fixes their noise",
+            "noise_multiplier",
         ),
     ],
 )
