@@ -22,6 +22,7 @@ __all__ = ["Totals", "counting_ledger", "expression"]
 
 # Not part of what a reader needs to make the model again.
 _HOUSEKEEPING = frozenset({"ledger", "memory", "n_jobs", "verbose", "random_state"})
+_ALWAYS = ("epsilon", "delta", "gamma")
 
 
 class Totals:
@@ -123,7 +124,7 @@ def expression(estimator: Any) -> str:
         name: values[name]
         for name, parameter in inspect.signature(type(estimator)).parameters.items()
         if name not in _HOUSEKEEPING
-        and (name in ("epsilon", "delta", "gamma") or repr(values[name]) != repr(parameter.default))
+        and ((name in _ALWAYS and values[name] is not None) or repr(values[name]) != repr(parameter.default))
     }
     inside = ", ".join(f"{name}={' '.join(repr(value).split())}" for name, value in shown.items())
     return f"{type(estimator).__name__}({inside})"
