@@ -41,7 +41,8 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
     if total is None:
         return data, plan(data)
     _check(data)
-    data, tried = data.with_total(total), {}
+    data = data.with_total(total)
+    tried: dict[float, float] = {}
 
     def excess(exponent: float) -> float:
         scaled = data.scaled(math.exp(exponent))
