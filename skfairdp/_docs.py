@@ -198,6 +198,23 @@ epsilon, delta : float
 relation : NeighboringRelation
 share : float, default=1.0
     Of the squared cost of the fit, what is not spent on rates of groups.""",
+    "judge_to_plan": """\
+data : TrainingData
+    With groups.
+n_rows : int
+    Declared, where a number is declared.
+*cost : object
+    ε, δ and the relation of the fit.""",
+    "judged": """\
+gap_ : float
+    The largest difference between two groups, of the rates that are constrained, by the model's hard answers to its
+    rows; of a RateBound or a ratio, by how much it is broken. NaN where noise hides all groups but one.
+gap_bound_ : float
+    What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
+    Rows that have taught the model make it look a little fairer than it is to others.
+constraint_holds_ : {"yes", "no", "within the noise"}
+    Whether all constraints hold in the population, by the same answers: surely, surely not, or neither. Like the other
+    two, only where something was asked for.""",
     # ---- backends of a generator
     "layout": """\
 layout : Layout

@@ -141,12 +141,12 @@ def train_privately(
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         how = {"fused": fused, "vectorized": vectorized, "hooked": hooked}
-        average = _TailAverage(parameters, step.steps, average_last)
+        average = _TailAverage(module, step.steps, average_last)
         module.train()
         seconds = seconds_of_steps(step.steps, of_step, row_by_row=True)
         for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
             if loss is not None:
-                loss.update(t, module, rows, source)
+                loss.update(t, average.module, rows, source)
             batch = rows.drawn(step.sample(len(rows.X), source))
             released = _step(module, row_loss, batch, step, source, penalty, **how)
             for name, parameter in parameters.items():
@@ -185,25 +185,27 @@ def _with_zeros(gradients: dict[str, Tensor], module: nn.Module) -> dict[str, Te
 
 
 class _TailAverage:
-    """The mean of the last iterates."""
+    """The mean of the last iterates: ``module`` is what would be returned by now."""
 
-    def __init__(self, parameters: dict[str, nn.Parameter], steps: int, share: float) -> None:
-        self._parameters = parameters
+    def __init__(self, module: nn.Module, steps: int, share: float) -> None:
+        self._iterate, self.module = module, module
         self._first = steps - max(1, round(share * steps)) if share else steps
-        self._mean: dict[str, Tensor] = {}
 
+    @torch.no_grad()
     def add(self, t: int) -> None:
         if t < self._first:
             return
+        if t == self._first:
+            self.module = deepcopy(self._iterate)
         weight = 1.0 / (t - self._first + 1)
-        for name, parameter in self._parameters.items():
-            value = parameter.detach()
-            self._mean[name] = value.clone() if name not in self._mean else self._mean[name].lerp_(value, weight)
+        for kept, value in zip(self.module.parameters(), self._iterate.parameters(), strict=True):
+            if value.requires_grad:
+                kept.lerp_(value, weight)
 
     @torch.no_grad()
     def put(self) -> None:
-        for name, value in self._mean.items():
-            self._parameters[name].copy_(value)
+        for value, kept in zip(self._iterate.parameters(), self.module.parameters(), strict=True):
+            value.copy_(kept)
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:

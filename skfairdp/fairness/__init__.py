@@ -5,7 +5,7 @@ from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
 from skfairdp.fairness._gaps import GAPS, disparities, largest_disparity, rejection_rates, tally
 from skfairdp.fairness._gate import FairnessGate
 from skfairdp.fairness._notions import NOTIONS, by_position, name_of, read_constraints
-from skfairdp.fairness._rate_bounds import parity_bound, rate_bounds, violation_bounds
+from skfairdp.fairness._rate_bounds import gaps_of, parity_bound, rate_bounds, violation_bounds
 from skfairdp.fairness._rate_gate import RateGate
 from skfairdp.fairness._rates import (
     RATE_NOTIONS,
@@ -16,9 +16,10 @@ from skfairdp.fairness._rates import (
     read_rate_constraints,
     rule_of_gate,
 )
-from skfairdp.fairness._reached import LeftOver, last_quarter
+from skfairdp.fairness._reached import CLEAR_SIZE, LeftOver, last_quarter
 
 __all__ = [
+    "CLEAR_SIZE",
     "GAPS",
     "NOTIONS",
     "RATES",
@@ -34,6 +35,7 @@ __all__ = [
     "RateParity",
     "by_position",
     "disparities",
+    "gaps_of",
     "largest_disparity",
     "last_quarter",
     "name_of",

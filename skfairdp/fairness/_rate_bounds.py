@@ -1,5 +1,6 @@
 """How far the rates of a population can be from those of a table of counts: confidence bounds, also behind noise."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from scipy.special import betaincinv, ndtri
 
 from skfairdp.fairness._rates import RateConstraints, RateParity
 
-__all__ = ["parity_bound", "rate_bounds", "violation_bounds"]
+__all__ = ["gaps_of", "parity_bound", "rate_bounds", "violation_bounds"]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +32,7 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
     counts : array-like of shape (n_groups, n_classes or 1, n_classes)
         Counts of independent rows that the predictions do not follow from.
     level : float, default=0.95
+        Below 1/2 they are bounds from below, each with a confidence of ``1 - level``.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise that each count has.
 
@@ -43,13 +45,22 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
     for j, slopes in enumerate(constraints.coefficients):
         terms = np.nonzero(slopes)
         factors = slopes[terms][:, None]
-        largest = np.where(factors > 0, upper[terms], lower[terms])
+        largest = np.where((factors > 0) == (level > 0.5), upper[terms], lower[terms])
         # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
         moved = np.square(factors * np.clip(largest, 0.0, 1.0).std(axis=1, keepdims=True))
         room = _REACH * np.sqrt(np.maximum(moved.sum() - moved, 0.0)) / np.abs(factors)
         left = (factors * np.clip(largest, -room, 1 + room)).sum(axis=0)
         found[j] = min(np.quantile(left, level), np.maximum(factors, 0.0).sum()) - constraints.bounds[j]
     return found
+
+
+def gaps_of(constraints: RateConstraints) -> RateConstraints:
+    """The same without slack: what a bound on a difference is broken by is then the difference itself."""
+    asked = [
+        replace(one, difference_bound=0.0) if isinstance(one, RateParity) and one.ratio_bound is None else one
+        for one in constraints.constraints
+    ]
+    return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 
 def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> float:

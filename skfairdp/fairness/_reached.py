@@ -16,7 +16,7 @@ from skfairdp.fairness._constraints import ConstraintColumn, FairnessConstraints
 from skfairdp.fairness._rates import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.utils import warn_caller
 
-__all__ = ["LeftOver", "last_quarter"]
+__all__ = ["CLEAR_SIZE", "LeftOver", "last_quarter"]
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,5 @@
 """FairDP-SGD: private gradients from the private rows, and parity from public ones or from a signed loss."""
 
-import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from skfairdp._column_tables import Cost, Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
+from skfairdp._judge import Judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
 from skfairdp._second_look import SecondLook
@@ -132,10 +132,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         The noise multiplier used.
     n_steps_ : int
         Number of noisy steps.
-    violation_, violation_noise_ : float
-        Of a signed loss: by how much its worst constraint is broken by the noisy rates that were released in the last
-        quarter of the training, 0 where all hold, and the standard deviation of the noise in that. Released already: it
-        costs nothing. NaN without a signed loss, and where the network was replaced by the most frequent class.
+    {judged}
     {n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -143,8 +140,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     Warns
     -----
     FairnessWarning
-        A constraint of a signed loss was not reached: by those rates it is broken by .05 and two standard deviations of
-        their noise more. Noise alone says so in one fit of twenty at most.
+        With a signed loss, ``constraint_holds_`` is "no". Of fits that hold their constraint one in twenty says so, at
+        most.
     UtilityWarning
         One class is all that is predicted, or by a released count the network is hardly better than that.
 
@@ -281,13 +278,16 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             found = None
             if plan.look is not None:
                 module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
+            judgement = None
+            if plan.judge is not None:
+                judgement = terms["loss"].judgement(plan.judge, network, module, data, noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
         self.net_taken_, self.parity_taken_ = plan.taken, plan.parity and plan.parity.shorthand
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
-        self._tell_what_is_left(terms.get("loss"))
+        self._tell_judgement(terms.get("loss"), judgement or self._by_public_rows(plan, data))
         self._warn_of_one_class(plan, data, found)
         return self
 
@@ -345,6 +345,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         parity = PublicPenalty() if self.lam == 0 else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         duals = parity.plan(self.epsilon, self.delta, relation)
+        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
         tables = None if scaling is None else scaling.tables
@@ -357,12 +358,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             epochs=net.max_epochs,
             max_grad_norm=max_grad_norm,
             noise_multiplier=self.noise_multiplier,
-            beside=beside(duals, tables, temperature, looks),
+            beside=beside(duals, tables, temperature, looks, judge),
             relation=relation,
             nothing_left=self._nothing_left(parity),
         )
         asked = None if self.lam == 0 else parity
-        plan = DPSGDPlan(net, step, duals, looks, temperature, scaling, taken, asked)
+        plan = DPSGDPlan(net, step, duals, looks, temperature, scaling, taken, asked, judge)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
@@ -483,24 +484,31 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         signed = self.parity == "signed_loss" or isinstance(self.parity, SignedLoss)
         return not signed and self.constraints is None and self.gamma is None
 
-    def _tell_what_is_left(self, loss: "RateLagrangian | None") -> None:
-        """Say so where the rates that were released show a constraint that was not reached."""
-        from skfairdp._networks import is_constant, module_of
+    def _by_public_rows(self, plan: DPSGDPlan, data: TrainingData) -> Judgement | None:
+        """What the rows of a penalty say of the network that is returned: hard answers, where the penalty is soft."""
+        from skfairdp._networks import module_of, predict_logits
 
-        self.violation_ = self.violation_noise_ = math.nan
-        left = None if loss is None else loss.left_over()
-        # a constant was put by the second look in the place of what was measured
-        if loss is None or left is None or is_constant(module_of(self.net_)):
+        if plan.parity is None or data.public is None or data.public.groups is None or not len(data.public.X):
+            return None
+        constraints = SignedLoss().constraints_for(data)
+        answers = predict_logits(module_of(self.net_), data.public.X).argmax(axis=1)
+        return Judgement.by_rows(constraints, data.public.groups, None, answers)
+
+    def _tell_judgement(self, loss: "RateLagrangian | None", judgement: Judgement | None) -> None:
+        """What was found of the network that is returned, and a warning where a constraint is not held."""
+        if judgement is None:
             return
-        self.violation_, self.violation_noise_ = left.violation, left.violation_noise
-        ways = [f"raise 'lam' ({loss.bound:.2g})"] if loss.is_at_its_bound and self.lam is not None else []
+        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+        if loss is None:  # a penalty has a weight, and was given no bound
+            return
+        ways = [f"raise 'lam' ({self.lam:.2g})"] if self.lam is not None and loss.is_at_its_bound else []
         ways += [
             "allow more (difference_bound of RateParity)",
             "move thresholds by group afterwards (PrivateThresholds)",
         ]
-        left.warn(
+        judgement.warn(
             type(self).__name__,
-            "by the noisy rates of the last quarter of its training",
+            "its private rows",
             f"Where features allow it, a larger 'epsilon' ({self.epsilon:g}) comes closer; else {', or '.join(ways)}.",
         )
 

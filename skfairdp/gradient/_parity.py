@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, TrainingData
+from skfairdp._judge import Judge
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, NeighboringRelation, compose
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from skfairdp.gradient._temperature import Temperature
 
 __all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity", "beside", "usual_parity"]
+
+
+#: Of what rates may cost, what is kept for the judge.
+JUDGED = 0.3
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class DPSGDPlan:
         Which network ``net="auto"`` took.
     parity : PublicPenalty, SignedLoss or None
         Where parity comes from; None where nobody asks for it.
+    judge : Judge or None
+        What looks at the answers of the network that is returned, where private rows hold its constraints.
     """
 
     net: "Net"
@@ -58,6 +65,7 @@ class DPSGDPlan:
     scaling: "Scaling | None" = None
     taken: str | None = None
     parity: "PublicPenalty | SignedLoss | None" = None
+    judge: "Judge | None" = None
 
     @property
     def tables(self) -> "ColumnTables | None":
@@ -66,8 +74,8 @@ class DPSGDPlan:
 
     @property
     def event(self) -> DpEvent:
-        """Gradients, rates, the tables of numbers and of answers, and the second look together."""
-        return self.step.event_with(beside(self.duals, self.tables, self.temperature, self.look))
+        """Gradients, rates, the tables of numbers and of answers, the second look and the judge together."""
+        return self.step.event_with(beside(self.duals, self.tables, self.temperature, self.look, self.judge))
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -80,7 +88,7 @@ class DPSGDPlan:
         network = "" if self.taken is None else f" of the network {self.taken!r}"
         gradients = f"{self.step.steps} noisy clipped gradient sums{network}"
         rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
-        looks = [one.releases for one in (self.tables, self.temperature, self.look) if one is not None]
+        looks = [one.releases for one in (self.tables, self.temperature, self.look, self.judge) if one is not None]
         return (gradients, *rates, *chain.from_iterable(looks))
 
 
@@ -163,6 +171,14 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
+    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> None:
+        """Plan nothing: the network is judged by the public rows.
+
+        Parameters
+        ----------
+        {judge_to_plan}
+        """
+
     def terms(
         self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int
     ) -> dict[str, Any]:
@@ -215,8 +231,9 @@ class SignedLoss(BaseEstimator):
         0.05, and as much less as keeps what the noise of all releases together moves it by at 0.25: less for a group
         of few rows, by released sizes.
     budget_share : float, default=0.1
-        Share of the budget (of μ²) for those releases; in (0, 1). The gradients, and what is released beside them,
-        share the rest.
+        Share of the budget (of μ²) for those releases; in (0, 1). Up to 30 % of it are kept for the look at
+        the end, at the answers of the network that is returned. The gradients, and what is released beside them, share
+        the rest.
 
     See Also
     --------
@@ -281,9 +298,41 @@ class SignedLoss(BaseEstimator):
         """
         from skfairdp.gradient._signed_loss import DualPlan
 
+        share = (1 - JUDGED) * self.budget_share
         return DualPlan.calibrated(
-            epsilon=epsilon, delta=delta, share=self.budget_share, releases=self.dual_steps, relation=relation
+            epsilon=epsilon, delta=delta, share=share, releases=self.dual_steps, relation=relation
         )
+
+    def constraints_for(self, data: TrainingData) -> RateConstraints:
+        """The constraints on the rates of these groups and classes.
+
+        Parameters
+        ----------
+        data : TrainingData
+            With groups.
+
+        Returns
+        -------
+        constraints : RateConstraints
+            For the training and for the judge.
+        """
+        assert data.domain is not None
+        asked = read_rate_constraints(self.constraints, "SignedLoss")
+        return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
+
+    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> "Judge":
+        """Plan the look at the answers of the network that is returned.
+
+        Parameters
+        ----------
+        {judge_to_plan}
+
+        Returns
+        -------
+        judge : Judge
+            The noisy table, with its event.
+        """
+        return Judge(self.constraints_for(data), n_rows, *cost, share=JUDGED * self.budget_share)
 
     def terms(
         self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int
@@ -294,11 +343,10 @@ class SignedLoss(BaseEstimator):
         """
         from skfairdp.gradient._signed_loss import RateLagrangian
 
-        assert data.groups is not None and data.domain is not None
-        asked = read_rate_constraints(self.constraints, "SignedLoss")
-        constraints = RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
-        assert plan.duals is not None
-        loss = RateLagrangian(constraints, bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps)
+        assert data.groups is not None and plan.duals is not None
+        loss = RateLagrangian(
+            self.constraints_for(data), bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps
+        )
         return {"groups": data.groups, "loss": loss}
 
 

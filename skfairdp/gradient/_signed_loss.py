@@ -9,6 +9,7 @@ ones: the proxy Lagrangian of Cotter et al. 2019. Tables of batches, instead of 
 """
 
 import math
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import PrivateRows, private_outputs
-from skfairdp.fairness import LeftOver, RateConstraints, last_quarter
+from skfairdp._inputs import TrainingData
+from skfairdp._judge import Judge, Judgement
+from skfairdp._networks import Network, PrivateRows, private_outputs
+from skfairdp.fairness import LeftOver, RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
 __all__ = ["DualPlan", "RateLagrangian", "largest_price"]
@@ -30,6 +33,7 @@ USUAL_STEP, MOST_BY_NOISE = 0.5, 0.25
 #: What a violation moves its multiplier by at the least, where it is more than noise. In steps of its own size alone
 #: one of .01 would be left as it is: 40 releases were over before its multiplier was at .2.
 LEAST_MOVE = 0.05
+ROWS_AT_ONCE = 8192
 
 
 def largest_price(n_classes: int, noise: ArrayLike) -> Any:
@@ -133,7 +137,7 @@ class DualPlan:
         cells: Tensor,
         n_cells: int,
         source: NoiseSource,
-        batch: int = 8192,
+        batch: int = ROWS_AT_ONCE,
         *,
         present: Tensor | None = None,
     ) -> Tensor:
@@ -148,7 +152,7 @@ class DualPlan:
         X: Tensor,
         cells: Tensor,
         n_cells: int,
-        batch: int = 8192,
+        batch: int = ROWS_AT_ONCE,
         *,
         present: Tensor | None = None,
     ) -> Tensor:
@@ -223,12 +227,18 @@ class RateLagrangian:
             noisy = self.plan.release(module, rows.X, cells, n_groups * n_labels, source, present=rows.present)
             self.move(noisy.numpy())
 
-    def left_over(self) -> LeftOver | None:
-        """By how much the constraints are broken in the end, by the rates that were released; None where none were."""
-        if self.plan is None or not self._released:
-            return None
-        last = last_quarter(len(self._released))
-        return LeftOver.of_rates(self.constraints, self._released[-last:], self._released[:-last], self.plan.noise)
+    def judgement(
+        self, judge: Judge, network: Network, module: nn.Module, data: TrainingData, source: NoiseSource
+    ) -> Judgement:
+        """Release what a trained network answers to the private rows, and judge by it."""
+        assert self.plan is not None and data.groups is not None
+        n_groups, n_labels, _ = self.shape
+        cells = torch.from_numpy(data.groups * n_labels + data.y * int(n_labels > 1))
+        # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
+        size = ROWS_AT_ONCE if judge.relation.number_is_public else 1
+        looked_at = deepcopy(module).to(network.device)
+        exact = self.plan.exact(looked_at, network.rows(data.X), cells, n_groups * n_labels, size)
+        return judge.release(exact.numpy().reshape(self.shape), source)
 
     @property
     def is_at_its_bound(self) -> bool:

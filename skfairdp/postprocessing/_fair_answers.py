@@ -1,15 +1,14 @@
 """The most accurate randomised answers, bin by bin, that meet constraints on rates: a small linear program."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from skfairdp.fairness import RateConstraints, RateParity
+from skfairdp.fairness import RateConstraints
 
-__all__ = ["answer_counts", "fair_answers", "for_own_answers", "gaps_of", "predicted_counts"]
+__all__ = ["answer_counts", "fair_answers", "for_own_answers", "predicted_counts"]
 
 Array = NDArray[np.float64]
 
@@ -130,15 +129,6 @@ def answer_counts(constraints: RateConstraints, groups: Any, labels: Any, given:
     """Rows by group, true class and answer; all true classes together where no constraint looks at them."""
     counts = constraints.tally(groups, labels if constraints.needs_labels else np.zeros_like(labels), given)
     return counts if constraints.needs_labels else counts[:, :1]
-
-
-def gaps_of(constraints: RateConstraints) -> RateConstraints:
-    """The same without slack: what a bound on a difference is broken by is then the difference itself."""
-    asked = [
-        replace(one, difference_bound=0.0) if isinstance(one, RateParity) and one.ratio_bound is None else one
-        for one in constraints.constraints
-    ]
-    return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 
 def _by_rule(slopes: Array, by_group: bool) -> Array:

@@ -21,13 +21,12 @@ from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
-from skfairdp.fairness import RateConstraints, read_rate_constraints, violation_bounds
+from skfairdp.fairness import RateConstraints, gaps_of, read_rate_constraints, violation_bounds
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
 from skfairdp.postprocessing._fair_answers import (
     answer_counts,
     fair_answers,
     for_own_answers,
-    gaps_of,
     predicted_counts,
 )
 from skfairdp.postprocessing._fitted_models import fitted_classifier, network_of, probabilities

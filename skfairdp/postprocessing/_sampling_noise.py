@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.fairness import RateConstraints, RateParity
-from skfairdp.postprocessing._fair_answers import gaps_of
+from skfairdp.fairness import RateConstraints, RateParity, gaps_of
 
 __all__ = ["chance_of_gap", "words_of_noise"]
 
@@ -56,7 +55,7 @@ def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, flo
 
     Examples
     --------
-    >>> from skfairdp.fairness import RateConstraints, RateParity
+    >>> from skfairdp.fairness import RateConstraints, RateParity, gaps_of
     >>> from skfairdp.postprocessing._sampling_noise import chance_of_gap
     >>> parity = RateConstraints([RateParity("selection_rate")], ["f", "m"], [0, 1])
     >>> [round(value, 2) for value in chance_of_gap(parity, [[[60, 40]], [[50, 50]]])]

@@ -613,8 +613,9 @@ def test_a_fitted_model_holds_nothing_of_private_rows():
             "noise_multiplier_",
             "n_steps_",
             "n_features_in_",
-            "violation_",
-            "violation_noise_",
+            "gap_",
+            "gap_bound_",
+            "constraint_holds_",
         }
         assert state == {"net_", "classes_", "groups_", "privacy_", *public_or_released}
         private = {row.tobytes() for row in [*X, *X.astype(np.float32)]}

@@ -74,17 +74,15 @@ def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, 
     plan = model._plan(model._read(X, y, **given))
     assert plan.look is not None
     alone = [plan.step.event, plan.temperature.event, plan.look.counts.event, plan.look.gain.event]
-    together = compose(*alone, *([] if plan.duals is None else [plan.duals.event]))
+    together = compose(*alone, *([] if plan.duals is None else [plan.duals.event, plan.judge.event]))
     assert 0.99 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     assert all(epsilon_of(event, 1e-5) < epsilon for event in alone)
     with recording_noise(entropy=0) as record, warnings.catch_warnings():
         warnings.simplefilter("ignore", UtilityWarning)
         model.fit(X, y, **given)
-    assert [r.mechanism for r in record.of(GaussianMechanism)][-3:] == [
-        plan.temperature.counts,
-        plan.look.counts,
-        plan.look.gain,
-    ]
+    judged = [] if plan.judge is None else [plan.judge.table]
+    expected = [plan.temperature.counts, plan.look.counts, plan.look.gain, *judged]
+    assert [r.mechanism for r in record.of(GaussianMechanism)][-len(expected) :] == expected
     assert model.privacy_.epsilon <= epsilon
 
 
@@ -270,7 +268,7 @@ def test_whatever_is_released_beside_the_gradients_leaves_them_a_part_of_epsilon
 ):
     plan = planned(n_rows, n_values, epsilon, share, described)
     assert epsilon_of(plan.event, 1e-5) <= epsilon and (plan.duals is None) == (share is None)
-    rest = beside(plan.duals, plan.tables, plan.temperature, plan.look)
+    rest = beside(plan.duals, plan.tables, plan.temperature, plan.look, plan.judge)
     assert gdp_mu(epsilon_of(rest, 1e-5), 1e-5) ** 2 < (1 - 0.085 * (1 - (share or 0.0))) * gdp_mu(epsilon, 1e-5) ** 2
     if (n_rows, n_values, share) == (185, 80, 0.3):
         assert None not in (plan.tables, plan.temperature, plan.look, plan.duals)

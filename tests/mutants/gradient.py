@@ -1,11 +1,14 @@
 """Mistakes in private SGD: what a step releases, how its batch is drawn, what its noise is scaled to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from skfairdp import FairDPSGDClassifier, _column_tables
 from skfairdp._column_tables import ColumnTables
+from skfairdp._judge import Judge, Judgement
 from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
@@ -31,6 +34,7 @@ from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 from skfairdp.schema import kept_rows
 from tests.mutants.harness import mutant, replace_everywhere
 
+NULL_RECORD = NeighboringRelation.ZERO_OUT
 CLIP = 0.7  # the bound of the test that notices
 
 
@@ -99,21 +103,6 @@ def multipliers_follow_the_exact_rates(patch):
         return self.exact(module, X, groups, n_groups, **where)
 
     patch.setattr(DualPlan, "release", exact)
-
-
-@mutant
-def a_warning_from_the_exact_rates(patch):
-    """Found: whether a constraint was reached is told by exact counts. Right: by the noisy ones that were released."""
-    update = RateLagrangian.update
-
-    def exact(self, t, module, rows, source):
-        update(self, t, module, rows, source)
-        if t in self._times:
-            n_groups, n_labels, _ = self.shape
-            cells = rows.targets[:, 1] * n_labels + self._labels(rows.targets)
-            self._released[-1] = self.plan.exact(module, rows.X, cells, n_groups * n_labels).numpy().reshape(self.shape)
-
-    patch.setattr(RateLagrangian, "update", exact)
 
 
 @mutant
@@ -192,6 +181,51 @@ def a_table_of_answers_for_nothing(patch):
     """How sure a network may be follows from private labels, and costs as much as any other release of them."""
     some = property(lambda self: self.step.event_with(beside(self.duals, self.tables, self.look)))
     patch.setattr(DPSGDPlan, "event", some)
+
+
+@mutant
+def a_judge_for_nothing(patch):
+    """What the network that is returned does to the groups follows from private rows, and costs like any release."""
+    some = property(lambda self: self.step.event_with(beside(self.duals, self.tables, self.temperature, self.look)))
+    patch.setattr(DPSGDPlan, "event", some)
+
+
+@mutant
+def a_judge_with_the_exact_table(patch):
+    """The noisy table is paid for, and the exact one is judged by."""
+    patch.setattr(Judge, "release", lambda self, counts, noise: Judgement(self.constraints, np.asarray(counts, float)))
+
+
+@mutant
+def a_record_in_another_s_place_moves_one_cell(patch):
+    """Sensitivity 1 where a record gives way to another: it leaves one cell and enters another. Right: √2."""
+    table = Judge.table
+    patch.setattr(Judge, "table", property(lambda self: table.fget(replace(self, relation=NULL_RECORD))))
+
+
+@mutant
+def a_judge_by_the_share_itself(patch):
+    """Noise for a share of μ, where a share of μ² is planned: four hundredths of the budget become a fifth."""
+    table = Judge.table
+    patch.setattr(Judge, "table", property(lambda self: table.fget(replace(self, share=self.share**0.5))))
+
+
+@mutant
+def a_judge_of_soft_answers(patch):
+    """Probabilities are counted, which agree between groups while the answers stay apart. Right: hard answers."""
+
+    def soft(self, module, X, cells, n_cells, *args, **where):
+        counts = torch.zeros(n_cells, 2, dtype=torch.float64)
+        return counts.index_add_(0, cells, torch.softmax(module(X), 1).double())
+
+    honest = RateLagrangian.judgement
+
+    def judgement(self, *args):
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(DualPlan, "exact", soft)
+            return honest(self, *args)
+
+    patch.setattr(RateLagrangian, "judgement", judgement)
 
 
 @mutant

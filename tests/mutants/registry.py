@@ -38,6 +38,8 @@ SILENCE = tests_in("test_silence")
 SYNTHETIC_USE = tests_in("generative.test_usefulness")
 COLUMN_TABLES = tests_in("gradient.test_column_tables")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
+JUDGE = tests_in("test_judge")
+JUDGED = tests_in("gradient.test_judged")
 RAW_NUMBERS = tests_in("gradient.test_raw_numbers")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
@@ -530,9 +532,6 @@ NOTICED: dict[str, Noticed] = {
     "gradient.multipliers_follow_the_exact_rates": trap(
         29, SIGNED_LOSS("test_the_noise_of_the_rates_has_the_accounted_scale")
     ),
-    "gradient.a_warning_from_the_exact_rates": also(
-        REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["signed loss"])
-    ),
     "gradient.a_row_counted_for_two_constraints": also(
         SIGNED_LOSS(
             "test_removing_any_record_moves_the_rates_by_at_most_the_sensitivity_of_one", notion="equalized_odds"
@@ -561,6 +560,26 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.a_table_of_answers_for_nothing": trap(
         5, TEMPERATURE("test_the_table_and_all_else_together_cost_at_most_epsilon", epsilon=1.0)
+    ),
+    "gradient.a_judge_for_nothing": trap(5, JUDGED("test_the_look_is_the_last_release_and_within_epsilon")),
+    "gradient.a_judge_with_the_exact_table": also(
+        REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["signed loss"]),
+        JUDGE("test_the_noise_of_a_table_has_the_accounted_scale"),
+    ),
+    "gradient.a_record_in_another_s_place_moves_one_cell": also(
+        JUDGE(
+            "test_one_record_moves_a_table_by_its_sensitivity_at_most_and_by_that_where_it_can",
+            rate="selection_rate",
+            relation=REPLACED,
+            most=math.sqrt(2.0),
+        )
+    ),
+    "gradient.a_judge_by_the_share_itself": also(JUDGE("test_a_table_costs_its_share_and_many_rows_cost_less")),
+    "gradient.a_judge_of_soft_answers": also(
+        JUDGED(
+            "test_the_gap_that_is_told_is_that_of_the_hard_answers_of_the_network_that_is_returned",
+            constraints="demographic_parity",
+        )
     ),
     "gradient.a_row_counted_as_sure_in_two_lines": also(
         TEMPERATURE(

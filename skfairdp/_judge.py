@@ -1,0 +1,204 @@
+"""The judge: what the model that is returned does to the groups, by its answers to rows, and how sure that is."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import CLEAR_SIZE, RateConstraints, RateParity, gaps_of, violation_bounds
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
+from skfairdp.utils import warn_caller
+
+__all__ = ["Judge", "Judgement"]
+
+Array = NDArray[np.float64]
+
+#: Of the squared cost of a fit, at most.
+SHARE = 0.04
+#: A rate wants no more noise than half of what the rows of an even group leave open: √(n/12) on a count.
+OF_SAMPLING = 0.5
+#: So much beyond its usual bound a constraint that was asked for by name alone goes without a word.
+WORTH_A_WORD = 0.02
+#: In so many of 100 fits the bound holds; in the others, a model that holds its constraint is told of.
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a table of the model's answers, group × true class × answer, says of its constraints. Post-processing.
+
+    Everything is about the **population** that the rows were drawn from, noise and sampling included, for a model that
+    these rows have not taught. Of a model that they did teach, the gap on new rows is a little wider.
+
+    Parameters
+    ----------
+    constraints : RateConstraints
+    counts : ndarray of shape (n_groups, n_classes or 1, n_classes)
+        Of hard answers.
+    noise : float, default=0.0
+        Standard deviation of the Gaussian noise on each count; 0 for public rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._judge import Judgement
+    >>> from skfairdp.fairness import RateConstraints, RateParity
+    >>> parity = RateConstraints([RateParity("selection_rate", 0.05)], ["f", "m"], [0, 1])
+    >>> judgement = Judgement(parity, np.array([[[1400.0, 600.0]], [[1200.0, 800.0]]]))
+    >>> round(judgement.gap, 2), round(judgement.gap_bound, 3), judgement.holds
+    (0.1, 0.125, 'no')
+    """
+
+    constraints: RateConstraints
+    counts: Array
+    noise: float = 0.0
+
+    @classmethod
+    def by_rows(cls, constraints: RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
+        """By rows that nobody has to protect; their true classes where the constraints look at them, else None."""
+        answers = np.asarray(answers)
+        truth = np.zeros(len(answers), dtype=np.int64) if truth is None else truth
+        return cls(constraints, constraints.tally(groups, truth, answers).astype(np.float64))
+
+    @cached_property
+    def gap(self) -> float:
+        """The largest difference between two groups, of the rates that are constrained; of another constraint, by how
+        much it is broken. Of groups that the noise lets anybody see; NaN where there are no two."""
+        gaps, counts = gaps_of(self.constraints), np.maximum(self.counts, 0.0)
+        rows = np.einsum("ayk,ry->ar", self.counts, gaps.cells[:, : self.counts.shape[1]])
+        noise = self.noise * np.sqrt(gaps.cells[:, : self.counts.shape[1]].sum(1) * self.counts.shape[2])
+        clear = np.vstack([rows > CLEAR_SIZE * noise, np.ones((1, rows.shape[1]), dtype=bool)])
+        told = ((gaps.coefficients == 0) | clear).all((1, 2))
+        return float(np.where(told, gaps.violations(counts), 0.0).max(initial=0.0)) if told.any() else math.nan
+
+    @cached_property
+    def gap_bound(self) -> float:
+        """What the same number is at most in the population, with a confidence of 95 %."""
+        return min(max(self._largest(gaps_of(self.constraints), LEVEL), 0.0), 1.0)
+
+    @cached_property
+    def holds(self) -> str:
+        """Whether all constraints hold in the population: "yes", "no", or "within the noise", where nobody can say."""
+        if self._largest(self.constraints, LEVEL) <= 0:
+            return "yes"
+        # of a pair of opposite inequalities only one can be broken
+        alarms = (1 - LEVEL) / max(1.0, self.constraints.n_inequalities / 2)
+        return "no" if self._largest(self.constraints, alarms) > 0 else "within the noise"
+
+    @property
+    def said(self) -> tuple[float, float, str]:
+        """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_`` of an estimator."""
+        return self.gap, self.gap_bound, self.holds
+
+    def warn(self, owner: str, rows: str, instead: str) -> None:
+        """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
+        its own, by .02 as well.
+
+        Parameters
+        ----------
+        owner : str
+            Class name.
+        rows : str
+            By which rows that is known.
+        instead : str
+            What to do.
+        """
+        if self.holds != "no":
+            return
+        beyond = self.constraints.violations(np.maximum(self.counts, 0.0))
+        worst = int(beyond.argmax())
+        named = all(
+            isinstance(one, RateParity) and one.difference_bound is None and one.ratio_bound is None
+            for one in self.constraints.constraints
+        )
+        if not named or beyond[worst] > WORTH_A_WORD:
+            warn_caller(
+                f"{owner} did not reach its constraint '{self.constraints.inequalities[worst]}': the answers of the "
+                f"model to {rows} leave a gap of about {self.gap:.2g}, in the population at most {self.gap_bound:.2g} "
+                f"with a confidence of {LEVEL:.0%}, and noise and sampling do not explain it. {instead}",
+                FairnessWarning,
+            )
+
+    def _largest(self, constraints: RateConstraints, level: float) -> float:
+        found = violation_bounds(constraints, self.counts, level=level, noise=self.noise)
+        return float(found.max(initial=-1.0))
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A noisy table of the model's answers to private rows, group × true class (where constraints ask) × answer.
+
+    A record is in one cell. So one that comes, goes or gives way to a null record moves the table by 1, and one in the
+    place of another, or in another group, by √2.
+
+    Parameters
+    ----------
+    constraints : RateConstraints
+    n_rows : int
+        Public, or declared.
+    epsilon, delta : float
+        Of the whole fit.
+    relation : NeighboringRelation
+    share : float, default=SHARE
+        Of the squared cost of the fit, at most; less where rows are so many that it would do nothing for the judgement.
+
+    Examples
+    --------
+    >>> from skfairdp._judge import Judge
+    >>> from skfairdp.fairness import RateConstraints, RateParity
+    >>> from skfairdp.privacy import NeighboringRelation, epsilon_of
+    >>> parity = RateConstraints([RateParity("selection_rate", 0.05)], ["f", "m"], [0, 1])
+    >>> few, many = (Judge(parity, n, 1.0, 1e-5, NeighboringRelation.ZERO_OUT) for n in (4_000, 100_000))
+    >>> round(few.table.sigma, 1), round(many.table.sigma, 1), round(epsilon_of(few.event, 1e-5), 2)
+    (18.7, 79.1, 0.17)
+    """
+
+    constraints: RateConstraints
+    n_rows: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    share: float = SHARE
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of a table."""
+        n_classes = len(self.constraints.classes)
+        return len(self.constraints.groups), n_classes if self.constraints.needs_labels else 1, n_classes
+
+    @property
+    def table(self) -> GaussianMechanism:
+        """For the table."""
+        one_cell = NeighboringRelation.ZERO_OUT, NeighboringRelation.ADD_OR_REMOVE_ONE
+        sensitivity = 1.0 if self.relation in one_cell else math.sqrt(2.0)
+        of_a_group = self.n_rows / (self.shape[0] * self.shape[1])
+        wanted = OF_SAMPLING * math.sqrt(of_a_group / 2)  # a rate of 1/2 has σ √.5 / n, and rows leave .5 / √n open
+        mu = min(sensitivity / wanted, math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta))
+        return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """The table."""
+        return self.table.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        what = "by group, true class and answer" if self.shape[1] > 1 else "by group and answer"
+        return (f"a noisy table of rows {what} of the model",)
+
+    def counts(self, groups: NDArray[Any], truth: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.int64]:
+        """The table without noise. Private. A row with a negative code counts nowhere."""
+        _, n_labels, n_classes = self.shape
+        known = (np.asarray(answers) >= 0) & (np.asarray(groups) >= 0)
+        label = np.asarray(truth)[known] if n_labels > 1 else 0
+        cells = (np.asarray(groups)[known] * n_labels + label) * n_classes + np.asarray(answers)[known]
+        return np.bincount(cells.astype(np.int64), minlength=math.prod(self.shape)).reshape(self.shape)
+
+    def release(self, counts: NDArray[Any], noise: NoiseSource) -> Judgement:
+        """Release a table of hard answers, and judge by it."""
+        return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma)

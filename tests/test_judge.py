@@ -1,0 +1,141 @@
+"""The judge of constraints: what its figures cover, what a record moves, what it costs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skfairdp._judge import Judge, Judgement
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import RateBound, RateConstraints, RateParity
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of, gdp_mu
+
+
+def parity(bound=0.05, rate="selection_rate", groups=("f", "m"), classes=(0, 1)):
+    return RateConstraints([RateParity(rate, bound)], list(groups), list(classes))
+
+
+def judge(n_rows=4000, epsilon=1.0, relation=NeighboringRelation.ZERO_OUT, constraints=None, **options):
+    return Judge(constraints or parity(), n_rows, epsilon, 1e-5, relation, **options)
+
+
+def judged(rates, sizes, constraints, sigma, rng, runs):
+    """Judgements of a model with these rates in the population, by rows drawn from it and noise on their counts."""
+    table = GaussianMechanism(max(sigma, 1e-9))
+    for run in range(runs):
+        given = rng.binomial(sizes, rates)
+        counts = np.stack([sizes - given, given], axis=1)[:, None, :]
+        noisy = table.release(counts, NoiseSource(run)) if sigma else counts
+        yield Judgement(constraints, np.asarray(noisy, dtype=float), sigma)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sigma", "runs"),
+    [
+        ((2000, 2000), 20.0, 150),
+        pytest.param((2000, 2000), 20.0, 1000, marks=pytest.mark.slow),
+        pytest.param((300, 3000), 12.0, 1000, marks=pytest.mark.slow),
+        pytest.param((150, 250), 0.0, 1000, marks=pytest.mark.slow),
+    ],
+)
+def test_the_gap_of_the_population_is_below_its_bound_in_95_of_100_runs(sizes, sigma, runs):
+    """Noise and sampling both; a bound without the sampling would hold in fewer than 85."""
+    rng, rates, off = np.random.default_rng(0), np.array([0.35, 0.55]), 3.0 * math.sqrt(0.05 * 0.95 / runs)
+    found = list(judged(rates, np.array(sizes), parity(), sigma, rng, runs))
+    held = np.mean([one.gap_bound >= 0.2 for one in found])
+    assert 0.95 - off <= held <= 0.965 + off, held
+    assert abs(np.mean([one.gap for one in found]) - 0.2) < 0.005
+
+
+@pytest.mark.parametrize("sigma", [0.0, 20.0])
+@pytest.mark.parametrize(
+    ("gap", "runs", "share"),
+    [
+        (0.0, 30, {"yes": 0.5, "no": 0.0}),
+        (0.16, 30, {"yes": 0.0, "no": 0.95}),
+        pytest.param(0.05, 400, {"yes": 0.05, "no": 0.05}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_model_at_its_bound_is_told_of_in_one_fit_of_twenty_and_one_well_beyond_it_nearly_always(
+    gap, runs, share, sigma
+):
+    rng, sizes = np.random.default_rng(1), np.array([2000, 2000])
+    rates = np.array([0.5 - gap / 2, 0.5 + gap / 2])
+    said = [one.holds for one in judged(rates, sizes, parity(0.05), sigma, rng, runs)]
+    for word, most in share.items():
+        found = said.count(word) / runs
+        assert found >= most if most >= 0.5 else found <= most + 3 * math.sqrt(most * (1 - most) / runs)
+
+
+@pytest.mark.parametrize(
+    ("relation", "most"),
+    [
+        (NeighboringRelation.ZERO_OUT, 1.0),
+        (NeighboringRelation.ADD_OR_REMOVE_ONE, 1.0),
+        (NeighboringRelation.REPLACE_ONE, math.sqrt(2.0)),
+        (NeighboringRelation.REPLACE_ATTRIBUTE, math.sqrt(2.0)),
+    ],
+)
+@pytest.mark.parametrize("rate", ["selection_rate", "selection_rate_by_label"])
+def test_one_record_moves_a_table_by_its_sensitivity_at_most_and_by_that_where_it_can(relation, most, rate):
+    asked, moved, rng = (
+        judge(relation=relation, constraints=parity(rate=rate, groups="abc")),
+        [],
+        np.random.default_rng(2),
+    )
+    attribute = relation is NeighboringRelation.REPLACE_ATTRIBUTE
+    for _ in range(200):
+        columns = [rng.integers(k, size=6) for k in (3, 2, 2)]
+        others = [column.copy() for column in columns]
+        if relation in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_ATTRIBUTE):
+            for column, k in list(zip(others, (3, 2, 2), strict=True))[: 1 if attribute else 3]:
+                column[-1] = rng.integers(k)
+        else:
+            others = [column[:-1] for column in columns]
+        moved.append(np.linalg.norm(asked.counts(*columns) - asked.counts(*others)))
+    assert max(moved) == pytest.approx(most) == asked.table.sensitivity
+
+
+def test_a_table_costs_its_share_and_many_rows_cost_less():
+    for relation in NeighboringRelation:
+        whole = GaussianMechanism(1 / (math.sqrt(0.04) * gdp_mu(1.0, 1e-5)), relation=relation)
+        assert epsilon_of(judge(relation=relation).event, 1e-5) == pytest.approx(
+            epsilon_of(whole.event, 1e-5), rel=1e-6
+        )
+    costs = [epsilon_of(judge(n_rows=n).event, 1e-5) for n in (4000, 40_000, 400_000)]
+    assert costs[0] > 1.5 * costs[1] > 2 * costs[2]
+
+
+def test_the_noise_of_a_table_has_the_accounted_scale():
+    asked = judge(constraints=parity(rate="selection_rate_by_label", groups=range(300)))
+    counts = np.full(asked.shape, 100.0)
+    found = asked.release(counts, NoiseSource(0))
+    assert (
+        np.std(found.counts - counts) == pytest.approx(asked.table.sigma, rel=0.1) and found.noise == asked.table.sigma
+    )
+
+
+def test_answers_are_counted_once_each_and_rows_without_one_nowhere():
+    asked = judge(constraints=parity(rate="true_positive_rate"))
+    found = asked.counts(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), np.array([1, 1, 0, -1]))
+    assert found.shape == (2, 2, 2) and found.sum() == 3
+    assert found[0, 0, 1] == found[0, 1, 1] == found[1, 1, 0] == 1
+
+
+def test_a_group_that_noise_hides_is_not_spoken_of_and_nothing_is_certified():
+    counts = np.array([[[3.0, 9.0]], [[500.0, 20.0]], [[480.0, 40.0]]])
+    found = Judgement(parity(groups="abc"), counts, 10.0)
+    assert found.gap == pytest.approx(40 / 520 - 20 / 520) and found.gap_bound > 0.5
+    assert found.holds == "within the noise"
+    assert math.isnan(Judgement(parity(), counts[:2], 10.0).gap)
+    alone = Judgement(parity(groups="a"), counts[1:2], 10.0)
+    assert math.isnan(alone.gap) and alone.holds == "yes"
+
+
+def test_a_bound_on_a_rate_is_judged_by_how_much_it_is_broken_and_told_by_name():
+    few = RateConstraints([RateBound("false_negative_rate", upper=0.1)], ["f", "m"], [0, 1])
+    counts = np.array([[[900.0, 100.0], [300.0, 700.0]], [[900.0, 100.0], [60.0, 940.0]]])
+    found = Judgement(few, counts, 5.0)
+    assert found.gap == pytest.approx(0.2) and found.holds == "no"
+    with pytest.warns(FairnessWarning, match=r"false_negative_rate of 1 of 'f' <= 0.1.*about 0.2.*More rows\."):
+        found.warn("Model", "its rows", "More rows.")
