@@ -52,7 +52,7 @@ groups : list, default=None
 sensitive_columns : str, int or list of them, default=None
     Columns of X that hold the group. They are dropped from the features and still counted in ``n_features_in_``.""",
     "schema": """\
-schema : Schema, default=None
+schema : Schema or dict, default=None
     All that is public about a raw table. With it, X is a DataFrame (pandas, polars, pyarrow) as it comes, with texts,
     dates and missing values. The label and the groups are columns of it, unless you pass ``y`` and
     ``sensitive_features``. Do not give ``classes``, ``groups`` or ``sensitive_columns`` as well. A private cell that

@@ -1,5 +1,6 @@
 """What every estimator that spends privacy shares: its plan, its budget, its report, its score."""
 
+import inspect
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
@@ -30,7 +31,7 @@ from skfairdp.privacy import (
     held_by,
     public_facts,
 )
-from skfairdp.schema import A_SCHEMA
+from skfairdp.schema import A_SCHEMA, SchemaParameter
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp.utils._sklearn import HasMethods, Interval
 
@@ -75,6 +76,11 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
 
     #: Who is on record, where another estimator holds this one and pays by it.
     _spends_as: str | None = None
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "schema" in inspect.signature(cls.__init__).parameters:
+            cls.schema = SchemaParameter()  # type: ignore[attr-defined]
 
     @property
     def _declared_rows(self) -> int | None:

@@ -36,7 +36,8 @@ def command_line() -> argparse.ArgumentParser:
     parser = _Parser(prog="skfairdp", description="Differentially private and fair classification.")
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    _own_table_parsers(commands)
+    _own_table_parser(commands)
+    _schema_parser(commands)
     _demo_parser(commands)
     _verify_parser(commands)
     return parser
@@ -83,14 +84,15 @@ def _verify_parser(commands: Any) -> None:
     verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
 
 
-def _own_table_parsers(commands: Any) -> None:
+def _own_table_parser(commands: Any) -> None:
     frontier = commands.add_parser(
         "frontier",
         help="what accuracy and fairness your own table allows at several privacy budgets",
         description="Learns from your table alone: no public rows are needed. Three quarters of the rows teach each "
         "method once for each ε, and models with and without a bound on the gap follow from that; the other quarter "
         "measures them, with noise. Every figure that is shown is covered by the ε in privacy.json, "
-        "which 'skfairdp verify' recomputes. Without --schema a fifth of the smallest ε finds bounds and values.",
+        "which 'skfairdp verify' recomputes; what all of it will cost is said before it is spent and put on an "
+        "account. Without --schema a fifth of the smallest ε, of few rows more, finds bounds and values.",
     )
     frontier.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
     frontier.add_argument("--label", metavar="COLUMN", help="what to predict (default: that of the schema)")
@@ -114,6 +116,7 @@ def _own_table_parsers(commands: Any) -> None:
         "--out", metavar="DIR", default="skfairdp-frontier",
         help="folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)",
     )  # fmt: skip
+    _account_arguments(frontier)
     frontier.add_argument(
         "--seed",
         metavar="S",
@@ -121,7 +124,17 @@ def _own_table_parsers(commands: Any) -> None:
         default=0,
         help="for public randomness only; the noise is secret (default: 0)",
     )
-    _schema_parser(commands)
+
+
+def _account_arguments(frontier: Any) -> None:
+    frontier.add_argument(
+        "--ledger", metavar="FILE",
+        help="account of all that is spent on this table; an existing one goes on (default: ledger.jsonl in DIR)",
+    )  # fmt: skip
+    frontier.add_argument(
+        "--budget", metavar="E", type=_positive,
+        help="ceiling of a new account: what would go beyond it is refused before anything is spent (default: none)",
+    )  # fmt: skip
 
 
 def _schema_parser(commands: Any) -> None:

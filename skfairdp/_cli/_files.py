@@ -1,8 +1,13 @@
 """Files that commands read and write: tables, schemas, and a folder with the results."""
 
+import contextlib
+import itertools
+import json
+import math
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FRONTIER_FILES",
+    "LEDGER_FILE",
     "UsageError",
     "check_columns",
+    "open_ledger",
     "read_schema",
     "read_table",
+    "replaced",
+    "save_schema",
+    "save_unfinished",
     "with_roles",
     "writable_folder",
     "write_frontier",
@@ -22,6 +32,10 @@ __all__ = [
 
 #: What a frontier is written to.
 FRONTIER_FILES = ("frontier.csv", "frontier.png", "frontier.html")
+#: The account of all runs that write into one folder.
+LEDGER_FILE = "ledger.jsonl"
+
+_TWICE = "names given twice"
 
 
 class UsageError(Exception):
@@ -51,11 +65,8 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         )
     except UsageError:
         raise
-    except UnicodeDecodeError:
-        raise UsageError(
-            f"cannot read {name}: it is not UTF-8 text. Save it as such, or where it comes from Windows: "
-            f"iconv -f CP1252 -t UTF-8 {name} > utf8.csv"
-        ) from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {name}: {_encoding(name, error.object)}") from None
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or ' '.join(str(error).split())}") from None
     except ImportError:
@@ -67,12 +78,33 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
             f"cannot read {name}: its rows have more cells than its first line has names. Name every column, or take "
             "the separator at the end of the lines away"
         )
-    names = first.iloc[0].dropna().str.strip()
-    if names.duplicated().any():  # pandas numbers them, and a second label would be a feature
-        twice = ", ".join(map(repr, names[names.duplicated()].unique()))
-        raise UsageError(f"{name} names a column twice: {twice}. Give each column a name of its own")
-    table.columns = table.columns.astype(str).str.strip()
+    names = ["" if cell != cell else str(cell).strip() for cell in first.iloc[0]]
+    if len(names) == table.shape[1]:
+        read = [str(column).strip() for column in table.columns]
+        names = [name or other for name, other in zip(names, read, strict=True)]
+        table.columns, table.attrs[_TWICE] = _numbered(names), sorted({one for one in names if names.count(one) > 1})
+    else:
+        table.columns = table.columns.astype(str).str.strip()
     return table
+
+
+def _encoding(name: str, read: bytes) -> str:
+    """Why bytes are no UTF-8, and the command that makes it of them."""
+    if read[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return f"it is UTF-16 text. Write it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > utf8.csv"
+    return (
+        "it is not UTF-8 text. Save it as such, or where it comes from Windows: "
+        f"iconv -f CP1252 -t UTF-8 {name} > utf8.csv"
+    )
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names of which no two are the same: the second "age" is "age.1", as in pandas."""
+    found: list[str] = []
+    for name in names:
+        own = (f"{name}.{k}" for k in itertools.count(1))
+        found.append(name if name not in found else next(one for one in own if one not in found and one not in names))
+    return found
 
 
 def _check_separator(first: "pd.DataFrame", name: str) -> None:
@@ -98,12 +130,22 @@ def _keep_words(
             table.isetitem(j, table.iloc[:, j].astype(object).where(~words, cells))
 
 
-def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str) -> None:
-    """Refuse what is no column of the table: in quotes, where a space would not be seen."""
+def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str, *, roles: Sequence[str]) -> None:
+    """Refuse what is no column of the table, in quotes, where a space would not be seen, and a role for two of them."""
     absent = [column for column in asked if column not in table.columns]
     if absent:
         raise UsageError(
             f"{name} has no column {', '.join(map(repr, absent))}; it has {', '.join(map(repr, table.columns))}"
+        )
+    twice = table.attrs.pop(_TWICE, [])
+    named = ", ".join(map(repr, [column for column in twice if column in roles]))
+    if named:  # the second one may be a copy, and a copy of the label would be a feature
+        raise UsageError(f"{name} names a column twice: {named}. Give each column a name of its own")
+    if twice:
+        print(
+            f"Note: {name} names columns twice: {', '.join(map(repr, twice))}. Of each, the second is called "
+            f"{twice[0] + '.1'!r} and so on.",
+            file=sys.stderr,
         )
 
 
@@ -143,9 +185,20 @@ def writable_folder(out: str, files: Sequence[str] = FRONTIER_FILES) -> Path:
         raise UsageError(f"cannot write to --out {out}: {error.strerror or error}") from None
     for file in files:
         path = folder / file
+        if path.is_symlink():
+            raise UsageError(f"cannot replace {path}: it is a link to another file. Remove it, or name another --out")
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
             raise UsageError(f"cannot replace {path}: it is not a writable file")
     return folder
+
+
+@contextlib.contextmanager
+def replaced(folder: Path) -> Iterator[Path]:
+    """A new folder of which all files take their places at the end: what a link there leads to is never written."""
+    with tempfile.TemporaryDirectory(dir=folder) as new:
+        yield Path(new)
+        for file in sorted(Path(new).iterdir()):
+            os.replace(file, folder / file.name)
 
 
 def write_frontier(table: "pd.DataFrame", folder: Path) -> list[str]:
@@ -153,14 +206,62 @@ def write_frontier(table: "pd.DataFrame", folder: Path) -> list[str]:
     from skfairdp.inspection import ParetoFrontierDisplay
     from skfairdp.utils import write_csv
 
-    write_csv(table, folder / "frontier.csv")
-    display = ParetoFrontierDisplay(table)
-    display.to_html(folder / "frontier.html")
-    try:
-        from matplotlib import use
-    except ImportError:
-        print("No frontier.png: it needs matplotlib (pip install 'skfairdp[plots]').")
-        return ["frontier.csv", "frontier.html"]
-    use("Agg")  # the picture goes to a file; no window system is needed
-    display.plot().figure_.savefig(folder / "frontier.png", dpi=160)
+    with replaced(folder) as new:
+        write_csv(table, new / "frontier.csv")
+        display = ParetoFrontierDisplay(table)
+        display.to_html(new / "frontier.html")
+        try:
+            from matplotlib import use
+        except ImportError:
+            print("No frontier.png: it needs matplotlib (pip install 'skfairdp[plots]').")
+            return ["frontier.csv", "frontier.html"]
+        use("Agg")  # the picture goes to a file; no window system is needed
+        display.plot().figure_.savefig(new / "frontier.png", dpi=160)
     return list(FRONTIER_FILES)
+
+
+def save_schema(schema: Any, folder: Path) -> None:
+    """Keep a schema that was paid for."""
+    with replaced(folder) as new:
+        schema.save(new / "schema.yaml")
+
+
+def save_unfinished(error: Any, folder: Path, label: str, groups: Sequence[str]) -> Path:
+    """Keep what was found of a schema: a file in which what was not is null."""
+    import yaml
+
+    from skfairdp.schema import Schema
+
+    content = {**Schema(error.found).to_dict(), "label": label, "groups": list(groups)}
+    for name in error.absent:
+        is_role = name in (label, *groups)
+        content["columns"][name] = {"kind": "category", "values": None} if is_role else {"kind": None}
+    with replaced(folder) as new:
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        (new / "schema.yaml").write_text(text, encoding="utf-8")
+    return folder / "schema.yaml"
+
+
+def open_ledger(name: str, budget: float | None, delta: float) -> Any:
+    """The account of a table. An existing one goes on with its own ceiling and δ."""
+    from skfairdp.exceptions import LedgerError
+    from skfairdp.privacy import PrivacyLedger
+
+    path = Path(name).expanduser()
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.readline(4096))
+        ceiling, delta = float(header["epsilon"]), float(header["delta"])
+        if budget is not None and budget != ceiling:
+            raise UsageError(f"--budget {budget:g}: the account {path} has a ceiling of {ceiling:g} already")
+        budget = ceiling
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"cannot read --ledger {path}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"--ledger {path} is not the account of an earlier run. Name another file") from None
+    try:
+        return PrivacyLedger(math.inf if budget is None else budget, delta, path)
+    except (LedgerError, OSError) as error:
+        raise UsageError(f"--ledger {path}: {error}") from None

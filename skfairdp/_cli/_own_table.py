@@ -1,6 +1,7 @@
 """``skfairdp frontier`` and ``skfairdp schema``: a table of the user's own, and what is public about it."""
 
 import argparse
+import math
 import time
 import warnings
 from pathlib import Path
@@ -8,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from skfairdp._cli._files import (
     FRONTIER_FILES,
+    LEDGER_FILE,
     UsageError,
     check_columns,
+    open_ledger,
     read_schema,
     read_table,
+    replaced,
+    save_schema,
+    save_unfinished,
     with_roles,
     writable_folder,
     write_frontier,
@@ -39,7 +45,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     from skfairdp.schema import Category
 
     started = time.perf_counter()
-    folder = writable_folder(arguments.out, (*FRONTIER_FILES, "schema.yaml", "privacy.json"))
+    folder = writable_folder(arguments.out, (*FRONTIER_FILES, "schema.yaml", "privacy.json", LEDGER_FILE))
     schema, said = (None, None) if arguments.schema is None else read_schema(arguments.schema)
     known = said["known"].items() if said else ()
     listed = {name: column.values for name, column in known if isinstance(column, Category)}
@@ -50,22 +56,50 @@ def run_frontier(arguments: argparse.Namespace) -> int:
         raise UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
     if schema is not None:
         schema = with_roles(schema, label, groups, arguments.schema)
-    check_columns(table, (*(said["known"] if said else ()), label, *groups), arguments.table)
+    check_columns(table, (*(said["known"] if said else ()), label, *groups), arguments.table, roles=(label, *groups))
     if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
         schema = {**dict.fromkeys(name for name in table.columns if name not in (label, *groups)), **said["known"]}
     print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
-    found = _swept(table, label, groups, schema, arguments)
+    ledger = open_ledger(arguments.ledger or str(folder / LEDGER_FILE), arguments.budget, arguments.delta)
+    found = _swept(table, label, groups, schema, arguments, folder=folder, ledger=ledger)
     print_frontier(found.frame)
-    written = [*write_frontier(found.frame, folder), *_statement(found, folder, found.schema.privacy_ is not None)]
-    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
+    written = write_frontier(found.frame, folder)
+    with replaced(folder) as new:
+        statement = found.privacy.statement(subject="a frontier of models and its figures")
+        (new / "privacy.json").write_text(statement.to_json(), encoding="utf-8")
+    if found.schema.privacy_ is not None:
+        save_schema(found.schema, folder)
+        written.append("schema.yaml")
+    print(f"On the account {ledger.path}: ε = {ledger.epsilon_spent:.4g} at δ = {_delta(ledger.delta)}.")
+    files = ", ".join(str(folder / file) for file in (*written, "privacy.json"))
+    print(f"Wrote {files} ({time.perf_counter() - started:.0f} s).")
     return 0
 
 
 def _swept(
-    table: "pd.DataFrame", label: str, groups: tuple[str, ...], schema: Any, arguments: argparse.Namespace
-) -> Any:
+    table: "pd.DataFrame", label: str, groups: tuple[str, ...], schema: Any, arguments: argparse.Namespace, *,
+    folder: Path, ledger: Any,
+) -> Any:  # fmt: skip
     """The frontier of the table, and its warnings as notes."""
+    from skfairdp.exceptions import BudgetExceededError, LedgerError
     from skfairdp.model_selection import frontier_of_table
+    from skfairdp.schema import IncompleteSchemaError
+
+    def announce(most: float) -> None:
+        ceiling = "no ceiling" if math.isinf(ledger.epsilon) else f"a ceiling of {ledger.epsilon:g}"
+        price = f"ε = {math.ceil(most * 1000) / 1000:g} at δ = {_delta(arguments.delta)}"
+        print(
+            f"This will spend {price} in all, for the schema, models and figures. On the account {ledger.path}: "
+            f"ε = {ledger.epsilon_spent:.4g}, {ceiling}.",
+            flush=True,
+        )
+
+    bought: list[str] = []
+
+    def keep(schema: Any) -> None:
+        save_schema(schema, folder)
+        path = folder / "schema.yaml"
+        bought.append(f" The schema is paid for and kept: change {path}, or go on with it by --schema {path}.")
 
     with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
         warnings.simplefilter("always")
@@ -73,23 +107,39 @@ def _swept(
             found = frontier_of_table(
                 table, label=label, groups=groups, epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta,
                 schema=schema, methods=list(dict.fromkeys(arguments.methods)), dataset=Path(arguments.table).name,
-                verbose=1, random_state=arguments.seed,
+                verbose=1, random_state=arguments.seed, ledger=ledger, announce=announce,
+                keep=keep,
             )  # fmt: skip
-        except ValueError as error:
-            said = " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
+        except IncompleteSchemaError as error:
+            raise UsageError(f"{arguments.table}: {_go_on(error, folder, label, groups)}") from None
+        except (BudgetExceededError, LedgerError) as error:
+            said = f"{_in_words(error)} Ask for fewer or smaller --epsilon.{''.join(bought)}"
             raise UsageError(f"{arguments.table}: {said}") from None
+        except ValueError as error:
+            raise UsageError(f"{arguments.table}: {_in_words(error)}{''.join(bought)}") from None
     print_notes(found.frame, caught)
     return found
 
 
-def _statement(found: Any, folder: Path, released: bool) -> list[str]:
-    """Write the privacy statement, and the schema where it was paid for."""
-    statement = found.privacy.statement(subject="a frontier of models and its figures")
-    (folder / "privacy.json").write_text(statement.to_json(), encoding="utf-8")
-    if not released:
-        return ["privacy.json"]
-    found.schema.save(folder / "schema.yaml")
-    return ["schema.yaml", "privacy.json"]
+def _delta(delta: float) -> str:
+    return f"{delta:g}".replace("e-0", "e-")
+
+
+def _in_words(error: Exception) -> str:
+    return " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
+
+
+def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...]) -> str:
+    """What to do after a schema that was paid for in part; what was found of it is kept."""
+    said = f"no value that enough rows share was found in {list(error.absent)}. What was spent is spent."
+    if not error.found:
+        return f"{said} Raise --epsilon, or {_IN_A_FILE}"
+    path = save_unfinished(error, folder, label, groups)
+    return (
+        f"{said} {path} holds what was found, {list(error.found)}: write there what you know of the others from "
+        f"public sources, or raise --epsilon, and run again with --schema {path}, which costs nothing for "
+        "what was found."
+    )
 
 
 def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
@@ -120,7 +170,7 @@ def run_schema(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
     table = _with_kinds_of_texts(read_table(arguments.table, types=True), arguments.table)
     roles = [*([arguments.label] if arguments.label else []), *arguments.group]
-    check_columns(table, roles, arguments.table)
+    check_columns(table, roles, arguments.table, roles=roles)
     if arguments.label in arguments.group:
         raise UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
     template = Schema.template(table, label=arguments.label, groups=arguments.group)
@@ -133,10 +183,11 @@ def run_schema(arguments: argparse.Namespace) -> int:
     if out is None:
         print(text, end="")
         return 0
-    if out.exists():
-        raise UsageError(f"{out} exists, and may be filled in already: name another file")
     try:
-        out.write_text(text, encoding="utf-8")
+        with out.open("x", encoding="utf-8") as file:  # nor through a link
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{out} exists, and may be filled in already: name another file") from None
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
     print(

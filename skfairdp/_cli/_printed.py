@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["print_frontier", "print_notes"]
 
+#: What helps in Python, and is nothing that the command line takes.
+_IN_PYTHON_ALONE = {", or give public rows": "", ", give public rows of that group": ""}
 _TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other libraries, for their programmers
 
 
@@ -76,7 +78,9 @@ def _gap_text(gap: float) -> str:
 def print_notes(table: "pd.DataFrame", caught: Sequence[warnings.WarningMessage]) -> None:
     """Print each warning once, and hand it to the page."""
     ours = [warning for warning in caught if warning.category.__module__ in ("builtins", "skfairdp.exceptions")]
-    spoken = (str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL))
+    spoken = [str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL)]
+    for words, instead in _IN_PYTHON_ALONE.items():
+        spoken = [said.replace(words, instead) for said in spoken]
     table.attrs["notes"] = list(dict.fromkeys(spoken))
     for message in table.attrs["notes"]:
         print(f"Note: {message}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from skfairdp._networks._nets import is_constant
 from skfairdp._networks._shorthands import build_mlp
 
 __all__ = [
@@ -355,6 +356,8 @@ def fine_tune_for_parity(
     ValueError
         Nothing in the module can be trained.
     """
+    if is_constant(module):
+        return None  # it has no gap, and nothing to move
     tuned = deepcopy(module).eval()
     parameters = [p for p in tuned.parameters() if p.requires_grad]
     if not parameters:

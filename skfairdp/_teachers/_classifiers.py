@@ -218,7 +218,9 @@ def made_up_cells(n_classes: int, n_groups: int, each: int) -> tuple[NDArray[np.
     return cells % n_classes, cells // n_classes
 
 
-def rehearse_learner(learner: Any, made_up: Callable[[int], tuple[Any, ...]], *, parameter: str, owner: str) -> None:
+def rehearse_learner(
+    learner: Any, made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]], *, parameter: str, owner: str
+) -> None:
     """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
 
     Parameters
@@ -226,7 +228,7 @@ def rehearse_learner(learner: Any, made_up: Callable[[int], tuple[Any, ...]], *,
     learner : classifier
         A clone is tried.
     made_up : callable of int
-        So many rows of each class and group: features, labels, and groups where the learner takes them. Public.
+        So many rows of each class and group: features, labels, and what else its fit is given. Public.
     parameter, owner : str
         For the error message.
 
@@ -239,8 +241,7 @@ def rehearse_learner(learner: Any, made_up: Callable[[int], tuple[Any, ...]], *,
     for each in _MADE_UP:
         try:
             with silence():
-                X, y, *groups = made_up(each)
-                given = {"sensitive_features": groups[0]} if groups else {}
+                X, y, given = made_up(each)
                 fitted = as_classifiers(clone(learner, safe=False), 0).fit(X, y, **given)
                 predicted = np.asarray(fitted.predict(X))
             if predicted.shape != (len(y),):

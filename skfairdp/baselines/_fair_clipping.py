@@ -280,7 +280,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         "epsilon": [Interval(Real, 0, 1e9, closed="right")],
         "count_share": [Interval(Real, 0, 1, closed="neither")],
         "net": "no_validation",  # and as_net
-        "public_n_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
     }

@@ -16,7 +16,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_features, read_training
 from skfairdp._row_wise import predict_codes
-from skfairdp._teachers import as_classifiers, check_fair_learner
+from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, may_give_way, seen, tried
 from skfairdp.baselines._group_randomizer import RandomizedGroups
@@ -152,11 +152,15 @@ class RandomizedResponseClassifier(PrivateClassifier):
         data = self._read(X, y, sensitive_features=sensitive_features)
         learner, takes_weights = self._learner(data)
         plan = self._plan(data)
+        if self.fair_estimator is not None:
+            self._rehearse(learner, takes_weights, plan.domain, data)
         assert data.groups is not None
 
         with self._spend(plan, data.reads) as noise:
             answers = plan.mechanism.release(data.groups, noise)
 
+        self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
+        self.mechanism_ = plan.mechanism
         released: dict[str, Any] = {"sensitive_features": plan.domain[answers]}
         if takes_weights:
             unbiased = plan.mechanism.weights(answers)
@@ -165,14 +169,33 @@ class RandomizedResponseClassifier(PrivateClassifier):
         gives_way = trial is not None and not trial.is_passed
         if gives_way or len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
-        self.fair_estimator_ = learner.fit(data.X, data.y, **released)
+        try:
+            self.fair_estimator_ = learner.fit(data.X, data.y, **released)
+        except Exception as error:
+            error.add_note(
+                "The groups are paid for and kept: fit another learner on X, y and the 'released_groups_' of this "
+                f"{type(self).__name__}, which is free."
+            )
+            raise
         if trial is None:
             trial = seen(predict_codes(self.fair_estimator_, data.X), data.y, data.X.shape[1])
-        self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
-        self.mechanism_ = plan.mechanism
         if not trial.is_better and len(data.classes) > 1:
             trial.warn(data.classes[trial.usual], type(self).__name__, gives_way=gives_way)
         return self
+
+    def _rehearse(self, learner: Any, takes_weights: bool, domain: NDArray[Any], data: TrainingData) -> None:
+        """Try the learner on public features with made-up labels and groups, before groups are paid for."""
+        if len(data.classes) < 2:
+            return
+
+        def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
+            labels, groups = made_up_cells(len(data.classes), len(domain), each)
+            given: dict[str, Any] = {"sensitive_features": domain[groups]}
+            if takes_weights:
+                given["group_weights"] = np.eye(len(domain))[groups]
+            return data.X[np.arange(len(labels)) % len(data.X)], labels, given
+
+        rehearse_learner(learner, made_up, parameter="fair_estimator", owner=type(self).__name__)
 
     def _tried(self, data: TrainingData, released: dict[str, Any]) -> Comparison | None:
         """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""

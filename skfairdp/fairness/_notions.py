@@ -91,16 +91,23 @@ def read_constraints(
     if given is None and optional:
         return ()
     alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
-    found = tuple(_read(one, owner, parameter, bounds=bounds) for one in ([given] if alone else list(given)))
+    found = tuple(
+        _read(one, owner, parameter, None if bounds else supported) for one in ([given] if alone else list(given))
+    )
     names = [name_of(one) for one in found]
     if not names or _asks_twice(found) or not set(names) <= set(supported) or (len(names) > 1 and not several):
         number = "one or several different ones" if several else "one"
         raise ValueError(
-            f"The '{parameter}' parameter of {owner} must be {number} of {sorted(supported)}"
+            f"The '{parameter}' parameter of {owner} must be {number} of {_names(supported)}"
             f"{', or None' if optional else ''}, or fairlearn's moments or RateParity of the same meaning. "
             f"Got {given!r} instead."
         )
     return found
+
+
+def _names(supported: Sequence[str]) -> list[str]:
+    """All that may be written for these notions."""
+    return sorted({*supported, *(name for name, meaning in _ALSO.items() if meaning in supported)})
 
 
 def name_of(notion: Notion) -> str:
@@ -162,7 +169,7 @@ def _asks_twice(notions: Sequence[Notion]) -> bool:
     return len(set(parities)) < len(parities)
 
 
-def _read(one: Any, owner: str, parameter: str, *, bounds: bool) -> Notion:
+def _read(one: Any, owner: str, parameter: str, without_bounds: Sequence[str] | None) -> Notion:
     if isinstance(one, str):
         return _ALSO.get(one, one)
     try:
@@ -171,10 +178,11 @@ def _read(one: Any, owner: str, parameter: str, *, bounds: bool) -> Notion:
         return f"fairlearn's {type(one).__name__}" if _is_moment(one) else repr(one)
     if isinstance(found, RateParity) and found.of_class is None and found.factor_and_slack[::-1] == _UNBOUNDED:
         return _RATES[found.rate]
-    if not bounds:
+    if without_bounds is not None:
+        same = _RATES[found.rate]
         raise ValueError(
             f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {one!r}; "
-            f"give {_RATES[found.rate]!r}."
+            f"give {repr(same) if same in without_bounds else f'one of {_names(without_bounds)}'}."
         )
     return found
 

@@ -440,13 +440,13 @@ class SyntheticDataClassifier(PrivateClassifier):
         encoder: Any = data.encoder
         rng = np.random.default_rng(0)
 
-        def made_up(each: int) -> tuple[Any, ...]:
+        def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
             labels, groups = made_up_cells(n_classes, n_groups, each)
             rows = encoder.decode(encoder.made_up(len(labels), rng), rng, data.form.columns_of_groups(groups))
             table = self._features(rows if self.schema is None else raw_features(self.schema, rows))
             encoding = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=len(table)))
             features = encoding.transform(table)
-            return (features, labels, data.form.groups_of(groups)) if with_groups else (features, labels)
+            return features, labels, {"sensitive_features": data.form.groups_of(groups)} if with_groups else {}
 
         rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__)
 

@@ -173,7 +173,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "lam": [Interval(Real, 0, None, closed="left"), None],
         "parity": "no_validation",  # as_parity says what is wrong
         "net": "no_validation",  # and as_net, which knows all but "auto"
-        "public_n_rows": [Interval(Integral, 1, None, closed="left"), None],
+        "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],

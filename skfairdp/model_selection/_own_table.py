@@ -15,6 +15,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp._row_wise import public_row, row_wise_predictions
+from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.gradient import FairDPSGDClassifier
@@ -22,9 +23,11 @@ from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record,
 from skfairdp.pate import ConstantStudent, FairPATEClassifier
 from skfairdp.privacy import (
     DpEvent,
+    GaussianDpEvent,
     GaussianMechanism,
     NeighboringRelation,
     NoiseSource,
+    PrivacyLedger,
     PrivacySpent,
     PublicReads,
     Spending,
@@ -37,13 +40,17 @@ from skfairdp.privacy import (
     public_facts,
     repeat,
 )
-from skfairdp.schema import Schema
-from skfairdp.utils import progress_bar, public_generator
+from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
+from skfairdp.utils import progress_bar, public_generator, warn_caller
 
 __all__ = ["OwnFrontier", "frontier_of_table"]
 
 _RELATION = NeighboringRelation.REPLACE_ONE
-_SCHEMA_SHARE = 0.2  # of the smallest ε and of δ, where the schema has to be released
+#: Of the smallest ε and of δ, where the schema has to be released: the least that shows a value of one row in five. As
+#: squares add up, the largest share leaves √(1 - 0.7²), 71 %, of the noise's precision to the models.
+_SCHEMA_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+_SHOWN, _HOPED_FOR = 1 / 5, 1 / 4  # share of the rows that a value has; nothing is paid where even the second is lost
+_FROM_ESTIMATE = 1.01  # a schema decides a little of what its models cost: what is announced leaves room for that
 _SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
@@ -81,6 +88,9 @@ def frontier_of_table(
     dataset: str = "",
     verbose: int = 0,
     random_state: int = 0,
+    ledger: PrivacyLedger | None = None,
+    announce: Callable[[float], None] | None = None,
+    keep: Callable[[Schema], None] | None = None,
 ) -> OwnFrontier:
     """Sweep privacy budgets and fairness constraints on a private table alone.
 
@@ -107,8 +117,8 @@ def frontier_of_table(
     schema : Schema or mapping, default=None
         Public, or released at a price, which then counts here as well. A mapping is what is known of some columns, as
         of ``Schema.release``: a fifth of the smallest ε, and of δ, pays for what is not, and so with None for
-        everything. The accountant says what that leaves to the models, which is nearly all of ε: of noise, squares add
-        up.
+        everything; of few rows up to seven tenths, so that labels and groups of one row in five are found. The
+        accountant says what that leaves to the models, which is nearly all of ε: of noise, squares add up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
     methods : sequence of {"synthetic", "fair_pate", "dpsgd"}, default=all three
@@ -122,11 +132,28 @@ def frontier_of_table(
         Above 0: a progress bar on standard error.
     random_state : int, default=0
         For public randomness; the noise stays secret.
+    ledger : PrivacyLedger, default=None
+        Is charged before anything is released: for the schema, and once for all models and figures. A schema that was
+        paid for and is not on it is charged as well.
+    announce : callable, default=None
+        Called with the largest ε that everything may cost together, at ``delta``, before anything is spent. Nothing is,
+        where it raises an error.
+    keep : callable, default=None
+        Called with a schema that was found as soon as it is, so that it is there whatever happens later.
 
     Returns
     -------
     OwnFrontier
         The frame, the schema, and what all of it cost.
+
+    Raises
+    ------
+    BudgetExceededError
+        The ledger cannot afford what was announced. Nothing was spent.
+    IncompleteSchemaError
+        The label, a group or every feature is too rare to be found. What was found is in it, and paid for.
+    ValueError
+        Something is wrong, or too few rows are there for any hope. Nothing was spent.
 
     Examples
     --------
@@ -143,30 +170,90 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
-    before = [one.event for one in held_by(schema)]
-    schema = _schema_of(learned, schema, min(epsilons), delta, label=label, groups=groups)
-    paid, bounds = held_by(schema), [None, *(gap for gap in gaps if gap is not None)]
-    n_models = len(epsilons) * sum(_n_points(method, bounds, schema) for method in methods)
-    asked = _Release(schema, learned, math.nan, delta, bounds, random_state)
-    releases = [(m, _within(m, replace(asked, epsilon=e), paid)) for e, m in itertools.product(epsilons, methods)]
-    figures = _Figures(schema, _mu_of_figures(max(epsilons), delta, releases), delta, n_models)
-    truth, spent, rows = figures.codes(held), [one.event for one in paid], list[dict[str, Any]]()
-    with (
-        figures.spending(len(held)) as noise,
-        progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar,
-    ):
-        for method, release in releases:
-            points = _METHODS[method](release)
-            spent.append(points[0].model.privacy_.own.event)
-            certified = epsilon_of(compose(*(one.event for one in paid), spent[-1]), delta)
+    asked = _Sweep(learned, held, [None, *(gap for gap in gaps if gap is not None)], list(methods), list(epsilons),
+                   delta, random_state)  # fmt: skip
+    if isinstance(schema, Schema):
+        schema = _without_rows(schema)
+        budget = asked.budget(schema, held_by(schema))
+        _announce(budget, ledger, announce)
+    else:
+        names = (groups,) if isinstance(groups, str) else tuple(groups)
+        schema, budget = _found(asked, _to_find(learned, schema, asked, label=label, groups=names), ledger, announce,
+                                keep)  # fmt: skip
+    for part in (learned, held):
+        schema.read(part)  # a label or a group that is not listed ends it here
+    rows, common = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
+    return _result(
+        rows, schema, budget.total, delta, relation=budget.relation, n_fits=len(budget.releases), n_rows=len(table),
+        common=common,
+    )  # fmt: skip
+
+
+def _announce(
+    budget: "_Budget", ledger: PrivacyLedger | None, announce: Callable[[float], None] | None, *, room: float = 1.0
+) -> float:
+    """The most that everything may cost, told, and refused where the ledger cannot pay."""
+    most = room * epsilon_of(budget.total, budget.figures.delta)
+    if announce is not None:
+        announce(most)
+    if ledger is not None:
+        budget.charge_schema(ledger, dry_run=True, besides=budget.models_and_figures)
+    return most
+
+
+def _found(
+    asked: "_Sweep", to_find: "_ToFind", ledger: PrivacyLedger | None, announce: Callable[[float], None] | None,
+    keep: Callable[[Schema], None] | None,
+) -> tuple[Schema, "_Budget"]:  # fmt: skip
+    """A schema that the rows pay for. It decides a little of what models cost; what was announced is kept."""
+    likely = asked.budget(to_find.stand_in, [*held_by(dict(to_find.known)), to_find.price])
+    most = _announce(likely, ledger, announce, room=_FROM_ESTIMATE)
+    schema = to_find.release(ledger, keep)
+    budget = asked.budget(schema, held_by(schema))
+    total = epsilon_of(budget.total, asked.delta)
+    if total > most:
+        raise BudgetExceededError(
+            f"By the schema that was found everything would cost epsilon={total:.4g}, more than the {most:.4g} that "
+            "was announced. Nothing but the schema was paid for: start again with it."
+        )
+    return schema, budget
+
+
+def _measured(
+    asked: "_Sweep", budget: "_Budget", schema: Schema, ledger: PrivacyLedger | None, *, dataset: str, verbose: int
+) -> tuple[list[dict[str, Any]], float]:
+    """Rows of the frame, and the share of the commonest class by all tables."""
+    figures, held, rows, failed = budget.figures, asked.held, list[dict[str, Any]](), None
+    truth, costs = figures.codes(held), [one.event for one in budget.paid]
+    if ledger is not None:
+        budget.charge_schema(ledger, dry_run=False)
+    spending = budget.spending(ledger, len(held))
+    with spending as noise, progress_bar(total=figures.n_tables, desc="frontier", verbose=verbose, leave=True) as bar:
+        spending.settle()  # models draw their noise elsewhere
+        for (method, release), planned in zip(budget.releases, budget.events, strict=True):
+            try:
+                points = _fitted(method, release, planned)
+            except Exception as error:  # the others are paid for as well
+                failed = error
+                warn_caller(f"{method} failed at epsilon={release.epsilon:g} and is left out: {error}", UtilityWarning)
+                continue
+            certified = epsilon_of(compose(*costs, planned), asked.delta)
             for point in points:
-                known = {"dataset": dataset, "epsilon": certified, "delta": delta, **point.row}
+                known = {"dataset": dataset, "epsilon": certified, "delta": asked.delta, **point.row}
                 rows.append({**known, **figures.release(point.model, held, truth, noise)})
                 bar.update()
-    common, n_fits = float(figures.of_classes(rows, len(held)).max()), len(epsilons) * len(methods)
-    # A schema that was released before may have seen the rows to measure on as well.
-    event, relation = WorstOf((compose(*spent), compose(*before, figures.event))), _relation(methods)
-    return _result(rows, schema, event, delta, relation=relation, n_fits=n_fits, n_rows=len(table), common=common)
+        if not rows and failed is not None:
+            raise failed
+    return rows, float(figures.of_classes(rows, len(held)).max())
+
+
+def _fitted(method: str, release: "_Release", planned: DpEvent) -> "list[_Point]":
+    """The models of one release, which costs what was planned."""
+    points = _METHODS[method](release)
+    made = points[0].model.privacy_.own.event
+    if made != planned and epsilon_of(made, release.delta) > epsilon_of(planned, release.delta) * (1 + 1e-12):
+        raise RuntimeError(f"{method} released something else than planned_privacy said. This is a bug; report it.")
+    return points
 
 
 def _check_methods(methods: Sequence[str]) -> None:
@@ -233,36 +320,98 @@ def _planned(method: str, release: "_Release") -> DpEvent:
     return event
 
 
-def _mu_of_figures(largest: float, delta: float, releases: Sequence[tuple[str, "_Release"]]) -> float:
+def _mu_of_figures(
+    releases: Sequence[tuple[str, "_Release"]], models: DpEvent, paid: Sequence[DpEvent], delta: float
+) -> float:
     """What the figures of all models may cost: as much as the models do together.
 
     A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
-    are had for nothing until they cost what the models cost: at least the largest ε, and the sum of squares of those
-    methods whose noise is Gaussian through and through. (FairDPSGDClassifier costs something on top, by another curve.)
+    are had for nothing until they cost, beside the schema, what the models cost. Where noise is Gaussian through and
+    through, that is the sum of squares; by other curves the accountant says it.
     """
-    each = [release for method, release in releases if method != "dpsgd"]
-    together = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for release in each))
-    return max(gdp_mu(largest, delta) * (1 - 1e-9), together * (1 - 1e-3))
+    mu = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for _, release in releases))
+    most = epsilon_of(compose(*paid, models), delta)
+    while epsilon_of(compose(*paid, GaussianDpEvent(1 / mu)), delta) > most:
+        mu *= 0.99
+    return mu
 
 
-def _schema_of(
-    learned: pd.DataFrame, schema: Schema | Mapping[str, Any] | None, epsilon: float, delta: float, **roles: Any
-) -> Schema:
-    """A schema that the rows pay for; or the given one, without a number of rows, which would be that of all rows."""
-    if not isinstance(schema, Schema):
-        share = _SCHEMA_SHARE
-        found = Schema.release(learned, epsilon=share * epsilon, delta=share * delta, known=schema, **roles)
+@dataclass(frozen=True)
+class _ToFind:
+    """A schema that the rows have to pay for."""
+
+    rows: pd.DataFrame
+    known: Mapping[str, Any]
+    label: str
+    groups: Sequence[str]
+    epsilon: float
+    delta: float
+
+    @property
+    def plan(self) -> SchemaPlan:
+        """What its release will let out."""
+        return planned_schema(
+            self.rows, epsilon=self.epsilon, delta=self.delta, roles=(self.label, *self.groups), known=self.known
+        )
+
+    @property
+    def stand_in(self) -> Schema:
+        """A schema such as may be found, to plan by: what models cost hardly follows what is in it."""
+        roles, known = (self.label, *self.groups), self.plan.columns.items()
+        likely = {name: Category(("a", "b"), others="a") if name in roles else Number(0.0, 1.0) for name, _ in known}
+        columns = {name: said if isinstance(said, Column) else likely[name] for name, said in known}
+        return Schema(columns, label=self.label, groups=self.groups)
+
+    @property
+    def price(self) -> PrivacySpent:
+        """Of its release."""
+        return PrivacySpent.of(self.plan.event, self.delta, protects=_RELATION.protects, neighboring_relation=_RELATION)
+
+    def release(self, ledger: PrivacyLedger | None, keep: Callable[[Schema], None] | None) -> Schema:
+        """Find it."""
+        found = Schema.release(
+            self.rows, epsilon=self.epsilon, delta=self.delta, label=self.label, groups=self.groups, known=self.known,
+            ledger=ledger,
+        )  # fmt: skip
+        if keep is not None:
+            keep(found)
         if min(len(found.classes or ()), len(found.group_values or ())) < 2:
             raise ValueError(
                 "One value only of label or groups was found: there is nothing to learn or to compare, so no more is "
                 "spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
             )
         return found
+
+
+def _without_rows(schema: Schema) -> Schema:
+    """A number of rows would be that of all of them, and a part is learned from."""
     if schema.n_rows is None:
         return schema
     part = Schema(schema.columns, label=schema.label, groups=schema.groups)
     part.privacy_ = schema.privacy_
     return part
+
+
+def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sweep", **roles: Any) -> _ToFind:
+    """The smallest share of ε that shows labels and groups; few rows without any hope are refused."""
+    smallest, hoped = min(asked.epsilons), _HOPED_FOR * len(learned)
+
+    def of(share: float, epsilon: float = smallest) -> tuple[_ToFind, float]:
+        to_find = _ToFind(learned, known or {}, **roles, epsilon=share * epsilon, delta=share * asked.delta)
+        return to_find, to_find.plan.surely_shown()
+
+    tried = (of(share) for share in _SCHEMA_SHARES)
+    to_find, lost = next((one for one in tried if one[1] <= _SHOWN * len(learned)), of(_SCHEMA_SHARES[-1]))
+    if lost <= hoped:
+        return to_find
+    larger = (smallest * 1.1**k for k in range(1, 150))
+    enough = next((epsilon for epsilon in larger if of(_SCHEMA_SHARES[-1], epsilon)[1] <= hoped), math.inf)
+    raise ValueError(
+        f"At epsilon={smallest:g} the schema would look in vain for the values of {[*roles.values()]}: one that fewer "
+        f"than {math.ceil(lost):,} of the {len(learned):,} rows share is lost in noise. Nothing was spent. Start with "
+        f"epsilon={enough:.3g}, give {lost / hoped:.1f} times as many rows, or say what you know: "
+        "known={'name': Category([...])}."
+    )
 
 
 def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -271,6 +420,86 @@ def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd
     n_test = math.ceil(test_size * len(table))
     held, learned = (table.iloc[np.sort(part)] for part in (order[:n_test], order[n_test:]))
     return learned, held
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """What is asked for."""
+
+    learned: pd.DataFrame
+    held: pd.DataFrame
+    bounds: Sequence[float | None]
+    methods: Sequence[str]
+    epsilons: Sequence[float]
+    delta: float
+    random_state: int
+
+    def budget(self, schema: Schema, paid: Sequence[PrivacySpent]) -> "_Budget":
+        """What models and figures will cost beside a schema."""
+        asked = _Release(schema, self.learned, math.nan, self.delta, self.bounds, self.random_state)
+        pairs = itertools.product(self.epsilons, self.methods)
+        releases = [(method, _within(method, replace(asked, epsilon=e), paid)) for e, method in pairs]
+        events = [_planned(method, release) for method, release in releases]
+        mu = _mu_of_figures(releases, compose(*events), [one.event for one in paid], self.delta)
+        n_models = len(self.epsilons) * sum(_n_points(method, self.bounds, schema) for method in self.methods)
+        figures = _Figures(schema, mu, self.delta, n_models)
+        return _Budget(releases, events, figures, tuple(paid), _relation(self.methods))
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """What everything costs: known before any of it is released."""
+
+    releases: Sequence[tuple[str, "_Release"]]
+    events: Sequence[DpEvent]
+    figures: "_Figures"
+    paid: Sequence[PrivacySpent]
+    relation: NeighboringRelation
+
+    @property
+    def models_and_figures(self) -> DpEvent:
+        """A record is in one part only: of the learned or of the measured rows."""
+        return WorstOf((compose(*self.events), self.figures.event))
+
+    @property
+    def total(self) -> DpEvent:
+        """With the schema."""
+        return compose(*(one.event for one in self.paid), self.models_and_figures)
+
+    def spending(self, ledger: PrivacyLedger | None, n_rows: int) -> Spending:
+        """Of all models and figures: one entry on the ledger, and the noise of the figures."""
+        reads = PublicReads()
+        reads.note_number_of_rows(n_rows)
+        releases = [f"{method} at epsilon={release.epsilon:.4g}" for method, release in self.releases]
+        return Spending(
+            self.models_and_figures, self.figures.delta, self.relation, label="frontier of a table", ledger=ledger,
+            noise_seed=None, releases=(*releases, f"{self.figures.n_tables} noisy tables of predictions"),
+            public=public_facts(reads, self.relation),
+        )  # fmt: skip
+
+    def charge_schema(self, ledger: PrivacyLedger, *, dry_run: bool, besides: DpEvent | None = None) -> None:
+        """Put on a ledger what was paid for the schema elsewhere; or only see whether it, and more, is affordable."""
+        entries = [entry.label for entry in ledger.entries]
+        new = [
+            one
+            for one in self.paid
+            if not (one.on_record and ledger.continues(one.on_record)) and _label_of(one) not in entries
+        ]
+        if dry_run:
+            event = compose(*(one.event for one in new), *([] if besides is None else [besides]))
+            _charge(ledger, event, "this frontier", self.relation, dry_run=True)
+            return
+        for one in new:
+            _charge(ledger, one.event, _label_of(one), one.neighboring_relation, dry_run=False)
+
+
+def _label_of(spent: PrivacySpent) -> str:
+    return f"{spent.label} {spent.release}"
+
+
+def _charge(ledger: PrivacyLedger, event: DpEvent, label: str, relation: Any, *, dry_run: bool) -> None:
+    relation = NeighboringRelation(relation)
+    ledger.charge(event, label=label, protects=relation.protects, neighboring_relation=relation, dry_run=dry_run)
 
 
 @dataclass(frozen=True)
@@ -423,15 +652,6 @@ class _Figures:
     def event(self) -> DpEvent:
         """All tables."""
         return repeat(self.mechanism.event, self.n_tables)
-
-    def spending(self, n_rows: int) -> Spending:
-        """The noise of all tables."""
-        reads = PublicReads()
-        reads.note_number_of_rows(n_rows)
-        return Spending(
-            self.event, self.delta, _RELATION, label="figures", ledger=None, noise_seed=None,
-            releases=(f"{self.n_tables} noisy tables of predictions",), public=public_facts(reads, _RELATION),
-        )  # fmt: skip
 
     def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Group and class of each row, as positions in the schema; what it does not list comes after all of them."""

@@ -152,6 +152,17 @@ class SearchData:
         return composed(fit, *held_by(self.candidate.estimator)).epsilon
 
 
+def _grid_of(search: Any, owner: str) -> list[dict[str, Any]]:
+    """Every candidate."""
+    grid = list(ParameterGrid(search.param_grid))
+    if not grid:
+        raise ValueError(
+            f"The 'param_grid' parameter of {owner} lists no candidate. Give a dict of lists, such as "
+            "{'epsilon': [1.0, 2.0]}; {} is the estimator as it is."
+        )
+    return grid
+
+
 def read_search(
     search: Any,
     X: Any,
@@ -189,7 +200,7 @@ def read_search(
     schema = candidate.domain("schema")
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
     rows = _rows(owner, X, y, sensitive_features, public, schema)
-    grid = list(ParameterGrid(search.param_grid))
+    grid = _grid_of(search, owner)
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     delta = _delta(search, candidate, validation)
     scores: PublicScores | PaidScores

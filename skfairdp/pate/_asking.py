@@ -22,6 +22,7 @@ from skfairdp._teachers import (
     vote_histogram,
 )
 from skfairdp._usefulness import CLEAR, VoteForecast, usual_teachers, variance_of_shares
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import ConstrainedStudent, with_groups
@@ -41,7 +42,7 @@ from skfairdp.privacy import (
     gdp_epsilon,
     gdp_mu,
 )
-from skfairdp.utils import child_seeds, progress_bar
+from skfairdp.utils import child_seeds, progress_bar, warn_caller
 
 __all__ = [
     "VOTINGS",
@@ -53,6 +54,7 @@ __all__ = [
     "count_teachers",
     "plan_votes",
     "usual_teacher",
+    "warn_of_many_teachers",
 ]
 
 #: Parts that vote, by their shorthands.
@@ -407,6 +409,18 @@ def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: flo
     return int(estimator.n_teachers)
 
 
+def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int) -> None:
+    """Say where, by public numbers, most teachers cannot have seen one row of each of so many classes or groups."""
+    asked = estimator.n_teachers
+    if n_values > 1 and n_rows < asked * n_values:
+        warn_caller(
+            f"'n_teachers'={asked} of {type(estimator).__name__} leaves each of them about {n_rows / asked:.2g} of the "
+            f"{n_rows} rows, fewer than the {n_values} values that it has to tell apart: most vote a constant. Take at "
+            f"most {max(1, n_rows // (10 * n_values))}, or n_teachers='auto'.",
+            UtilityWarning,
+        )
+
+
 def usual_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) -> Any:
     """The teacher given, or the one that PATE trains where none is: its penalty is in units of the public rows' spread.
 
@@ -442,6 +456,8 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     Where there are none, on made-up ones of the same width. So does it show when the disk has no room for rows.
     """
     owner = type(estimator).__name__
+    if estimator.n_teachers != "auto":
+        warn_of_many_teachers(estimator, len(data.X), len(data.classes))
     if data.source is not None and data.source.spills:
         check_free_disk(bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
     if data.public is None:

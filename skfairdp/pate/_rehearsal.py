@@ -104,9 +104,10 @@ def rehearse_fair_teacher(
 
 
 def rehearse_student(
-    student: Any, X: NDArray[np.float64], n_classes: int, domain: Any, *, parameter: str, owner: str
-) -> None:
-    """Fit a student of the user's on public rows with made-up labels and groups, before votes are paid for.
+    student: Any, X: NDArray[np.float64], n_classes: int, domain: Any, *, parameter: str, owner: str,
+    with_weights: bool = False,
+) -> None:  # fmt: skip
+    """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for.
 
     Parameters
     ----------
@@ -118,15 +119,19 @@ def rehearse_student(
         The groups, where there are any: the student gets their codes, if it takes groups.
     parameter, owner : str
         For the error message.
+    with_weights : bool, default=False
+        Whether it gets ``group_weights`` as well.
     """
     if n_classes < 2 or not len(X):
         return
     with_groups = domain is not None and takes_groups(student)
 
-    def made_up(each: int) -> tuple[Any, ...]:
+    def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
         labels, groups = made_up_cells(n_classes, len(domain) if with_groups else 1, each)
-        rows = X[np.arange(len(labels)) % len(X)]
-        return (rows, labels, groups) if with_groups else (rows, labels)
+        given: dict[str, Any] = {"sensitive_features": groups} if with_groups else {}
+        if with_weights:
+            given["group_weights"] = np.eye(len(domain))[groups]
+        return X[np.arange(len(labels)) % len(X)], labels, given
 
     rehearse_learner(student, made_up, parameter=parameter, owner=owner)
 

@@ -19,11 +19,12 @@ from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen,
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
-from skfairdp.pate._asking import count_teachers
+from skfairdp.pate._asking import count_teachers, warn_of_many_teachers
 from skfairdp.pate._fair_forecast import FairForecast
 from skfairdp.pate._fair_teachers import seeded_predictions
 from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, GroupTeachers, fair_network
 from skfairdp.pate._learning import ConstantStudent, LearnsFromVotes, paid_votes
+from skfairdp.pate._rehearsal import rehearse_student
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._votes import GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
@@ -272,7 +273,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             data, queries, released, n_values=variant._n_values(data), doubted=not forecast.is_fair
         )
         self._student_seed = int(rng.integers(2**31 - 1))
-        with paid_votes():
+        other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
+        with paid_votes(f"; refit({other}=...) trains another from them"):
             return self._learn()
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> AttributeRows:
@@ -293,8 +295,27 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             from skfairdp._networks import check_precision
 
             check_precision(type(self).__name__)
+        n_cells = len(data.classes) * len(data.domain) if isinstance(variant, FairTeachers) else len(data.domain)
+        if self.n_teachers != "auto":
+            warn_of_many_teachers(self, data.n_rows, n_cells)
         variant._rehearse(data, fair, count_teachers(self, data.n_rows, variant._n_values(data)))
+        self._rehearse_student(data)
         return data
+
+    def _rehearse_student(self, data: AttributeRows) -> None:
+        """Try what learns from released votes, where it is the user's."""
+        student, owner = self._given_student, type(self).__name__
+        if student is None or as_perceptron(student) is not None:
+            return
+        rows, n_classes = data.X * data.scale + data.center, len(data.classes)
+        if isinstance(self._variant, FairTeachers):
+            rehearse_student(student, rows, n_classes, None, parameter="variant__student", owner=owner)
+            return
+        learner = self._fair_learner(data)
+        rehearse_student(
+            learner, rows, n_classes, data.domain, parameter="fair_estimator", owner=owner,
+            with_weights=check_fair_learner(learner, owner),
+        )  # fmt: skip
 
     def _plan(self, data: AttributeRows) -> VotePlan:
         n_kept, n_values = len(data.X), self._variant._n_values(data)

@@ -155,7 +155,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
     told that it does.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
-    more = "Add public rows" if model._lessons.limits is None else "Raise 'epsilon'"  # sampled rows are paid for
+    rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")
     if is_stuck:
         warn_caller(
             f"The gate of {owner} ended where every further label would raise the disparity, so some "
@@ -165,12 +165,12 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
         )
     if isinstance(model._given_student, ConstrainedStudent):
         if isinstance(model.student_, ConstrainedStudent):
-            _warn_of_rates(model.student_, owner, more)
+            _warn_of_rates(model.student_, owner, rows, more)
         return
     if gamma is None or model.student_gap_ <= gamma or len(np.unique(model.student_.predict(X))) == 1:
         return
     gap, whose = f"{model.student_gap_:.3f}", f"The student of {owner}"
-    above = f"has a demographic disparity of {gap} on the public rows, above gamma={gamma}"
+    above = f"has a demographic disparity of {gap} on the {rows} rows, above gamma={gamma}"
     if model._penalised:
         words = (
             f"{whose} {above}, and no gate holds it there. Raise its 'penalty_weight' "
@@ -180,7 +180,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
         words = f"{whose} {above}, and no gate holds it there. Set gate='votes', or use IDP3 at prediction."
     elif hasattr(model.student_, "predict_proba"):
         words = (
-            f"The smallest demographic disparity the student of {owner} reaches on the public rows is {gap}, above "
+            f"The smallest demographic disparity the student of {owner} reaches on the {rows} rows is {gap}, above "
             f"gamma={gamma}. {more}, or use IDP3 at prediction."
         )
     else:
@@ -191,10 +191,10 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
     warn_caller(words, FairnessWarning)
 
 
-def _warn_of_rates(student: ConstrainedStudent, owner: str, more: str) -> None:
+def _warn_of_rates(student: ConstrainedStudent, owner: str, rows: str, more: str) -> None:
     if student.violation_ > NEAR:
         warn_caller(
-            f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the public rows; "
+            f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the {rows} rows; "
             f"less would cost too much accuracy ({student.unconstrained_violation_:.3f} without them). {more}, "
             "or ask for larger bounds.",
             FairnessWarning,

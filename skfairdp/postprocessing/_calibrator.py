@@ -54,7 +54,7 @@ from skfairdp.postprocessing._wrapped import (
     without_group_columns,
 )
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
-from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaEncoder
+from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaEncoder, SchemaParameter
 from skfairdp.utils import (
     NamedEstimator,
     PublicData,
@@ -231,6 +231,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "schema": [A_SCHEMA, None],
         "public_data": [PublicData, None],
     }
+
+    schema: Any = SchemaParameter()
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ from skfairdp.postprocessing._inputs import (
     label_codes,
     read_classes,
     read_groups,
+    refuse_regressor,
     reject_label,
     schema_for,
     shape_of,
@@ -53,7 +54,7 @@ from skfairdp.postprocessing._wrapped import (
     takes_public_rows,
     without_group_columns,
 )
-from skfairdp.schema import A_SCHEMA, Schema
+from skfairdp.schema import A_SCHEMA, Schema, SchemaParameter
 from skfairdp.utils import (
     NamedEstimator,
     PublicData,
@@ -248,6 +249,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "store": [str, os.PathLike, None],
     }
 
+    schema: Any = SchemaParameter()
+
     def __init__(
         self,
         estimator: Any = None,
@@ -319,6 +322,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Constraints on labels ask for less than chance leaves of ``min_count`` labels.
         """
         self._validate_params()
+        refuse_regressor(self.estimator, owner="IDP3")
         given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
         if fits_its_estimator(self):
             metadata = given.metadata(self)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
@@ -34,11 +35,21 @@ __all__ = [
     "public_labels",
     "read_classes",
     "read_groups",
+    "refuse_regressor",
     "reject_label",
     "schema_for",
     "shape_of",
     "split_rows",
 ]
+
+
+def refuse_regressor(estimator: Any, *, owner: str) -> None:
+    """Refuse an estimator that predicts numbers, before it is fitted or asked."""
+    if estimator is not None and is_regressor(estimator):
+        raise ValueError(
+            f"The 'estimator' parameter of {owner} must be a classifier, as it answers with classes. Got "
+            f"{type(estimator).__name__}, which predicts numbers. Take for example LogisticRegression()."
+        )
 
 
 def shape_of(X: Any) -> tuple[int, ...]:
@@ -64,6 +75,7 @@ def split_rows(
     With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own. Of private
     rows no group is an error then.
     """
+    refuse_masked(X, owner=owner, name="X", kind="not finite")
     schema = schema_for(estimator)
     if schema is not None:
         raw = RawTable.read(schema, X, owner=owner)
@@ -191,6 +203,8 @@ def reject_label(given: Any, classes: NDArray[Any]) -> Any:
     ValueError
         The label is a class, of another type, or cannot be chosen for classes of this type.
     """
+    if np.ndim(given):
+        raise ValueError(f"The 'reject_label' parameter of IDP3 must be one label. Got {given!r} instead.")
     labels = classes.tolist()
     text = all(isinstance(label, str) for label in labels)
     number = all(isinstance(label, numbers.Real) for label in labels)

@@ -458,8 +458,9 @@ class PrivateThresholds(PrivateClassifier):
         free = weight * 2 * len(self.counts_) + (1 - weight) * 4  # numbers that say what a group's rate is
         unsure = plan.table.sigma * np.sqrt(free) / rows
         if unsure.max() > _UNSURE:
+            group = self.groups_.tolist()[unsure.argmax()]
             warn_caller(
-                f"Because of its noise, {_OWNER} knows the rates of the group {self.groups_[unsure.argmax()]!r} only "
+                f"Because of its noise, {_OWNER} knows the rates of the group {group!r} only "
                 f"to ±{unsure.max():.2g}, and its constraints hold no more closely. More rows or a larger epsilon "
                 "would help.",
                 FairnessWarning,
@@ -473,11 +474,16 @@ class PrivateThresholds(PrivateClassifier):
         for_second = (self.smoothed_counts_[..., 1] - self.smoothed_counts_[..., 0]).T
         ahead, noise = float((apart * for_second).sum()) * (1 - 2 * usual), sigma * float(np.sqrt(2 * (apart**2).sum()))
         if ahead <= noise:
+            answer = f"the answer {self.classes_.tolist()[usual]!r}"
+            what = (
+                f"may be no better than {answer} for every row: by its released counts it is right on {ahead:.0f} more "
+                f"rows, and their noise has a standard deviation of {noise:.0f}"
+                if apart.any()
+                else f"gives {answer} for every row: by its released counts no other rule is better under its "
+                "constraints"
+            )
             warn_caller(
-                f"{_OWNER} may be no better than the answer {self.classes_[usual]!r} for every row: by its released "
-                f"counts it is right on {ahead:.0f} more rows, and their noise has a standard deviation "
-                f"of {noise:.0f}. More rows, a larger epsilon or looser constraints would help.",
-                UtilityWarning,
+                f"{_OWNER} {what}. More rows, a larger epsilon or looser constraints would help.", UtilityWarning
             )
 
     def __sklearn_tags__(self) -> Tags:

@@ -37,7 +37,7 @@ def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, 
         found.append(
             f"You ask for a difference of {asked:g}, and {smallest} {rows} of the smallest group tell a rate only to "
             f"about {1 / (2 * math.sqrt(smallest)):.2g}: expect a difference of that size on other rows. Ask for a "
-            f"larger one, or give {math.ceil(round(1 / (4 * asked**2), 6))} of each group."
+            f"larger one, or give {math.ceil(round(1 / (4 * max(asked, 1e-6) ** 2), 6))} of each group."
         )
     if changed and 0 < gap < 2 * chance:
         found.append(

@@ -14,7 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._rows import RowSource, opened
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
-from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
+from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaParameter, schema_of
 from skfairdp.utils import (
     NamedEstimator,
     RandomStateLike,
@@ -136,6 +136,8 @@ class DemographicParityFilter(NamedEstimator):
         "sensitive_columns": [str, Integral, "array-like", None],
         "schema": [A_SCHEMA, None],
     }
+
+    schema: Any = SchemaParameter()
 
     def __init__(
         self,

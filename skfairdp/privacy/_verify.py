@@ -91,11 +91,15 @@ def verify_file(path: str | os.PathLike[str]) -> list[Check]:
         The text is no statement and no ledger. The message is one line.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        data = Path(path).read_bytes()
     except OSError as error:
         raise UnreadableStatementError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UnreadableStatementError(f"{path} is not a text file") from None
+    if other := _kind_of_file(data):
+        raise UnreadableStatementError(
+            f"{path} is {other}, and neither a privacy statement nor a ledger. Give the JSON that "
+            "PrivacyStatement.to_json or skfairdp frontier (privacy.json) wrote, or the file of a PrivacyLedger"
+        )
+    text = data.decode("utf-8-sig")
     try:
         if text.lstrip().startswith('{"format": "skfairdp-ledger-'):
             return _ledger_file(text)
@@ -105,9 +109,37 @@ def verify_file(path: str | os.PathLike[str]) -> list[Check]:
         return _statement(document)
     except RecursionError:
         raise UnreadableStatementError(f"{path} cannot be verified: its event is nested without end") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise UnreadableStatementError(
+            f"{path} cannot be verified: its JSON is broken at {where}: {error.msg}"
+        ) from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError) as error:
         what = f"the entry {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise UnreadableStatementError(f"{path} cannot be verified: {what}") from None
+
+
+_FIRST_BYTES = {
+    b"PAR1": "a Parquet file", b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive", b"%PDF": "a PDF",
+    b"\x89PNG": "a picture", b"\x80": "a pickle", b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text",
+}  # fmt: skip
+
+
+def _kind_of_file(data: bytes) -> str | None:
+    """What a file is that cannot be JSON; None where it may be."""
+    kind = next((kind for first, kind in _FIRST_BYTES.items() if data.startswith(first)), None)
+    if kind is not None:
+        return kind
+    try:
+        text = data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return "a binary file"
+    if not text or "\0" in text:
+        return "a binary file" if text else "empty"
+    if text[0] in "{[":
+        return None
+    line = text.partition("\n")[0]
+    return "a page of HTML" if text[0] == "<" else "a table" if set(",;\t") & set(line) else "plain text"
 
 
 def _no_constant(name: str) -> float:

@@ -6,7 +6,8 @@ from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._encoder import NumberPlace, SchemaEncoder, feature_places, number_places
 from skfairdp.schema._kept_rows import KeptRows, bytes_kept, chosen_public_rows, kept_rows, number_rows
 from skfairdp.schema._raw_table import A_SCHEMA, SAID_BY_SCHEMA, RawTable, check_roles, made_up, schema_of
-from skfairdp.schema._schema import Schema, SchemaRows
+from skfairdp.schema._release import IncompleteSchemaError, SchemaPlan, planned_schema
+from skfairdp.schema._schema import Schema, SchemaParameter, SchemaRows
 
 __all__ = [
     "A_SCHEMA",
@@ -16,6 +17,7 @@ __all__ = [
     "Column",
     "CompactRows",
     "Date",
+    "IncompleteSchemaError",
     "KeptRows",
     "KeyedRows",
     "Number",
@@ -23,6 +25,8 @@ __all__ = [
     "RawTable",
     "Schema",
     "SchemaEncoder",
+    "SchemaParameter",
+    "SchemaPlan",
     "SchemaRows",
     "bytes_kept",
     "check_roles",
@@ -32,5 +36,6 @@ __all__ = [
     "made_up",
     "number_places",
     "number_rows",
+    "planned_schema",
     "schema_of",
 ]

@@ -479,6 +479,8 @@ def _as_guessed(guess: Any) -> str:
 def known_from_dict(declared: Any, name: str) -> "Column | str":
     """What a template says of a column that may not be filled in: the column, or its kind where something is null.
 
+    Where the kind itself is null it is "any".
+
     Parameters
     ----------
     declared : dict
@@ -490,6 +492,8 @@ def known_from_dict(declared: Any, name: str) -> "Column | str":
     -------
     Column or str
     """
+    if declared == {"kind": None}:
+        return "any"
     if isinstance(declared, dict) and declared.get("kind") in _KINDS:
         unknown = [key for key, value in declared.items() if value is None and key not in ("kind", *_MAY_BE_NONE)]
         if unknown:

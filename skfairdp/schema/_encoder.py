@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 
 from skfairdp._docs import shared_docs
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
-from skfairdp.schema._schema import Schema
+from skfairdp.schema._schema import Schema, SchemaParameter
 from skfairdp.utils import NamedEstimator, PublicData
 
 __all__ = ["NumberPlace", "SchemaEncoder", "encoded_features", "feature_places", "number_places"]
@@ -59,6 +59,8 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
     -0.5          0.0        0.0        1.0
      0.0          1.0        0.0        0.0
     """
+
+    schema: Any = SchemaParameter()
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

@@ -60,12 +60,13 @@ __all__ = [
     "is_called_identifier",
     "likeliest",
     "plan_release",
+    "planned_schema",
     "released_columns",
     "say_identifiers",
 ]
 
 #: What a column may be said to be, where its bounds or values are to be found.
-_KINDS = ("number", "whole", "category", "boolean", "date")
+_KINDS = ("number", "whole", "category", "boolean", "date", "any")
 
 _RELATION = NeighboringRelation.REPLACE_ONE
 _APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
@@ -79,6 +80,47 @@ _N_CELLS = 128  # of the fine table, or a few more
 
 _READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
 _MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT, _WRITTEN_DAY, _WRITTEN_NUMBER = range(8)
+
+
+class IncompleteSchemaError(ValueError):
+    """A schema was paid for, and its label, a group or every feature is too rare to be found.
+
+    Parameters
+    ----------
+    absent : sequence of str
+        The columns that are needed and were not found.
+    found : dict of str to Column
+        The others. They know what was paid for them: a schema that is made of them, or a release that takes them as
+        ``known``, adds it up.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skfairdp.schema import Category, IncompleteSchemaError, Schema
+    >>> table = pd.DataFrame({"member": [True, False] * 200, "sex": ["f", "m"] * 200, "code": range(400)})
+    >>> try:
+    ...     Schema.release(table, epsilon=2.0, label="code", groups="sex")
+    ... except IncompleteSchemaError as error:
+    ...     print(error.absent, list(error.found))
+    ('code',) ['member', 'sex']
+    """
+
+    def __init__(self, absent: Sequence[str], found: Mapping[str, Column]) -> None:
+        self.absent, self.found = tuple(absent), dict(found)
+        kept = (
+            f" What was found, {list(found)}, is in 'found' of this error: give it as known={{**error.found, ...}}, "
+            "which costs nothing more."
+            if found
+            else ""
+        )
+        super().__init__(
+            f"Schema.release found no value that enough records share in {list(absent)}. What was spent is "
+            f"spent.{kept} "
+            "Raise epsilon, or say what you know: known={'name': Category([...])}."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.absent, self.found)
 
 
 # ---------------------------------------------------------------------- what is released of one column
@@ -406,6 +448,11 @@ class SchemaPlan:
     relation: NeighboringRelation
     releases: tuple[str, ...]
 
+    def surely_shown(self) -> float:
+        """The number of rows of which a value of a label or a group that has to be found is shown, with 97.5 %."""
+        asked = [one.common_values() for one in self.columns.values() if isinstance(one, ColumnRelease) and one.is_role]
+        return max((common.threshold + 2 * common.sigma for common in asked), default=0.0)
+
 
 def plan_release(
     columns: Mapping[str, Column | str | None], epsilon: float, delta: float, roles: Sequence[str] = ()
@@ -448,6 +495,26 @@ def plan_release(
                 ColumnRelease(said, mu[name], share, name in roles) if found else Boolean(missing=name not in roles)
             )
     return SchemaPlan(plan, event, _RELATION, releases)
+
+
+def planned_schema(
+    table: Any, *, epsilon: float, delta: float, roles: Sequence[str], known: Mapping[str, Any]
+) -> SchemaPlan:
+    """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of which only the names of the columns are read.
+    epsilon, delta : float
+    roles : sequence of str
+    known : mapping of str to Column, str, or None for a column that is left out
+    """
+    names = column_names(table)
+    _check(names, epsilon, delta, roles, known)
+    said = {name: known.get(name, "any") for name in names if name not in known or known[name] is not None}
+    unsaid = {name: "category" if name in roles else None for name in said if said[name] == "any"}
+    return plan_release({**said, **unsaid}, epsilon, delta, roles)
 
 
 def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
@@ -507,20 +574,14 @@ def released_columns(
     spent : PrivacySpent
     """
     names = column_names(table)
-    _check(names, epsilon, delta, roles, known)
+    plan = planned_schema(table, epsilon=epsilon, delta=delta, roles=roles, known=known)
     _check_seed(noise_seed, ledger)
-    said = {
-        name: known.get(name, "category" if name in roles else None)
-        for name in names
-        if name not in known or known[name] is not None
-    }
-    plan = plan_release(said, epsilon, delta, roles)
-    frame = as_dataframe(table, list(said))
+    frame = as_dataframe(table, list(plan.columns))
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
     _refuse_in_vain(plan, roles, len(frame))
     _refuse_no_kind(plan, frame)
-    reads = _read(frame, names, [name for name in said if name in known], plan)
+    reads = _read(frame, names, [name for name in plan.columns if name in known], plan)
 
     spent: list[PrivacySpent] = []
     with Spending(
@@ -559,10 +620,7 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str], plan: Schema
     absent = [name for name in found if name not in columns]
     needed = [name for name in absent if name in roles]
     if needed or not set(columns) - set(roles):
-        raise ValueError(
-            f"Schema.release found no value that enough records share in {needed or absent}. What was spent is spent. "
-            "Raise epsilon, or say what you know: known={'name': Category([...])}."
-        )
+        raise IncompleteSchemaError(needed or absent, columns)
     described = {name: columns[name] for name in roles}
     alone = [name for name, one in described.items() if isinstance(one, Category) and len(one.values) == 1]
     if alone:
@@ -651,7 +709,7 @@ def _check(
                 f"The 'known' parameter of Schema.release must say of a column a Number, Category, Boolean or Date, "
                 f"one of {list(_KINDS)}, or None to leave it out. Got {said!r} for {name!r} instead."
             )
-        fits = isinstance(said, Category | Boolean) or said in ("category", "boolean")
+        fits = isinstance(said, Category | Boolean) or said in ("category", "boolean", "any")
         if name in roles and not fits:
             raise ValueError(
                 f"The label and the groups of a Schema are categories or booleans. Got {said!r} for {name!r}. Say "

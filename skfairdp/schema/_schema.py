@@ -30,7 +30,7 @@ from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns, say_identifiers
 from skfairdp.utils import private_error
 
-__all__ = ["Schema", "SchemaRows", "values_of"]
+__all__ = ["Schema", "SchemaParameter", "SchemaRows", "values_of"]
 
 
 @dataclass(frozen=True)
@@ -557,7 +557,7 @@ class Schema:
         known : mapping of str to Column, str or None, default=None
             What is public about a column and costs nothing: a :class:`Number`, :class:`Category`, :class:`Boolean` or
             :class:`Date`; or its kind ("number", "whole", "category", "boolean", "date"), so that only bounds or values
-            are paid for; or None for a column to leave out. Of other columns the kind is found as well.
+            are paid for; or None for a column to leave out. Of other columns, and of "any", the kind is found as well.
         ledger : PrivacyLedger, default=None
             Is charged before anything is released.
         noise_seed : int, default=None
@@ -574,8 +574,10 @@ class Schema:
         BudgetExceededError
             The ledger cannot afford it. Nothing was released.
         ValueError
-            A parameter is wrong, and nothing was spent; or no value of the label, of a group or of any feature is
-            common enough, which follows from the release, and the budget is spent.
+            A parameter is wrong, and nothing was spent.
+        IncompleteSchemaError
+            No value of the label, of a group or of any feature is common enough, which follows from the release, and
+            the budget is spent. What was found is in the error.
 
         Examples
         --------
@@ -685,6 +687,16 @@ def _with_own_group(column: Column) -> Column:
     values = values_of(column)
     name = "missing" if isinstance(column, Boolean) or "missing" not in values else "no value"
     return Category((*values, name), others=name)
+
+
+class SchemaParameter:
+    """The parameter ``schema`` of an estimator: what ``Schema.to_dict`` or a filled in template says is a Schema too.
+
+    It is read where it is set, so that what contradicts itself or is not filled in yet is an error at once.
+    """
+
+    def __set__(self, owner: Any, value: Schema | Mapping[str, Any] | None) -> None:
+        vars(owner)["schema"] = Schema.from_dict(value) if isinstance(value, Mapping) else value
 
 
 def values_of(column: Column) -> tuple[Any, ...]:

@@ -259,7 +259,8 @@ def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.objec
 
 def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np.object_]:
     """Return the distinct labels in a reproducible order (sorted where they can be compared)."""
-    distinct: list[Any] = list(dict.fromkeys(values))
+    plain = (label.item() if isinstance(label, np.generic) else label for label in values)
+    distinct: list[Any] = list(dict.fromkeys(plain))
     try:
         distinct.sort()
     except TypeError:

@@ -1,7 +1,9 @@
 """What all our estimators do beyond scikit-learn's: they take parameters by name, and their pickles carry a version."""
 
+import functools
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
@@ -41,6 +43,11 @@ without a name. Rows belong in fit.
                 )
         return super().__new__(cls)
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if inspect.isfunction(fit := cls.__dict__.get("fit")):
+            cls.fit = _saying_what_it_takes(fit)  # type: ignore[attr-defined]
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_skfairdp_version": _version()}
 
@@ -57,6 +64,33 @@ without a name. Rows belong in fit.
                 stacklevel=2,
             )
         super().__setstate__(state)
+
+
+def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method; whoever passes what it does not take, or groups without their name, is told what to do."""
+    signature = inspect.signature(fit)
+    accepted = list(signature.parameters.values())[1:]
+    unnamed = [one.name for one in accepted if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    others = [one.name for one in accepted if one.kind is inspect.Parameter.KEYWORD_ONLY]
+
+    @functools.wraps(fit)
+    def checked(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            signature.bind(self, *args, **named)
+        except TypeError as error:
+            owner, unknown = type(self).__name__, [name for name in named if name not in signature.parameters]
+            says = f"{owner}.fit takes {' and '.join(unnamed)}" + (f" and, by name, {others}" if others else "")
+            if unknown == ["sample_weight"]:
+                says += ". It has no sample_weight: a weight would scale what one record can change. Leave it out"
+            elif len(args) > len(unnamed) and others:
+                example = "sensitive_features" if "sensitive_features" in others else others[0]
+                says += f". Got {len(args)} without a name: pass groups and the like by name, as {example!r}"
+            else:
+                says += f": {error}"
+            raise TypeError(f"{says}.") from None
+        return fit(self, *args, **named)
+
+    return checked
 
 
 def _version() -> str:

@@ -8,20 +8,33 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
+from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import _own_table, frontier_of_table
-from skfairdp.model_selection._own_table import _MODELS, _Figures, _planned, _Release, _split, _within
+from skfairdp.model_selection._own_table import (
+    _MODELS,
+    _Budget,
+    _Figures,
+    _planned,
+    _Release,
+    _split,
+    _Sweep,
+    _to_find,
+    _within,
+)
 from skfairdp.privacy import (
     CommonValues,
     GaussianDpEvent,
     GaussianMechanism,
+    NeighboringRelation,
+    PrivacyLedger,
     RareDisclosure,
     compose,
     epsilon_of,
     gdp_mu,
     verify_file,
 )
-from skfairdp.schema import Category, Number, Schema
+from skfairdp.schema import Category, IncompleteSchemaError, Number, Schema
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
@@ -220,12 +233,16 @@ class Picky(Rule):
         return super().predict(rows)
 
 
+def spending_on(figures):
+    return _Budget([], [], figures, (), NeighboringRelation.REPLACE_ONE).spending(None, 300)
+
+
 def test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures():
     figures, here = _Figures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1), people(300)
     there, tables = here.copy(), []
     there.loc[int(np.flatnonzero(here["age"] > 60)[0]), "age"] = 10**6
     for rows in (here, there):
-        with recording_noise(0) as record, figures.spending(300) as noise:
+        with recording_noise(0) as record, spending_on(figures) as noise:
             figures.release(Picky(), rows, figures.codes(rows), noise)
         tables.append(record.releases[0].private[0])
     assert 0 < np.linalg.norm(tables[0] - tables[1]) <= figures.mechanism.sensitivity
@@ -237,7 +254,7 @@ def test_accuracies_lie_within_the_error_that_is_stated():
     true, inside, errors = (Rule().predict(everybody := people(200_000, 1)) == everybody["rich"]).mean(), [], []
     for seed in range(200):
         held = people(300, seed + 2)
-        with recording_noise(entropy=seed), figures.spending(300) as noise:
+        with recording_noise(entropy=seed), spending_on(figures) as noise:
             found = figures.release(Rule(), held, figures.codes(held), noise)
         inside.append(abs(found["accuracy"] - true) <= found["accuracy_error"])
         errors.append(found["accuracy_error"])
@@ -345,6 +362,89 @@ def test_a_table_alone_at_an_epsilon_of_one_costs_one(methods):
     swept_once = swept(people(4000), epsilons=[1.0], gaps=[None], methods=methods)
     assert swept_once.schema.privacy_ is not None
     assert (swept_once.frame["epsilon"] > 0.98).all() and swept_once.privacy.epsilon <= 1.0
+
+
+# ---------------------------------------------------------------------- the account
+def test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise():
+    ledger, told, kept, entries = PrivacyLedger(), [], [], []
+
+    def announce(most):
+        assert not entries and not ledger.entries
+        told.append(most)
+
+    def keep(schema):
+        kept.append(schema)
+        assert set(entries) == {1}
+        entries.clear()
+
+    with recording_noise(entropy=0, before_draws=lambda: entries.append(len(ledger.entries))):
+        found = swept(TABLE, epsilons=[2.0], gaps=[None], ledger=ledger, announce=announce, keep=keep)
+    assert set(entries) == {2}  # models and figures are charged before the first model
+    assert found.privacy.epsilon <= told[0] <= 1.02 * found.privacy.epsilon
+    assert ledger.epsilon_spent == pytest.approx(found.privacy.epsilon, rel=1e-9) and len(ledger.entries) == 2
+    assert kept == [found.schema] and kept[0].privacy_ is not None
+    swept(TABLE, schema=found.schema, epsilons=[2.0], gaps=[None], ledger=ledger)
+    assert len(ledger.entries) == 3  # the schema was on it
+    other = PrivacyLedger()
+    again = swept(TABLE, schema=found.schema, epsilons=[2.0], gaps=[None], ledger=other)
+    assert other.epsilon_spent == pytest.approx(again.privacy.epsilon, rel=1e-9) and len(other.entries) == 2
+    swept(TABLE, schema=found.schema, epsilons=[2.0], gaps=[None], ledger=other)
+    assert len(other.entries) == 3  # and was put on this one by the first sweep
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["released", "given"])
+def test_a_ceiling_that_is_too_low_refuses_before_anything_is_spent(schema):
+    ledger = PrivacyLedger(epsilon=2.5)
+    with recording_noise() as record, pytest.raises(BudgetExceededError):
+        swept(TABLE, schema=schema, epsilons=[2.0, 2.0], ledger=ledger)
+    assert not record.releases and not ledger.entries
+
+
+def test_a_method_that_fails_is_left_out_and_the_others_are_kept(monkeypatch):
+    def fails(release):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setitem(_own_table._METHODS, "fair_pate", fails)
+    with pytest.warns(UtilityWarning, match="fair_pate failed .* no memory"):
+        found = swept(TABLE, schema=SCHEMA, epsilons=[3.0], methods=["synthetic", "fair_pate"])
+    both = swept(TABLE, schema=SCHEMA, epsilons=[3.0], methods=["synthetic"])
+    assert len(found.frame) == 2 and found.privacy.epsilon > both.privacy.epsilon  # what was planned is stated
+    with pytest.raises(RuntimeError, match="no memory"):
+        swept(TABLE, schema=SCHEMA, epsilons=[3.0], methods=["fair_pate"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("rare", [0.25, 0.4])
+def test_a_clean_table_of_1200_rows_has_its_schema_found_at_an_epsilon_of_a_half(seed, rare):
+    """A fifth of ε found it in two runs of sixteen."""
+    rng = np.random.default_rng(seed)
+    table = people(1200, seed).assign(
+        sex=rng.choice(["f", "m"], 1200, p=[rare, 1 - rare]), rich=rng.choice(["yes", "no"], 1200, p=[rare, 1 - rare])
+    )
+    sweep = _Sweep(_split(table, 0.25, 0)[0], None, [None], [], [0.5], 1e-5, 0)
+    to_find = _to_find(sweep.learned, None, sweep, label="rich", groups=("sex",))
+    found = to_find.release(None, None)
+    assert {"yes", "no"} <= set(found.classes) and {"f", "m"} <= set(found.group_values) and found.features
+
+
+def test_few_rows_are_refused_with_what_would_do_before_a_schema_is_paid_for():
+    with recording_noise() as record, pytest.raises(ValueError, match="Start with epsilon") as refused:
+        swept(people(200), epsilons=[0.5])
+    epsilon = float(re.search(r"Start with epsilon=([\d.]+),", str(refused.value))[1])
+    assert not record.releases
+    sweep = _Sweep(_split(people(200), 0.25, 0)[0], None, [None], [], [epsilon], 1e-5, 0)
+    _to_find(sweep.learned, None, sweep, label="rich", groups=("sex",))
+
+
+def test_a_schema_that_is_found_in_part_keeps_that_part():
+    table = people(1200).assign(rich=np.arange(1200) % 400)
+    ledger = PrivacyLedger()
+    with pytest.raises(IncompleteSchemaError, match="'found' of this error") as failed:
+        swept(table, epsilons=[3.0], ledger=ledger)
+    assert failed.value.absent == ("rich",) and {"age", "job", "sex"} <= set(failed.value.found)
+    known = {**failed.value.found, "rich": Category([*range(2)], others=0)}
+    schema = Schema(known, label="rich", groups="sex")
+    assert [schema.privacy_.event] == [entry.event for entry in ledger.entries]
 
 
 def test_a_schema_that_has_cost_all_of_it_leaves_nothing_and_says_so(found):

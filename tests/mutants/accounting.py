@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.model_selection import _own_table
 from skfairdp.pate import ConfidentVoting, SoftVoting, _confident_voting, _votes
 from skfairdp.privacy import (
     ArgmaxBit,
@@ -132,6 +133,31 @@ def budget_checked_after_spending(patch):
 
     patch.setattr(GDPFilter, "fits", lambda self, mu_squared: self._spent < self._cap)
     patch.setattr(GDPFilter, "spend", spend)
+
+
+@mutant
+def a_schema_of_another_account_is_free(patch):
+    """Found: a frontier with a schema that was paid for elsewhere charges models and figures alone. Right: both."""
+    charge = _own_table._Budget.charge_schema
+
+    def only_looked_at(self, ledger, *, dry_run, besides=None):
+        if dry_run:
+            charge(self, ledger, dry_run=True, besides=besides)
+
+    patch.setattr(_own_table._Budget, "charge_schema", only_looked_at)
+
+
+@mutant
+def models_of_a_frontier_are_charged_after_their_noise(patch):
+    """Found: the account hears of models when the first figure is drawn. Right: before the first of them is fitted."""
+    spending = _own_table._Budget.spending
+
+    def late(self, ledger, n_rows):
+        late = spending(self, ledger, n_rows)
+        late.settle = lambda: None if late.ledger is None or not late._performed else type(late).settle(late)
+        return late
+
+    patch.setattr(_own_table._Budget, "spending", late)
 
 
 @mutant

@@ -61,6 +61,7 @@ PFLD_PLAN = tests_in("lagrangian.test_plan")
 GAP_BOUNDS = tests_in("metrics.test_bounds")
 METRICS_SYNTHETIC = tests_in("metrics.test_metrics_synthetic")
 FRONTIER = tests_in("model_selection.test_frontier")
+OWN_TABLE = tests_in("model_selection.test_own_table")
 OWN_ROWS = tests_in("statistical.test_own_rows")
 OWN_TABLE = tests_in("model_selection.test_own_table")
 PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
@@ -206,6 +207,12 @@ NOTICED: dict[str, Noticed] = {
         17,
         PATE_BOUNDS("test_a_likely_other_answer_falls_back", sigma=1.0, log_q_=-0.69),
         PATE_BOUNDS("test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller"),
+    ),
+    "accounting.a_schema_of_another_account_is_free": also(
+        OWN_TABLE("test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise"),
+    ),
+    "accounting.models_of_a_frontier_are_charged_after_their_noise": also(
+        OWN_TABLE("test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise"),
     ),
     "accounting.budget_checked_after_spending": trap(
         18,
