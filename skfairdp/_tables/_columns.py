@@ -23,7 +23,7 @@ _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings o
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
-_LONGEST = 8 * _STEPS  # bins without bounds that may show together: more leave open even how large the numbers are
+_LONGEST = 16 * _STEPS  # bins without bounds that may show together: more leave open even how large the numbers are
 
 
 @dataclass(frozen=True)

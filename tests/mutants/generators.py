@@ -8,6 +8,7 @@ import torch
 from sklearn.base import clone
 
 from skfairdp._networks import AdversarialTraining
+from skfairdp._tables import _columns
 from skfairdp._tables._backend import GeneratorPlan
 from skfairdp._tables._dataframes import as_numbers
 from skfairdp._tables._declared import Form
@@ -17,6 +18,7 @@ from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _inpu
 from skfairdp.generative import _adversarial as gan
 from skfairdp.generative import _samplers as samplers
 from skfairdp.generative import _table_codec as _codec
+from skfairdp.generative._adversarial import AdversarialPlan
 from skfairdp.generative._published import PATEGANPlan
 from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient
 from skfairdp.generative._streamed import StreamedTable
@@ -375,6 +377,26 @@ class Exact:
             return np.asarray(values, dtype=float)
         self.kept.append(np.asarray(values, dtype=float))
         return noisy
+
+
+@mutant
+def bins_where_no_number_shows(patch):
+    """Found: where the noise hides a column, numbers came from bins from -2^60 to 2^60. Right: 0, and a word."""
+    honest = _columns._occupied
+    patch.setattr(_columns, "_occupied", lambda noisy, *how, **more: honest(noisy, *how, **more) or (0, len(noisy) - 1))
+
+
+@mutant
+def missing_values_by_exact_counts(patch):
+    """Found (planted): whether a network makes missing values follows exact counts. Right: released ones."""
+    honest = AdversarialPlan.missing_at
+    patch.setattr(AdversarialPlan, "missing_at", lambda self, scale: Exact(honest(self, scale)))
+
+
+@mutant
+def missing_values_not_charged(patch):
+    """Found (planted): counts of missing values that no event stands for. Right: they are in that of the fit."""
+    patch.setattr(AdversarialPlan, "event_at", lambda self, scale: self.answers_at(scale))
 
 
 @mutant

@@ -439,6 +439,9 @@ NOTICED: dict[str, Noticed] = {
             "test_a_classifier_that_cannot_tell_a_part_from_public_rows_gives_even_weights", trouble="raises"
         ),
     ),
+    "generators.bins_where_no_number_shows": also(
+        SILENCE("test_bins_without_bounds_reach_as_far_as_rows_show_and_no_further", shape="normal", rows_per_noise=5)
+    ),
     "generators.missing_values_by_exact_counts": also(
         GENERATOR_BOUNDARY("test_which_missing_values_networks_make_follows_released_counts", backend="pate_gan")
     ),
