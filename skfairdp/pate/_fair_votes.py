@@ -339,7 +339,8 @@ def _some_at_a_time(
     """Votes of teachers of which some are taught at a time, so that the rows of the others need not be made ready."""
     if rows.whole is None:
         return _streamed(rows, lessons, plan, rng, verbose=verbose)
-    n_teachers, votes = plan.n_teachers, np.int64(0)
+    n_teachers = plan.n_teachers
+    votes: Any = 0
     # Functions of positions and sizes alone: no group decides who teaches whom, nor who is taught together.
     assignment, seeds = position_partition(rows.n_rows, n_teachers, random_state=rng), child_seeds(rng, n_teachers)
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
