@@ -1,6 +1,7 @@
 """Private rows in, any learner out: one guarantee, and no row but synthetic ones reaches the learner."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,3 +201,11 @@ def test_labels_of_any_kind_come_back(table):
     model.fit(X, names, sensitive_features=groups)
     assert model.score(X, names) > 0.6 and model.predict_proba(X).shape == (len(X), 2)
     assert set(model.predict(X)) == {"no", "yes"}
+
+
+@pytest.mark.parametrize(("n_rows", "n_synthetic"), [(400, 20_000), (50_000, 50_000), (10**6, 100_000)])
+def test_a_learner_sees_as_many_synthetic_rows_as_private_ones_but_neither_few_nor_a_million(n_rows, n_synthetic):
+    """A million of them took most of 36 seconds and 2.5 GiB."""
+    model, generator = SyntheticDataClassifier(), SimpleNamespace(classes_=np.array([0, 1]))
+    model._adopt(generator, SimpleNamespace(layout=SimpleNamespace(n_rows=n_rows)))
+    assert model._n_default == n_synthetic
