@@ -19,7 +19,14 @@ import _common as common
 import numpy as np
 
 MOST = 1.5
-WORK = "import numpy as np\na = np.random.default_rng(0).normal(size=(400, 400))\nwhile True:\n    a = np.tanh(a @ a)"
+#: Ends with whoever began it, whatever that dies of.
+WORK = """
+import os
+import numpy as np
+mine, a = os.getppid(), np.random.default_rng(0).normal(size=(400, 400))
+while os.getppid() == mine:
+    a = np.tanh(a @ a)
+"""
 FITS = {"FairDPSGD": "FairDPSGDClassifier", "PF-LD": "PFLDClassifier", "SF-PATE": "SFPATEClassifier"}
 
 
