@@ -262,7 +262,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         # Released and public values only from here on.
         predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision
-        trial = self._tried(predicted, rows, data, net, released.get("membership"), seeds[1])
+        trial = self._tried(predicted, rows, data, net, seeds[1])
         gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
         self.net_ = fitted_net(net, _constant(data) if gives_way else behind(scales, module), data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
@@ -276,13 +276,12 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         rows: "Tensor",
         data: TrainingData,
         net: "Net",
-        membership: NDArray[np.float64] | None,
         seed: int,
     ) -> Comparison:
-        """Whether the network beats one class alone: on its rows, and taught by some of them on the others.
+        """Whether the network beats one class alone on its rows, less what networks like it lose on others.
 
-        There it is held to its constraints by the released estimates of the groups. A network that follows noisy
-        gradients has none, and is tried without constraints.
+        These are taught by some of the rows and asked about all. They are held to nothing: what constraints cost shows
+        on the rows of the network, and estimates of groups from few rows may make a network useless that is not.
         """
         from skfairdp._networks import predict_logits
         from skfairdp.lagrangian._trainer import train_with_groups
@@ -290,22 +289,17 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         on_its_rows = seen(predicted, data.y, rows.shape[1])
         if not on_its_rows.is_passed or not may_give_way(data.y):
             return on_its_rows
-        notions = self._constraints(data, data.y).notions
-        if self.lam_max == 0 or data.domain is None or len(data.domain) < 2:  # nothing is held
-            membership = None
+        known: list[float] = []
 
         def answers(learned: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
-            module, _ = train_with_groups(
-                net,
-                rows[learned],
-                FairnessConstraints(notions, data.y[learned], len(data.classes)),
-                None if membership is None else membership[learned],
-                self._dual_settings(),
-                seed=seed,
-            )
-            return predict_logits(module, rows[others]).argmax(axis=1)
+            of_part = FairnessConstraints((), data.y[learned], len(data.classes))
+            module, _ = train_with_groups(net, rows[learned], of_part, None, self._dual_settings(), seed=seed)
+            found = predict_logits(module, rows).argmax(axis=1)
+            known.append(seen(found[learned], data.y[learned]).ahead)
+            return found[others]
 
-        return tried(data.y, answers, seed)
+        trial = tried(data.y, answers, seed)
+        return replace(trial, ahead=on_its_rows.ahead - max(0.0, float(np.mean(known)) - trial.ahead))
 
     def _tell(self, trial: Comparison, gives_way: bool, left: LeftOver | None) -> None:
         """Say so where one class is as good, or released violations show a constraint that was not reached."""
