@@ -80,7 +80,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "schema" in inspect.signature(cls.__init__).parameters:
-            cls.schema = SchemaParameter()  # type: ignore[attr-defined]
+            cls.schema = SchemaParameter()
 
     @property
     def _declared_rows(self) -> int | None:

@@ -46,7 +46,7 @@ without a name. Rows belong in fit.
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if inspect.isfunction(fit := cls.__dict__.get("fit")):
-            cls.fit = _saying_what_it_takes(fit)  # type: ignore[attr-defined]
+            cls.fit = _saying_what_it_takes(fit)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_skfairdp_version": _version()}
