@@ -278,9 +278,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             found = None
             if plan.look is not None:
                 module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
-            judgement = None
-            if plan.judge is not None:
-                judgement = terms["loss"].judgement(plan.judge, network, module, data, noise)
+            judgement = plan.judge and terms["loss"].judgement(plan.judge, network, module, data, noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes), data.classes
         self.net_taken_, self.parity_taken_ = plan.taken, plan.parity and plan.parity.shorthand
