@@ -1,6 +1,13 @@
 """Errors and warnings of skfairdp. None of their messages ever contains a private value."""
 
-__all__ = ["BudgetExceededError", "FairnessWarning", "LedgerError", "PrivacyLeakWarning", "UtilityWarning"]
+__all__ = [
+    "BudgetExceededError",
+    "FairnessWarning",
+    "LedgerError",
+    "PrivacyLeakWarning",
+    "UnplannedReleaseError",
+    "UtilityWarning",
+]
 
 
 class BudgetExceededError(RuntimeError):
@@ -39,6 +46,24 @@ class LedgerError(RuntimeError):
     ... except LedgerError as error:
     ...     print(str(error).partition(". ")[2])
     Open it with its own budget.
+    """
+
+
+class UnplannedReleaseError(RuntimeError):
+    """A release that the event of its plan does not pay for: refused before it is drawn. A mistake in a program.
+
+    Examples
+    --------
+    >>> from skfairdp.exceptions import UnplannedReleaseError
+    >>> from skfairdp.privacy import GaussianMechanism, NeighboringRelation, Spending
+    >>> mean = GaussianMechanism(5.0)
+    >>> with Spending(mean.event, 1e-5, NeighboringRelation.REPLACE_ONE, label="a mean") as noise:
+    ...     _ = mean.release([3.0], noise)
+    ...     try:
+    ...         mean.release([3.0], noise)
+    ...     except UnplannedReleaseError as error:
+    ...         print(str(error).partition(". ")[0])
+    GaussianMechanism would release more than this fit has charged for
     """
 
 

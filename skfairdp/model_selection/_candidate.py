@@ -15,17 +15,13 @@ from sklearn.pipeline import Pipeline
 
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._rows import RowSource, opened
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, flatten, ledger_in_use
 from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["Candidate", "Part", "Rows", "SearchFailedError", "UnplannedReleaseError"]
-
-
-class UnplannedReleaseError(RuntimeError):
-    """A fit released something else than it had planned."""
+__all__ = ["Candidate", "Part", "Rows", "SearchFailedError"]
 
 
 class SearchFailedError(RuntimeError):

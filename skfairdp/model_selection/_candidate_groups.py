@@ -9,8 +9,8 @@ from typing import Any
 import joblib
 from sklearn.exceptions import FitFailedWarning
 
-from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.model_selection._candidate import Candidate, Part, UnplannedReleaseError
+from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
+from skfairdp.model_selection._candidate import Candidate, Part
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, compose, epsilon_of
 from skfairdp.utils import warn_caller
@@ -169,7 +169,7 @@ def score_fold(
         options["memory"] = _Teachers()
     measured: dict[int, dict[str, float]] = {}
     kept: dict[int, Any] = {}
-    with data.scores.paid(noise_seed) as noise:
+    with data.scores.paid(noise_seed, sum(len(group.members) for group, _ in work)) as noise:
         for group, epsilon in work:
             try:
                 served = fit_group(data, group, train, group.parts[fold].event, **options)

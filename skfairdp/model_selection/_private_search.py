@@ -1,7 +1,7 @@
 """Search where only the winner comes out, at the price of two to three fits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -18,12 +18,10 @@ from skfairdp.model_selection._total_epsilon import divided
 from skfairdp.privacy import (
     DpEvent,
     NoiseSource,
-    PrivacySpent,
     PrivateSelection,
     SecretChoice,
     Spending,
     WorstOf,
-    composed,
     epsilon_of,
 )
 from skfairdp.utils import PublicData, RandomStateLike, silence, warn_caller
@@ -279,14 +277,9 @@ class PrivateSearchCV(SearchBase):
             noise_seed=data.noise_seed,
             releases=(f"the best of {len(data.grid)} candidates, by {plan.method}",),
             public=search_facts(data),
-            report_to=self._report,
+            report_to=partial(setattr, self, "privacy_"),
             holds=data.holds,
         )
-
-    def _report(self, spent: PrivacySpent) -> None:
-        # Which releases were made, and how often, would tell the number of trials.
-        own = replace(spent.own, performed=())
-        self.privacy_ = composed(own, *spent.parts[1:])
 
 
 _METHODS = ("selection", "composition")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.model_selection._candidate import UnplannedReleaseError
+from skfairdp.exceptions import UnplannedReleaseError
 from skfairdp.model_selection._objectives import Bound
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, NoiseSource, compose
@@ -73,11 +73,13 @@ class Trials:
         epsilon = data.epsilon(whole)
         if not data.splits:
             model = self._fit(index, None, whole)
-            return model, data.scores.measure(model, None, epsilon, noise)
+            return model, data.scores.measure(model, None, epsilon, None)
         folds = []
         for (train, test), planned in zip(data.splits, parts, strict=True):
             model = self._fit(index, train, planned)
-            folds.append(data.scores.measure(model, test, epsilon, noise))
+            # A record is in the table of one fold: each has its own noise, and may draw it once.
+            with data.scores.paid(None if noise.is_secret else noise.seed(), 1) as of_table:
+                folds.append(data.scores.measure(model, test, epsilon, of_table))
         values = {name: float(np.mean([fold[name] for fold in folds])) for name in folds[0]}
         return (self._fit(index, None, whole) if self.refits else model), values
 

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, other_rows
 from skfairdp.model_selection._objectives import Answers, Objective
-from skfairdp.privacy import UNCHARGED, DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Spending, gdp_mu
+from skfairdp.privacy import (
+    UNCHARGED,
+    DpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    Spending,
+    gdp_mu,
+    repeat,
+)
 from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import PublicData
 from skfairdp.utils._sklearn import take_rows
@@ -37,7 +46,7 @@ class PublicScores:
     objectives: Sequence[Objective]
     raises: bool = False
 
-    def paid(self, noise_seed: int | None) -> contextlib.AbstractContextManager[NoiseSource | None]:
+    def paid(self, noise_seed: int | None, n_tables: int) -> contextlib.AbstractContextManager[NoiseSource | None]:
         """No noise is needed."""
         return contextlib.nullcontext()
 
@@ -77,11 +86,12 @@ class PaidScores(ABC):
     def counts(self, fitted: Any, test: Any) -> NDArray[np.int64]:
         """The exact table of a test part. Everything private of a score is in here."""
 
-    def paid(self, noise_seed: int | None) -> Spending:
+    def paid(self, noise_seed: int | None, n_tables: int) -> Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
         table = self.table
+        event = repeat(table.event, n_tables)
         return Spending(
-            table.event, table.delta, table.relation, label="scores of a fold", ledger=UNCHARGED, noise_seed=noise_seed
+            event, table.delta, table.relation, label="scores of a fold", ledger=UNCHARGED, noise_seed=noise_seed
         )
 
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:

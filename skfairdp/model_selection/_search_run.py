@@ -7,8 +7,8 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from skfairdp.exceptions import BudgetExceededError
-from skfairdp.model_selection._candidate import SearchFailedError, UnplannedReleaseError
+from skfairdp.exceptions import BudgetExceededError, UnplannedReleaseError
+from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, reserve_for, score_fold
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._search_data import SearchData

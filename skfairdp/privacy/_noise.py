@@ -1,5 +1,6 @@
 """Where noise comes from: the operating system's CSPRNG, or a seed that voids the guarantee."""
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable
@@ -41,14 +42,23 @@ class NoiseSource:
     def __init__(self, seed: int | None = None) -> None:
         self._seeded = None if seed is None else np.random.default_rng(seed)
         self._guard: Callable[[Any, int], None] | None = None
+        self._selecting: Callable[[Any], contextlib.AbstractContextManager[Callable[[], None]]] | None = None
 
     def __reduce__(self) -> Any:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")
 
-    def guarded_by(self, guard: Callable[[Any, int], None]) -> "NoiseSource":
+    def guarded_by(
+        self,
+        guard: Callable[[Any, int], None],
+        selecting: Callable[[Any], contextlib.AbstractContextManager[Callable[[], None]]] | None = None,
+    ) -> "NoiseSource":
         """Call ``guard`` before every release, with its mechanism and how often, and before every draw, with None."""
-        self._guard = guard
+        self._guard, self._selecting = guard, selecting
         return self
+
+    def selecting(self, selection: Any) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """While a selection is made. What it returns is called before each trial, whose releases are not told."""
+        return contextlib.nullcontext(lambda: None) if self._selecting is None else self._selecting(selection)
 
     def release(self, mechanism: Any, *private: Any, **public: Any) -> Any:
         """Return what ``mechanism`` lets out of private values: every noisy value leaves through this method.

@@ -109,10 +109,12 @@ class PrivateSelection:
             Of equal scores, the first.
         """
         best: tuple[list[float], Result] | None = None
-        for _ in range(int(self.draw(source)[0])):
-            score, result = trial()
-            numbers = score if isinstance(score, tuple) else (score,)
-            known = [-math.inf if math.isnan(number) else number for number in numbers]
-            if best is None or known > best[0]:
-                best = (known, result)
+        with source.selecting(self) as begin:
+            for _ in range(int(self.draw(source)[0])):
+                begin()
+                score, result = trial()
+                numbers = score if isinstance(score, tuple) else (score,)
+                known = [-math.inf if math.isnan(number) else number for number in numbers]
+                if best is None or known > best[0]:
+                    best = (known, result)
         return None if best is None else best[1]

@@ -1,5 +1,6 @@
 """A budget: what a fit plans and takes as public; refused before the work, charged by the first noise, reported."""
 
+import contextlib
 import math
 import os
 import threading
@@ -7,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
+from skfairdp.exceptions import UnplannedReleaseError
 from skfairdp.privacy import _noise
 from skfairdp.privacy._account import composed, held_by
+from skfairdp.privacy._allowance import Allowance, allowance
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._ledger_block import ledger_in_use, note_release
@@ -195,6 +198,8 @@ class Spending:
     RuntimeError
         From the noise: outside the ``with`` block, in another process than the one that entered it, or for a mechanism
         made for another neighbouring relation.
+    UnplannedReleaseError
+        From the noise, for a release that the event does not pay for.
 
     Examples
     --------
@@ -235,6 +240,8 @@ class Spending:
         self.holds, self.forgets = tuple(holds), tuple(forgets)
         self._name, self._on_record = _noise.name_of_release(), ""
         self._performed: dict[Any, int] = {}
+        self._left: Allowance | None = None
+        self._left_of_trial: Allowance | None = None  # while a selection is made
         self._lock = threading.Lock()
         self._open = self._charged = False
         self._process = 0
@@ -248,8 +255,8 @@ class Spending:
             _ = self.report  # what does not add up is refused before anything is spent
         self._charge(dry_run=True)
         self._forget()
-        self._open, self._process = True, os.getpid()
-        return _noise.open_source(self.noise_seed).guarded_by(self._guard)
+        self._open, self._process, self._left = True, os.getpid(), allowance(self.event)
+        return _noise.open_source(self.noise_seed).guarded_by(self._guard, self._selecting)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -319,10 +326,33 @@ class Spending:
                 raise RuntimeError(
                     f"{type(mechanism).__name__} was made for '{relation}', but this fit certifies '{self.relation}'."
                 )
+            if times:
+                self._weigh(mechanism, times)
         self.settle()
-        if mechanism is not None and times:
-            with self._lock:
+
+    def _weigh(self, mechanism: Any, times: int) -> None:
+        """What is drawn never costs more than what is charged. In a trial of a selection, than one trial may."""
+        with self._lock:
+            if self._left_of_trial is not None:  # nobody is told: it would tell how many trials there were
+                self._left_of_trial = _after(self._left_of_trial, mechanism, times)
+            else:
+                self._left = _after(self._left, mechanism, times)
                 self._performed[mechanism] = self._performed.get(mechanism, 0) + times
+
+    @contextlib.contextmanager
+    def _selecting(self, selection: Any) -> Iterator[Callable[[], None]]:
+        """While a selection is made: what is returned is called before each of its trials."""
+        self._guard(selection, 0)
+        with self._lock:
+            self._left = _after(self._left, selection, 1)
+
+        def begin() -> None:
+            self._left_of_trial = allowance(selection.base)
+
+        try:
+            yield begin
+        finally:
+            self._left_of_trial = None
 
     def _charge(self, *, dry_run: bool) -> None:
         if self.ledger is not None and not isinstance(self.event, NoOpDpEvent):
@@ -337,6 +367,17 @@ class Spending:
             if not dry_run:
                 self._on_record = getattr(self.ledger, "head", "")
                 note_release(self._name, self.ledger)
+
+
+def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
+    """What is left after some releases; what is more than that is refused before it is drawn."""
+    rest = None if left is None else left.without(mechanism.event, times)
+    if rest is None:
+        raise UnplannedReleaseError(
+            f"{type(mechanism).__name__} would release more than this fit has charged for. All that is released "
+            "belongs into the event of its plan."
+        )
+    return rest
 
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:

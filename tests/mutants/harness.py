@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
+from skfairdp.exceptions import UnplannedReleaseError
 from skfairdp.privacy import GaussianMechanism
 from skfairdp.privacy._mechanisms import _Noise
 
@@ -19,7 +20,7 @@ from skfairdp.privacy._mechanisms import _Noise
 PLANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {}
 
 #: Failures that count as noticing. Anything else means that the mutant itself is broken.
-NOTICED = (AssertionError, pytest.fail.Exception)
+NOTICED = (AssertionError, pytest.fail.Exception, UnplannedReleaseError)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import json
+import math
 import os
 import re
 from pathlib import Path
@@ -27,11 +29,13 @@ from skfairdp.privacy import (
     _ledger_chain,
     _ledger_file,
     _recompute,
+    _spending,
     _verify,
     compose,
     epsilon_of,
     repeat,
 )
+from skfairdp.privacy._allowance import Allowance
 from tests._tools.processes import in_child
 from tests.mutants.harness import mutant, replace_everywhere
 
@@ -331,3 +335,39 @@ class _Forgetful(dict):
 def workers_start_outside_of_the_block(patch):
     """A block that stays in its process: the fits of a grid search with workers would count nowhere."""
     patch.setattr(_ledger_block._Inside, "__call__", lambda self, *given, **named: self.tasks(*given, **named))
+
+
+@mutant
+def what_is_drawn_is_not_weighed(patch):
+    """Found: a fit draws once more, or with less noise, than its event says. Right: every draw is weighed."""
+    patch.setattr(_spending, "_after", lambda left, mechanism, times: left)
+
+
+@mutant
+def trials_weighed_together(patch):
+    """A selection whose first trial may draw what all of them cost. Right: each trial what one trial costs."""
+    patch.setattr(_spending, "allowance", lambda event: Allowance(math.inf, math.inf, math.inf))
+
+
+@mutant
+def last_hash_is_not_compared(patch):
+    """Found: the count of a ledger's header is read and its hash is not. Right: the chain ends in it."""
+    chained = _verify._chained
+    patch.setattr(_verify, "_chained", lambda header, lines: (chained(header, lines)[0], json.loads(header)["head"]))
+
+
+@mutant
+def a_ledger_that_continues_by_its_count(patch):
+    """Found: a ledger with as many entries is taken for the one that was remembered. Right: by the hash of the last."""
+    patch.setattr(_ledger_chain.Chain, "continues", lambda self, count, head: count < len(self.hashes))
+
+
+@mutant
+def events_of_any_size(patch):
+    """Found: a statement of ten million teachers holds ``verify`` for minutes. Right: it is refused at once."""
+    patch.setattr(_verify, "check_effort", lambda events: None)
+    patch.setattr(_verify, "SecondOpinion", _never)
+
+
+def _never(event):
+    raise AssertionError("this would take minutes")

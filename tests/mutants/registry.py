@@ -90,6 +90,8 @@ LAPLACE_COUNTS = tests_in("privacy.test_laplace_counts")
 PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
 ROUNDING = tests_in("privacy.test_rounding")
+SPENDING = tests_in("privacy.test_spending")
+VERIFY = tests_in("privacy.test_verify")
 RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
 RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
@@ -858,6 +860,23 @@ NOTICED: dict[str, Noticed] = {
         ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-10),
         ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-05),
     ),
+    "ledgers.what_is_drawn_is_not_weighed": also(
+        SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="once more"),
+        SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="answers nearer to the truth"),
+        SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="rare values once more"),
+    ),
+    "ledgers.trials_weighed_together": also(
+        SPENDING("test_each_trial_of_a_selection_may_draw_what_one_trial_costs_and_none_is_told", mean=6.0),
+    ),
+    "ledgers.last_hash_is_not_compared": also(
+        VERIFY("test_a_header_of_another_ledger_is_refuted"),
+    ),
+    "ledgers.a_ledger_that_continues_by_its_count": also(
+        LEDGER_FAILURES("test_a_ledger_of_as_many_entries_is_not_the_one_that_was_noted"),
+    ),
+    "ledgers.events_of_any_size": also(
+        VERIFY("test_an_event_that_would_take_minutes_is_one_clear_line", name="teachers"),
+    ),
     "ledgers.malformed_events_are_accepted": trap(
         42,
         EVENT_VALIDITY("test_every_door_refuses", name="nan noise"),
@@ -1362,7 +1381,7 @@ NOTICED: dict[str, Noticed] = {
         RAW_SEARCHES("test_an_unforeseen_private_record_does_not_show", name="synthetic", row=0)
     ),
     "searched_rows.report_that_counts_trials": also(
-        PRIVATE_SEARCH("test_the_report_does_not_tell_how_often_something_was_released")
+        SPENDING("test_each_trial_of_a_selection_may_draw_what_one_trial_costs_and_none_is_told", mean=6.0)
     ),
     "searched_rows.total_of_finished_fits": also(
         FRONTIER("test_what_a_failed_attempt_was_charged_stays_in_the_total", ledger=None),

@@ -25,6 +25,7 @@ from skfairdp.model_selection._random_trials import Trials
 from skfairdp.model_selection._scores import PrivateScores
 from skfairdp.pate import _fair_teachers
 from skfairdp.pate._rehearsal import rehearse_teacher
+from skfairdp.privacy import _spending
 from skfairdp.schema import RawTable
 from skfairdp.utils import PlainRows, silence
 from tests.mutants.harness import mutant, replace_everywhere
@@ -194,8 +195,14 @@ def domains_of_the_rows_in_spite_of_a_schema(patch):
 
 @mutant
 def report_that_counts_trials(patch):
-    """The releases that a search made listed in its report: one table a trial, so the number of trials is shown."""
-    patch.setattr(_private_search.PrivateSearchCV, "_report", lambda self, spent: setattr(self, "privacy_", spent))
+    """The releases that trials made listed in the report: some for each, so the number of trials is shown."""
+    after = _spending._after
+
+    def weigh(self, mechanism, times):
+        self._left_of_trial = self._left_of_trial and after(self._left_of_trial, mechanism, times)
+        self._performed[mechanism] = self._performed.get(mechanism, 0) + times
+
+    patch.setattr(_spending.Spending, "_weigh", weigh)
 
 
 @mutant

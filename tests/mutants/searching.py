@@ -11,6 +11,7 @@ from skfairdp.model_selection._scores import ScoreTable
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.model_selection._splits import split_event
 from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
+from skfairdp.privacy._allowance import allowance
 from tests.mutants.harness import mutant
 
 
@@ -87,8 +88,8 @@ def search_charged_when_it_is_over(patch):
         return leave(self, *error)
 
     def enter(self):
-        self._open, self._charged, self._process = True, True, os.getpid()
-        return NoiseSource().guarded_by(self._guard)
+        self._open, self._charged, self._process, self._left = True, True, os.getpid(), allowance(self.event)
+        return NoiseSource().guarded_by(self._guard, self._selecting)
 
     patch.setattr(Spending, "__enter__", enter)
     patch.setattr(Spending, "__exit__", at_the_end)
