@@ -7,7 +7,7 @@ smallest of the bounds.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.integrate import simpson
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import log_ndtr, logsumexp
 
 from skfairdp.privacy import _events as ours
 
-__all__ = ["SecondOpinion", "a_record_replaced", "releases_of", "together"]
+__all__ = ["SecondOpinion", "a_record_replaced", "check_effort", "releases_of", "together"]
 
 Array = NDArray[np.float64]
 _GRIDS = 50.0, 200.0  # steps of the privacy loss per typical loss of one release: the finer one decides
@@ -33,9 +33,62 @@ _CURVED = (ours.ThresholdBit, ours.ArgmaxBit)
 _LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent, ours.ReplaceSampledGaussian)
 
 
+_ENOUGH = 60.0  # seconds, roughly; all but the largest honest events need a hundredth of it
+_MOST_POINTS = 2e7  # of a privacy loss distribution
+_NESTED = 6  # worst cases inside of one another
+
+
+def check_effort(events: Sequence[Any]) -> None:
+    """Refuse events that would hold the computer for long, before anything of them is computed.
+
+    Parameters
+    ----------
+    events : sequence of DpEvent
+
+    Raises
+    ------
+    ValueError
+    """
+    lossy = any(isinstance(leaf, _LOSSY) for event in events for leaf in _nodes(event, 0))
+    needed = math.fsum(_effort(event, lossy, 1.0, 0) for event in events)
+    if not needed <= _ENOUGH:
+        raise ValueError(
+            "its events are too large to be computed again: too many unlike releases, too many teachers or values, "
+            "noise next to none, or too many worst cases inside of others"
+        )
+
+
+def _nodes(event: Any, depth: int) -> Iterator[Any]:
+    yield event
+    for part in _inside(event):
+        yield from _nodes(part, depth + 1)
+
+
+def _inside(event: Any) -> Sequence[Any]:
+    if isinstance(event, dp.ComposedDpEvent | ours.WorstOf):
+        return tuple(event.events)
+    return (event.event,) if isinstance(event, dp.SelfComposedDpEvent | RepeatAndSelectDpEvent) else ()
+
+
+def _effort(event: Any, lossy: bool, times: float, nested: int) -> float:
+    """Seconds, roughly. Each level of a worst case, and a selection, looks at what is inside again and again."""
+    if isinstance(event, ours.WorstOf | RepeatAndSelectDpEvent):
+        nested += 1
+        times *= 150.0 if isinstance(event, RepeatAndSelectDpEvent) else 2.0
+        if nested > _NESTED:
+            return math.inf
+    if inside := _inside(event):
+        return math.fsum(_effort(part, lossy, times, nested) for part in inside)
+    if isinstance(event, _CURVED):
+        rows, reach = 8.0 * event.n_teachers, 28 * event.sigma
+        lattice = 0.0 if event.noise == "gaussian" else 2e-8 * (2 * rows + reach) * (2 + 28 * min(event.sigma, 20.0))
+        return times * rows * (1e-4 if lossy else 2e-5) + lattice
+    return times * (0.4 if isinstance(event, _LOSSY) else 0.01)
+
+
 def releases_of(event: Any) -> list[tuple[Any, int]]:
     """Elementary releases of an event tree with their counts, in the order of the tree."""
-    found: list[tuple[Any, int]] = []
+    found: dict[str, tuple[Any, int]] = {}  # by their text: not all of them can be hashed
 
     def walk(node: Any, times: int) -> None:
         if isinstance(node, dp.ComposedDpEvent):
@@ -48,14 +101,11 @@ def releases_of(event: Any) -> list[tuple[Any, int]]:
         elif isinstance(node, dp.NoOpDpEvent) or times == 0:
             return
         else:
-            for j, (known, count) in enumerate(found):
-                if known == node:
-                    found[j] = (known, count + times)
-                    return
-            found.append((node, times))
+            known, count = found.get(repr(node), (node, 0))
+            found[repr(node)] = known, count + times
 
     walk(event, 1)
-    return found
+    return [*found.values()]
 
 
 class SecondOpinion:
@@ -388,10 +438,10 @@ def _renyi_of(leaf: Any, order: float) -> float:
             return 0.0
         if p == 0:
             return math.inf
-        one, other = np.full(k, p / k), np.full(k, p / k)
-        one[0] += 1 - p
-        other[1] += 1 - p
-        return float(logsumexp(order * np.log(one) + (1 - order) * np.log(other))) / (order - 1)
+        truth, lie = math.log(1 - p + p / k), math.log(p / k)
+        terms = [order * truth + (1 - order) * lie, order * lie + (1 - order) * truth]
+        terms += [math.log(k - 2) + lie] if k > 2 else []  # the answers that neither of the two values is
+        return max(0.0, float(logsumexp(terms))) / (order - 1)
     if isinstance(leaf, dp.LaplaceDpEvent):
         return _laplace(leaf.noise_multiplier, order)
     if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):
@@ -423,6 +473,8 @@ def _sampled(q: float, noise: float, order: float, far: float) -> float:
     """Between a mixture of N(0) and N(1) and, of the neighbour, N(0) (far = 0) or a mixture with N(far)."""
     if noise == 0 or order > 300:
         return math.inf  # no less than it is
+    if noise < 0.05:  # next to none: as if every row were sampled
+        return order * (1 - far) ** 2 / (2 * noise**2)
     x = np.linspace(-3 - 16 * noise, 2 * order + 2 + 16 * noise, 1 + 2 * int(24 * (order + 3 + 16 * noise) / noise))
     plain = stats.norm.logpdf(x, 0, noise)
     with np.errstate(divide="ignore"):
@@ -495,36 +547,39 @@ def _delta_of(event: Any, epsilon: float) -> float:
 @lru_cache(maxsize=64)
 def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
     """Log-probabilities of 1 and of 0, for every count of votes and for every one that a changed vote makes of it."""
-    rows = []
     n = leaf.n_teachers
     shifts: tuple[int, ...]
     if isinstance(leaf, ours.ThresholdBit):
-        shifts, counts = (1,), range(n + 1)
+        shifts, counts = (1,), np.arange(n + 1)
     else:
-        shifts, counts = ((1, 2), range(-n, n + 1)) if leaf.restricted else ((2,), range(-n, n + 1, 2))
-    chance = {count: _bit(leaf, count) for count in counts}
-    for count in counts:
-        for shift in shifts:
-            if count + shift in chance:
-                rows += [(*chance[count], *chance[count + shift]), (*chance[count + shift], *chance[count])]
-    ones, zeros, moved_ones, moved_zeros = (np.array(column) for column in zip(*rows, strict=True))
-    return ones, zeros, moved_ones, moved_zeros
+        shifts = (1, 2) if leaf.restricted else (2,)
+        counts = np.arange(-n, n + 1, 1 if leaf.restricted else 2)
+    ones, zeros = _bits(leaf, counts)
+    step = int(counts[1] - counts[0])
+    pairs = []
+    for shift in shifts:
+        k = shift // step
+        here, there = (ones[:-k], zeros[:-k]), (ones[k:], zeros[k:])
+        pairs += [(*here, *there), (*there, *here)]
+    first, second, third, fourth = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return first, second, third, fourth
 
 
-def _bit(leaf: Any, count: int) -> tuple[float, float]:
-    """Log-probability of 1 and of 0 where the maximum (or the lead of the second class) is this many votes."""
+def _bits(leaf: Any, counts: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Log-probability of 1 and of 0 where the maximum (or the lead of the second class) is so many votes."""
     spread = leaf.sigma if isinstance(leaf, ours.ThresholdBit) else math.sqrt(2) * leaf.sigma
-    needed = (leaf.threshold if isinstance(leaf, ours.ThresholdBit) else 0.0) - count
+    needed = (leaf.threshold if isinstance(leaf, ours.ThresholdBit) else 0.0) - counts
     if leaf.noise == "gaussian":
-        return float(stats.norm.logsf(needed, scale=spread)), float(stats.norm.logcdf(needed, scale=spread))
+        return log_ndtr(-needed / spread), log_ndtr(needed / spread)
     # Whole numbers: 1 where the noise is at least ceil(needed), and, for two classes, more than -count: ties go first.
-    least = math.ceil(needed) if isinstance(leaf, ours.ThresholdBit) else 1 - count
-    x, log_mass = _lattice(leaf.sigma, isinstance(leaf, ours.ArgmaxBit), abs(least))
-    total = logsumexp(log_mass)
-    return float(logsumexp(log_mass[x >= least]) - total), float(logsumexp(log_mass[x < least]) - total)
+    least = (np.ceil(needed) if isinstance(leaf, ours.ThresholdBit) else 1.0 - counts).astype(np.int64)
+    x, log_mass = _lattice(leaf.sigma, isinstance(leaf, ours.ArgmaxBit), int(np.abs(least).max()))
+    below = np.logaddexp.accumulate(log_mass)
+    above = np.logaddexp.accumulate(log_mass[::-1])[::-1]
+    at = least - int(x[0])
+    return above[at] - below[-1], below[at - 1] - below[-1]
 
 
-@lru_cache(maxsize=64)
 def _lattice(sigma: float, difference: bool, reach: int) -> tuple[NDArray[np.int64], Array]:
     """Log-masses of the discrete Gaussian, or of the difference of two, up to a constant."""
     far = reach + math.ceil(14 * sigma) + 4
@@ -533,9 +588,12 @@ def _lattice(sigma: float, difference: bool, reach: int) -> tuple[NDArray[np.int
         return x, -(x**2) / (2 * sigma**2)
     if sigma > 20:  # the lattice shows in the 500th digit only
         return x, -(x**2) / (4 * sigma**2)
-    y = np.arange(-far, far + 1)
-    pairs = -(y[None, :] ** 2 + (y[None, :] + x[:, None]) ** 2) / (2 * sigma**2)
-    return x, np.asarray(logsumexp(pairs, axis=1))
+    # The other of the two is -x/2 and a little more or less.
+    found = np.full(len(x), -np.inf)
+    for near in range(-math.ceil(14 * sigma) - 4, math.ceil(14 * sigma) + 5):
+        y = near - x // 2
+        found = np.logaddexp(found, -(y**2 + (y + x) ** 2) / (2 * sigma**2))
+    return x, found
 
 
 # ---- privacy losses --------------------------------------------------------------------------------------------------
@@ -584,14 +642,27 @@ def _loss_distribution(releases: Releases, fineness: float) -> Any:
     if squared is None or math.isinf(squared):
         return None
     total = pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=grid) if squared else None
-    for leaf, times in releases:
-        if isinstance(leaf, dp.GaussianDpEvent) or _pure([(leaf, 1)]) == 0:
-            continue
-        part = _losses_of_many(leaf, times, grid) if isinstance(leaf, (*_LOSSY, *_CURVED)) else None
+    others = [(leaf, times) for leaf, times in releases if not isinstance(leaf, dp.GaussianDpEvent)]
+    others = [(leaf, times) for leaf, times in others if _pure([(leaf, 1)]) != 0]
+    if not all(isinstance(leaf, (*_LOSSY, *_CURVED)) for leaf, _ in others):
+        return None
+    if sum(_points(leaf, times, grid) for leaf, times in others) > _MOST_POINTS:
+        return None
+    for leaf, times in others:
+        part = _losses_of_many(leaf, times, grid)
         if part is None:
             return None
         total = part if total is None else total.compose(part)
     return total
+
+
+def _points(leaf: Any, times: int, grid: float) -> float:
+    """Of the grid, that all privacy losses of a release take up."""
+    one = _pure([(leaf, 1)])
+    if one is None:
+        one = _largest(leaf) if hasattr(leaf, "sampling_probability") else 50.0
+    mean = _renyi_of(leaf, 2.0)  # of the losses of one, at most
+    return 2 * min(times * one, one + times * mean + 40 * math.sqrt(times * mean)) / grid
 
 
 @lru_cache(maxsize=16)

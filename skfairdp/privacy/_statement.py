@@ -40,17 +40,16 @@ RELATIONS = {
         "Neighbouring data sets differ in the sensitive attribute of one record. Everything else is public."
     ),
 }
-#: Of a bound on a gap beside ε.
-GAP_CONFIDENCE = 0.95
 POST_PROCESSING = (
     "The guarantee covers everything made from the releases and from public values alone: the model, its attributes, "
     "its predictions for any rows, samples, and whatever is computed from those later, any number of times. It does "
-    "not cover running time, memory, cached files, or another use of the private rows."
+    "not cover running time, memory, what a memory= folder keeps on the disk (models of private rows, and rows where "
+    "models hold them), or another use of the private rows."
 )
 FAIRNESS = (
     "On new rows the largest difference between two groups, of the rates that were constrained, is at most {most:.3f}, "
-    "with a confidence of {sure:.0%}. The figure comes from noisy counts that ε pays for; it cannot be recomputed "
-    "without the data."
+    "with a confidence of 95%. The figure comes from noisy counts that ε pays for; it cannot be recomputed "
+    "without the data, so the JSON of this statement leaves it out."
 )
 NO_LEDGER = (
     "No ledger was kept, so this statement covers one fit with what it was given. If other fits on the same rows chose "
@@ -149,6 +148,9 @@ class PrivacyStatement:
     ----------
     text : str
         As :meth:`to_json` returns it.
+    gap_bound : float, default=None
+        See ``gap_bound_`` of an estimator that has one. It is shown to people; the JSON leaves it out, as nobody can
+        recompute it without the data.
 
     Examples
     --------
@@ -164,6 +166,7 @@ class PrivacyStatement:
     """
 
     text: str = field(repr=False)
+    gap_bound: float | None = None
 
     @property
     def content(self) -> dict[str, Any]:
@@ -318,9 +321,8 @@ class PrivacyStatement:
         public = [(fact["name"], fact["how"], fact["consequence"]) for fact in content["public"]]
         sections.append(("What was taken as public", [("what", "how it was obtained", "consequence"), *public]))
         sections.append(("Afterwards", content["post_processing"]))
-        if "gap_bound" in content:
-            most, sure = content["gap_bound"]["at_most"], content["gap_bound"]["confidence"]
-            sections.append(("Fairness, beside ε", FAIRNESS.format(most=most, sure=sure)))
+        if self.gap_bound is not None:
+            sections.append(("Fairness, beside ε", FAIRNESS.format(most=self.gap_bound)))
         sections.append(("Other fits on the same rows", self._story()))
         sections.append(("Made with", ", ".join(f"{name} {version}" for name, version in content["versions"].items())))
         return sections
@@ -383,11 +385,11 @@ def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | No
         "performed": [_performed(release) for release in getattr(spent, "performed", ())],
         "public": [_public(fact) for fact in spent.public],
         "post_processing": POST_PROCESSING,
-        **({} if gap_bound is None else {"gap_bound": {"at_most": float(gap_bound), "confidence": GAP_CONFIDENCE}}),
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
     }
-    return PrivacyStatement(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return PrivacyStatement(text, None if gap_bound is None else float(gap_bound))
 
 
 def _mu_and_curve(spent: Any) -> tuple[float | None, list[tuple[float, float]]]:

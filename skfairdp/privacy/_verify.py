@@ -13,7 +13,7 @@ from scipy import stats
 
 from skfairdp.privacy._allowance import Allowance, allowance
 from skfairdp.privacy._events import event_from_dict, flatten
-from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, together
+from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, check_effort, together
 
 __all__ = ["Check", "UnreadableStatementError", "verify_file"]
 
@@ -46,9 +46,10 @@ _OF = {
     "ledger": {"epsilon", "delta", "totals", "entries"},
     "totals": {"protects", "neighboring_relation", "epsilon"},
     "entries": {"label", "protects", "neighboring_relation", "releases", "event"},
-    "gap_bound": {"at_most", "confidence"},
 }
-_LEDGERS = "skfairdp-ledger-1", "skfairdp-ledger-2"
+_LARGEST = 2**25  # bytes of a file
+_MOST_POINTS = 100  # of the curve, and of attacks
+_LEDGER = "skfairdp-ledger-2"
 
 
 class UnreadableStatementError(ValueError):
@@ -91,7 +92,10 @@ def verify_file(path: str | os.PathLike[str]) -> list[Check]:
         The text is no statement and no ledger. The message is one line.
     """
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise UnreadableStatementError(f"{path} is longer than {_LARGEST // 2**20} MiB: no statement, nor a ledger")
     except OSError as error:
         raise UnreadableStatementError(f"cannot read {path}: {error.strerror or error}") from None
     if other := _kind_of_file(data):
@@ -165,14 +169,15 @@ def _check_entries(document: Mapping[str, Any]) -> None:
     """All that a statement says, and nothing that nobody has checked beside it."""
     if absent := sorted(_ENTRIES - {*document}):
         raise KeyError(absent[0])
-    _none_of(sorted({*document} - _ENTRIES - {"gap_bound"}))
+    _none_of(sorted({*document} - _ENTRIES))
     ledger = document["ledger"] or {}
     for name in ("public", "curve", "attack"):
         for row in document[name]:
             _only(row, _OF[name])
-    for name in ("gap_bound", "ledger"):
-        if document.get(name) is not None:
-            _only(document[name], _OF[name])
+        if name != "public" and len(document[name]) > _MOST_POINTS:
+            raise ValueError(f"its {name} has more than {_MOST_POINTS} points")
+    if document["ledger"] is not None:
+        _only(document["ledger"], _OF["ledger"])
     for name in ("totals", "entries"):
         for row in ledger.get(name, []):
             _only(row, _OF[name])
@@ -260,7 +265,7 @@ def _fits(figure: str, event: Any, relation: str) -> Check:
 
 def _sentences(document: Mapping[str, Any]) -> Check:
     """What people read says what the figures are of: in the words that every statement has."""
-    from skfairdp.privacy._statement import GAP_CONFIDENCE, POST_PROCESSING, RELATIONS, UNITS
+    from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, UNITS
 
     words = {
         "unit": UNITS[_PROTECTS[document["neighboring_relation"]]],
@@ -268,12 +273,6 @@ def _sentences(document: Mapping[str, Any]) -> Check:
         "post_processing": POST_PROCESSING,
     }
     other = sorted(name for name, text in words.items() if document[name] != text)
-    bound = document.get("gap_bound")
-    if bound is not None:
-        most, sure = bound["at_most"], bound["confidence"]
-        if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (most, sure)):
-            raise ValueError("'gap_bound' must hold two numbers")
-        other += ["gap_bound"] * (not (0 <= most <= 1 and sure == GAP_CONFIDENCE))
     return Check("sentences", "as written", ", ".join(other) or "as written", not other)
 
 
@@ -345,6 +344,7 @@ def _event(described: Any) -> Any:
     if not isinstance(described, dict):
         raise ValueError("the event must be an object with a type")
     event = event_from_dict(described)
+    check_effort([event])
 
     def check(value: Any) -> None:
         if isinstance(value, dict):
@@ -393,6 +393,7 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
         if _PROTECTS.get(entry["neighboring_relation"]) != entry["protects"]:
             raise ValueError(f"an entry protects {entry['protects']!r} under {entry['neighboring_relation']!r}")
     events: dict[tuple[str, str], list[Any]] = {}
+    every: list[Any] = []
     attribute = "sensitive attribute", "replace one sensitive attribute"
     relations = {entry["neighboring_relation"] for entry in entries}
     for entry in entries:
@@ -401,10 +402,12 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
         if relation == "replace one record" and "replace one record by a null record" in relations:
             relation = "replace one record by a null record"
         event = _event(entry["event"])
+        every.append(event)
         events.setdefault((entry["protects"], relation), []).append(event)
         if entry["protects"] == "record" and attribute[1] in relations:
             twice = entry["neighboring_relation"] != "replace one record"
             events.setdefault(attribute, []).append(a_record_replaced(event) if twice else event)
+    check_effort(every)
     checks = _add_up(entries)
     if claimed is not None:
         same = claimed.keys() == events.keys()
@@ -438,15 +441,16 @@ def _ledger_file(text: str) -> list[Check]:
     header, *lines = text[:-1].split("\n")
     budget = json.loads(header, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
     entries = [json.loads(line, parse_constant=_no_constant, object_pairs_hook=_no_doubles) for line in lines]
-    if budget["format"] not in _LEDGERS:
+    if budget["format"] != _LEDGER:
         raise ValueError(f"the format {str(budget['format'])[:40]!r} is of another version of skfairdp")
-    checks = []
-    if budget["format"] != _LEDGERS[0]:
-        unbroken, last = _chained(header, lines)
-        whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
-        checks.append(Check("chain of entries", f"{budget['count']} entries", f"{len(lines)} entries", whole))
+    _only(budget, {"format", "epsilon", "delta", "count", "head"})
+    for entry in entries:
+        _only(entry, _OF["entries"] | {"index", "hash"})
+    unbroken, last = _chained(header, lines)
+    whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
+    chain = Check("chain of entries", f"{budget['count']} entries", f"{len(lines)} entries", whole)
     delta, ceiling = _figure(budget["delta"], "delta", most=1.0), _figure(budget["epsilon"], "epsilon")
-    return checks + _totals(entries, delta, ceiling, None)
+    return [chain, *_totals(entries, delta, ceiling, None)]
 
 
 def _chained(header: str, lines: list[str]) -> tuple[bool, str]:

@@ -719,3 +719,18 @@ def test_a_read_only_disk_can_be_read_and_takes_no_charge():
         assert sorted(os.listdir(folder)) == ["ledger.jsonl"]
     with pytest.raises(LedgerError, match="could not be created"):
         PrivacyLedger(path=Path(folder, "nowhere", "ledger.jsonl"))
+
+
+def test_a_ledger_of_as_many_entries_is_not_the_one_that_was_noted(tmp_path, monkeypatch):
+    """An older copy with another entry on it: as long, and each of its lines is whole."""
+    three = three_entries(tmp_path)
+    old = three.path.read_bytes()
+    charge(three, 8.0)
+    note, copy = three.head, pickle.dumps(three)
+    three.path.write_bytes(old)
+    other = fresh(three)
+    charge(other, 9.0)
+    assert len(other.entries) == 4 and not other.continues(note)
+    forget(monkeypatch)
+    with pytest.raises(LedgerError, match="rolled back or replaced"):
+        charge(pickle.loads(copy), 1e6)

@@ -4,6 +4,7 @@ import copy
 import functools
 import json
 import math
+import time
 import warnings
 
 import pytest
@@ -131,6 +132,9 @@ def test_what_no_program_of_ours_writes_is_no_statement(verified, edit):
 def test_seeded_noise_can_claim_nothing(verified):
     spent = PrivacySpent.of(GAUSSIAN, 1e-5, **RECORD, secret_noise=False)
     honest = spent.statement().to_dict()
+    secret = PrivacySpent.of(GAUSSIAN, 1e-5, **RECORD).statement().to_dict()
+    for part in ("curve", "attack"):  # what holds for secret noise, each figure by itself
+        assert len(verified(honest | {part: secret[part]})) == len(secret[part])
     assert verified(honest) == [] and honest["epsilon"] == "inf" and honest["attack"][0]["true_positive_rate"] == 1
     assert verified(honest | {"epsilon": 50.0})
     assert verified(honest | {"mu": 5.0})
@@ -203,8 +207,6 @@ EDITED = {
     "an attribute for a record": {
         "protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"
     },
-    "a bound that is none": {"gap_bound": {"at_most": 1.5, "confidence": 0.95}},
-    "sure beyond doubt": {"gap_bound": {"at_most": 0.1, "confidence": 1}},
 }  # fmt: skip
 
 
@@ -225,6 +227,151 @@ def test_a_ledger_cannot_show_a_second_total_nor_a_ceiling_below_one(verified):
         verified(honest | {"ledger": twice})
 
 
+def test_a_header_of_another_ledger_is_refuted(tmp_path):
+    """The chain is whole, and so is the count: the last hash is that of another file."""
+    heads = []
+    for sigma in (4.0, 5.0):
+        ledger = PrivacyLedger(epsilon=3.0, delta=1e-5, path=tmp_path / f"{sigma}.jsonl")
+        ledger.charge(dp.GaussianDpEvent(sigma), label="a mean", **RECORD)
+        heads.append(json.loads((tmp_path / f"{sigma}.jsonl").read_text("utf-8").splitlines()[0])["head"])
+    path = tmp_path / "4.0.jsonl"
+    header, line, _ = path.read_text("utf-8").split("\n")
+    path.write_text(f"{header.replace(*heads)}\n{line}\n", "utf-8")
+    assert [check.figure for check in verify_file(path) if not check.holds] == ["chain of entries"]
+    path.write_text(f"{header}\n{line.replace('a mean', 'a mode')}\n", "utf-8")
+    assert [check.figure for check in verify_file(path) if not check.holds] == ["chain of entries"]
+
+
+# ---- every field -----------------------------------------------------------------------------------------------------
+def whole_statement():
+    """Of a fit with two kinds of releases, on a ledger with another one."""
+    ledger = PrivacyLedger(epsilon=10.0)
+    event = compose(repeat(GAUSSIAN, 7), dp.LaplaceDpEvent(4.0))
+    ledger.charge(event, label="this fit", releases=("means",), **RECORD)
+    ledger.charge(dp.GaussianDpEvent(9.0), label="another fit", **RECORD)
+    performed = [
+        dp.PerformedRelease("GaussianMechanism", 1.0, 2.5, 7),
+        dp.PerformedRelease("LaplaceCounts", 1.0, 4 * 2**0.5, 1),
+    ]
+    spent = PrivacySpent.of(event, 1e-5, public=["names"], performed=performed, **RECORD)
+    return spent.statement(subject="a mean", ledger=ledger).to_dict()
+
+
+def leaves(value, way=()):
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*way, key))
+    else:
+        yield way
+
+
+def changed(document, way, value):
+    document = copy.deepcopy(document)
+    place = document
+    for step in way[:-1]:
+        place = place[step]
+    place[way[-1]] = value
+    return document
+
+
+#: What a program writes about a fit and nobody can compute: names, and a ceiling above what was spent.
+WORDS = {"subject", "label", "name", "value", "consequence", "python", "skfairdp", "numpy", "scipy", "dp-accounting"}
+#: What was carried out may have been less than what is paid for, a rate that is lower is found as often at most, and a
+#: ceiling that is lower is one as long as nothing is above it.
+LESS = {("performed", "sensitivity"), ("performed", "times"), ("attack", "false_positive_rate"), ("ledger", "epsilon")}
+
+
+@pytest.mark.parametrize("change", ["lowered", "nothing", "negative", "a text", "a list", "true"])
+def test_every_field_that_is_changed_is_refused(change, verified):
+    document = whole_statement()
+    assert verified(document) == []
+    passed = []
+    for way in leaves(document):
+        name = way[-1] if isinstance(way[-1], str) else way[-2]
+        place = functools.reduce(lambda inside, step: inside[step], way, document)
+        if change == "lowered":
+            if not isinstance(place, int | float) or isinstance(place, bool) or (way[0], name) in LESS:
+                continue
+            value = place * 0.99 if isinstance(place, float) else place - 1
+        else:
+            value = {"nothing": None, "negative": -1.0, "a text": "x", "a list": [], "true": True}[change]
+            if value == place or name in WORDS:
+                continue
+            if (name == "releases" or name == "mechanism") and change == "a text":
+                continue
+        try:
+            if not verified(changed(document, way, value)):
+                passed.append(way)
+        except UnreadableStatementError:
+            pass
+    assert not passed
+
+
+def test_every_field_that_is_left_out_is_refused(verified):
+    document = whole_statement()
+    ways = {way[:end] for way in leaves(document) for end in range(1, len(way) + 1) if isinstance(way[end - 1], str)}
+    for way in sorted(ways, key=str):
+        edited = copy.deepcopy(document)
+        place = functools.reduce(lambda inside, step: inside[step], way[:-1], edited)
+        del place[way[-1]]
+        with pytest.raises(UnreadableStatementError):
+            pytest.fail(f"{way} is missing, and {verified(edited)} is refuted")
+
+
+# ---- large files -----------------------------------------------------------------------------------------------------
+def within(event, depth, **fields):
+    for _ in range(depth):
+        event = fields | ({"event": event} if fields["type"].startswith("Repeat") else {"events": [event, event]})
+    return event
+
+
+G, L = {"type": "GaussianDpEvent", "noise_multiplier": 4.0}, {"type": "LaplaceDpEvent", "noise_multiplier": 4.0}
+BIT = {"type": "ThresholdBit", "n_teachers": 10, "threshold": 6.0, "sigma": 9.0, "noise": "gaussian"}
+WINNER = {"type": "ArgmaxBit", "n_teachers": 10, "sigma": 9.0, "noise": "discrete_gaussian", "restricted": False}
+ALL = {"type": "ComposedDpEvent"}
+HUGE = {
+    "teachers": BIT | {"n_teachers": 10**7},
+    "teachers and Laplace noise": ALL | {"events": [BIT | {"n_teachers": 10**6}, L]},
+    "winners of integers": WINNER | {"n_teachers": 10**6},
+    "noise of integers": WINNER | {"sigma": 1e12},
+    "kinds": ALL | {"events": [L | {"noise_multiplier": 1 + k / 1e4} for k in range(1000)]},
+    "worst cases": {"type": "WorstOf", "events": [L | {"noise_multiplier": 1 + k / 1e4} for k in range(1000)]},
+    "worst cases in worst cases": within(L, 12, type="WorstOf"),
+    "selections of selections": within(L, 6, type="RepeatAndSelectDpEvent", mean=5.0, shape="inf"),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_an_event_that_would_take_minutes_is_one_clear_line(name, tmp_path):
+    """The event of the statement, or one on its ledger."""
+    honest, path = statement_of("Gaussian"), tmp_path / "statement.json"
+    entry = {"label": "", **RECORD, "releases": [], "event": HUGE[name]}
+    story = {"epsilon": "inf", "delta": 1e-5, "totals": [{**RECORD, "epsilon": 9.0}], "entries": [entry]}
+    for edit in ({"event": HUGE[name]}, {"ledger": story}):
+        path.write_text(json.dumps(honest | edit), encoding="utf-8")
+        began = time.process_time()
+        with pytest.raises(UnreadableStatementError, match="too large to be computed again"):
+            verify_file(path)
+        assert time.process_time() - began < 2
+
+
+#: Values that no memory holds one by one, and figures that are computed all the same.
+FAR = {
+    "no noise to speak of": L | {"noise_multiplier": 1e-7},
+    "tiny and huge losses": ALL | {"events": [L | {"noise_multiplier": 1e-7}, L | {"noise_multiplier": 1e4}]},
+    "very many": {"type": "SelfComposedDpEvent", "event": L, "count": 2**50},
+    "values of answers": {"type": "RandomizedResponseDpEvent", "noise_parameter": 0.3, "num_buckets": 10**12},
+    "many teachers": BIT | {"n_teachers": 10**5},
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_figures_far_out_are_refuted_in_seconds(name, verified):
+    began = time.process_time()
+    assert verified(statement_of("Gaussian") | {"event": FAR[name], "mechanism_epsilon": 1e-3})
+    assert time.process_time() - began < 10
+
+
 # ---- malformed files -------------------------------------------------------------------------------------------------
 def edited(**changes):
     return json.dumps(statement_of("Gaussian") | changes)
@@ -236,7 +383,7 @@ def with_event(**changes):
 
 
 MALFORMED = {
-    "a gap in words": edited(gap_bound={"at_most": "small", "confidence": 0.95}),
+    "a gap that nobody computes again": edited(gap_bound={"at_most": 0.1, "confidence": 0.95}),
     "a promise that nobody checks": edited(promise="no record can be recovered"),
     "without what was taken as public": json.dumps(
         {k: v for k, v in statement_of("Gaussian").items() if k != "public"}
@@ -256,7 +403,14 @@ MALFORMED = {
     "half a release": with_event(count=0.5),
     "event is a list": edited(event=[1]),
     "secrecy is a word": edited(noise_is_secret="yes"),
-    "a key twice": '{"format": "skfairdp-statement-1", "epsilon": 9, "epsilon": 1}',
+    "a key twice": edited().replace('"mu":', '"epsilon": 0.1, "mu":', 1),
+    "an event with a key twice": edited().replace('"count": 7', '"count": 7, "count": 7'),
+    "too long": edited(subject="long " * 2**23),
+    "a curve of very many points": edited(curve=statement_of("Gaussian")["curve"] * 20),
+    "attacks without end": edited(attack=statement_of("Gaussian")["attack"] * 40),
+    "a ledger without a chain": '{"format": "skfairdp-ledger-1", "epsilon": 1.0, "delta": 1e-05}\n',
+    "a ledger with a promise": '{"format": "skfairdp-ledger-2", "epsilon": 1.0, "delta": 1e-05, "safe": true, '
+    '"count": 0, "head": ""}\n',
     "deep": '{"format": "skfairdp-statement-1", "a": ' + "[" * 100_000,
     "cut ledger": '{"format": "skfairdp-ledger-1", "epsilon": 1.0, "delta": 1e-05}',
 }
