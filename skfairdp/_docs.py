@@ -31,7 +31,8 @@ SHARED_TEXTS: dict[str, str] = {
     # ---- constructor parameters
     "epsilon": """\
 epsilon : float, default={default}
-    Privacy budget, greater than 0 and finite. The certified figure never exceeds it.""",
+    Privacy budget of this fit's own releases, greater than 0 and finite. Their certified figure never exceeds it.
+    ``privacy_.epsilon`` is the total, with what was paid for before and is part of the model, such as its schema.""",
     "delta": """\
 delta : float, default={default}
     Probability in (0, 1) with which the guarantee may fail. Choose it smaller than one in the number of records.""",

@@ -39,12 +39,18 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
     Returns
     -------
     ndarray of shape (n_inequalities,)
+
+    Raises
+    ------
+    ValueError
+        ``level`` or ``noise`` is outside its range.
     """
+    _check_settings(level, noise)
     lower, upper = _laws(constraints, counts, noise)
     found = np.empty(constraints.n_inequalities)
-    for j, slopes in enumerate(constraints.coefficients):
-        terms = np.nonzero(slopes)
-        factors = slopes[terms][:, None]
+    line, group, rate, value = constraints.terms  # in the order of the inequalities
+    for j, at in enumerate(np.split(np.arange(len(line)), np.searchsorted(line, np.arange(1, len(found))))):
+        terms, factors = (group[at], rate[at]), value[at][:, None]
         largest = np.where((factors > 0) == (level > 0.5), upper[terms], lower[terms])
         # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
         moved = np.square(factors * np.clip(largest, 0.0, 1.0).std(axis=1, keepdims=True))
@@ -63,6 +69,15 @@ def gaps_of(constraints: RateConstraints) -> RateConstraints:
     return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 
+def _check_settings(level: float, noise: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"'level' must lie between 0 and 1: it is how often the bound holds. Got {level!r} instead.")
+    if not 0 <= noise < np.inf:
+        raise ValueError(
+            f"'noise' must be a standard deviation: at least 0 (no noise) and finite. Got {noise!r} instead."
+        )
+
+
 def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> float:
     """Upper confidence bound on the largest difference between two groups' rates of being given a class.
 
@@ -79,13 +94,21 @@ def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> flo
     float
         NaN where there are fewer than two groups.
 
+    Raises
+    ------
+    ValueError
+        ``level`` or ``noise`` is outside its range, or ``counts`` is no table of finite numbers.
+
     Examples
     --------
     >>> from skfairdp.fairness import parity_bound
     >>> round(parity_bound([[300, 100], [350, 50]]), 2), round(parity_bound([[300, 100], [350, 50]], noise=20.0), 2)
     (0.17, 0.24)
     """
+    _check_settings(level, noise)
     table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise ValueError("'counts' must be a table of finite numbers, of shape (n_groups, n_classes).")
     if len(table) < 2:
         return float("nan")
     constraints = RateConstraints((RateParity("selection_rate", 0.0),), range(len(table)), range(table.shape[1]))
@@ -106,6 +129,7 @@ def rate_bounds(
     -------
     lower, upper : ndarray of shape (n_groups + 1, n_rates)
     """
+    _check_settings(level, noise)
     lower, upper = (np.clip(rates, 0.0, 1.0) for rates in _laws(constraints, counts, noise))
     tail = (1 - level) / (2 * lower[..., 0].size)  # Bonferroni: that all hold at once
     return np.quantile(lower, tail, axis=2), np.quantile(upper, 1 - tail, axis=2)

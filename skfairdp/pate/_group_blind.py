@@ -74,7 +74,8 @@ def group_blind_rule(
     """
     n_groups, n_classes = likely.shape[1:]
     sizes = np.maximum(likely.sum(axis=0), 1.0)
-    unit = np.stack([constraints.row_weights(one, sizes) for one in np.eye(constraints.n_inequalities)])
+    every = np.arange(constraints.n_inequalities)
+    unit = np.stack([constraints.row_weights(every == j, sizes) for j in every])
     used = likely[:: -(-len(likely) // _MOST_ROWS)]
     slopes = np.einsum("iay,jayk->jik", used, unit) / len(used)
     gains = used.sum(axis=1) / len(used)

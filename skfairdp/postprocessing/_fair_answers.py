@@ -56,8 +56,8 @@ def fair_answers(
     for_second = counts[..., 1] - counts[..., 0] + (0.0 if in_favour is None else in_favour)
     gain = _by_rule(for_second / total, by_group)
     lines, bounds = [], []
-    for j, unit in enumerate(np.eye(constraints.n_inequalities)):
-        weights = constraints.row_weights(unit, sizes)
+    for j in range(constraints.n_inequalities):
+        weights = constraints.row_weights(np.arange(constraints.n_inequalities) == j, sizes)
         slope = np.einsum("bgy,gy->bg", counts, weights[..., 1] - weights[..., 0]) / total
         lines.append(np.append(_by_rule(slope, by_group), -1.0))
         bounds.append(constraints.bounds[j] - float((counts * weights[..., 0]).sum() / total))

@@ -49,6 +49,7 @@ from skfairdp.utils._sklearn import HasMethods, Interval
 __all__ = ["PrivateThresholds"]
 
 _OWNER = "PrivateThresholds"
+_MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
 _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
 
 
@@ -365,6 +366,11 @@ class PrivateThresholds(PrivateClassifier):
         return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
 
     def _constraints(self, domain: NDArray[np.object_], classes: NDArray[Any]) -> RateConstraints:
+        if len(domain) > _MOST_GROUPS:
+            raise ValueError(
+                f"{_OWNER} compares every two groups, and got {len(domain)} groups: at most {_MOST_GROUPS}. Merge them "
+                "into fewer, such as bands of age or regions: each needs rows enough to show through the noise."
+            )
         asked = read_rate_constraints(self.constraints, _OWNER)
         return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER)
 

@@ -87,3 +87,15 @@ def test_of_two_groups_and_classes_a_difference_is_decided_as_by_the_other_gate(
 def test_rates_that_need_labels_are_refused():
     with pytest.raises(ValueError, match="RateGate holds those that need labels"):
         gate_of([RateParity("error_rate", 0.1)])
+
+
+@pytest.mark.parametrize("n_rows", [20_000, 100_000])
+def test_rows_that_are_counted_at_once_can_break_nothing_whatever_they_answer(n_rows):
+    """As many as are counted at once, all of them answered so that the gap widens: it stays within its bound."""
+    gate = gate_of([RateParity("selection_rate", 0.1)])
+    gate._counts[:] = np.array([[0.53, 0.47], [0.47, 0.53]]) * n_rows
+    groups = np.arange(4 * n_rows) % 2
+    n = gate._rows_that_fit(groups)
+    assert n >= engine._LEAST
+    np.add.at(gate._counts, (groups[:n], groups[:n]), 1)
+    assert (gate._over(gate._counts) <= 0).all()

@@ -207,3 +207,15 @@ def test_what_cannot_be_meant_is_refused_in_words(name):
     act, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
         act()
+
+
+@pytest.mark.parametrize("notion", ["selection_rate", "true_positive_rate", "accuracy"])
+def test_rates_are_shares_of_the_rows_that_are_known_to_be_there(notion):
+    """Some rows have no answer that was counted: they are rows of their group and class all the same."""
+    constraints = RateConstraints([RateParity(notion, 0.1)], [0, 1], [0, 1])
+    counts, sizes = np.array([[[4.0, 2.0], [1.0, 5.0]], [[3.0, 1.0], [2.0, 2.0]]]), np.array([[10.0, 12.0], [5.0, 8.0]])
+    hits = {"selection_rate": counts[..., 1].sum(1), "true_positive_rate": counts[:, 1, 1],
+            "accuracy": counts[:, 0, 0] + counts[:, 1, 1]}[notion]  # fmt: skip
+    rows = sizes[:, 1] if notion == "true_positive_rate" else sizes.sum(1)
+    expected = [*(hits / rows), hits.sum() / rows.sum()]
+    np.testing.assert_allclose(constraints.rates(counts, sizes)[:, -1], expected)

@@ -450,3 +450,16 @@ def test_bad_input_is_an_error_before_anything_is_spent(name, monkeypatch):
     with pytest.raises(ValueError, match=message):
         model.fit(X_, y_, sensitive_features=groups, **public)
     assert ledger.entries == () and not hasattr(model, "net_")
+
+
+def test_absent_rows_of_a_declared_table_count_nowhere():
+    """Of 520 declared rows 400 are there: one record moves one count, whatever its filler was."""
+    torch.manual_seed(0)
+    module, X = nn.Linear(2, 2), torch.randn(520, 2)
+    cells, present = torch.arange(520) % 4, torch.arange(520) < 400
+    plan = DualPlan(1, 1.0)
+    counts = plan.exact(module, X, cells, 4, present=present)
+    assert counts.sum() == 400
+    torch.testing.assert_close(counts, plan.exact(module, X[:400], cells[:400], 4))
+    present[7] = False
+    assert (counts - plan.exact(module, X, cells, 4, present=present)).abs().sum() == 1

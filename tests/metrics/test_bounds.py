@@ -226,3 +226,50 @@ def test_the_bound_of_counts_is_that_of_the_rows_they_count():
     assert parity_bound(counts) == gap_bound(None, predicted, sensitive_features=groups)
     assert parity_bound(counts, noise=20.0) > parity_bound(counts)
     assert math.isnan(parity_bound(counts[:1]))
+
+
+def test_each_interval_is_that_of_its_own_rate_and_group():
+    """Two rates far apart, in two groups far apart: each value lies within its own bounds, and in no other's."""
+    rng = np.random.default_rng(0)
+    groups, truth = np.repeat(["f", "m"], 4000), np.tile([0, 1], 4000)
+    chance = np.select(
+        [(groups == "f") & (truth == 0), (groups == "f") & (truth == 1), truth == 0], [0.05, 0.7, 0.3], 0.9
+    )
+    predicted = (rng.random(8000) < chance).astype(int)
+    frame = rate_intervals(truth, predicted, sensitive_features=groups, constraints="equalized_odds")
+    frame = frame[frame["group"] != "overall"]
+    within = (frame["lower"].to_numpy()[:, None] < frame["value"].to_numpy()) & (
+        frame["value"].to_numpy() < frame["upper"].to_numpy()[:, None]
+    )
+    shares = frame["value"].round(6)
+    assert shares.nunique() >= 4
+    np.testing.assert_array_equal(within, shares.to_numpy()[:, None] == shares.to_numpy())
+
+
+def test_noise_of_several_cells_adds_up_in_what_is_counted_over_them():
+    """A rate over both true classes has the noise of two cells: that of one with a variance twice as large."""
+    one = RateConstraints([RateParity("selection_rate", 0.0)], [0, 1], [0, 1])
+    counts = np.array([[[150.0, 50.0], [100.0, 80.0]], [[120.0, 60.0], [90.0, 130.0]]])
+    together = counts.sum(axis=1, keepdims=True)
+    for bounds in (violation_bounds, lambda *given, **more: np.stack(rate_bounds(*given, **more))):
+        apart = bounds(one, counts, noise=15.0)
+        np.testing.assert_allclose(apart, bounds(one, together, noise=15.0 * np.sqrt(2)))
+        assert not np.allclose(apart, bounds(one, together, noise=15.0), atol=1e-3)
+
+
+WRONG = [{"noise": np.nan}, {"noise": -1.0}, {"noise": np.inf}, {"level": 0.0}, {"level": 1.0}, {"level": np.nan}]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_bounds_of_no_noise_and_no_level_are_refused(wrong):
+    one, counts = RateConstraints([RateParity("selection_rate", 0.0)], [0, 1], [0, 1]), [[30.0, 10.0], [35.0, 5.0]]
+    name = next(iter(wrong))
+    for bound in (
+        lambda: parity_bound(counts, **wrong),
+        lambda: violation_bounds(one, np.array(counts)[:, None], **wrong),
+        lambda: rate_bounds(one, np.array(counts)[:, None], **wrong),
+    ):
+        with pytest.raises(ValueError, match=f"'{name}' must"):
+            bound()
+    with pytest.raises(ValueError, match="finite numbers"):
+        parity_bound([[30.0, np.nan], [35.0, 5.0]])

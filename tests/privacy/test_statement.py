@@ -15,8 +15,10 @@ from scipy.stats import norm
 from skfairdp import FairPATEClassifier, PATEClassifier, PFLDClassifier, PrivacyLedger
 from skfairdp.privacy import (
     GaussianDpEvent,
+    PerformedRelease,
     PoissonSampledDpEvent,
     PrivacySpent,
+    PublicFact,
     RandomizedResponseDpEvent,
     compose,
     epsilon_of,
@@ -279,3 +281,14 @@ def test_the_page_of_the_guide_shows_what_happens():
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
     assert tried > 8 and failed == 0
+
+
+def test_no_text_of_a_statement_is_markup():
+    """Names of columns, of fits on the ledger and of releases are words of somebody: they stay words in a page."""
+    bad = "<img src=x onerror=alert(1)>"
+    ledger = PrivacyLedger()
+    ledger.charge(GAUSSIAN.event, label=bad, releases=(bad,), **RECORD)
+    public, performed = [PublicFact(bad, "read", bad, bad)], [PerformedRelease(bad, 1.0, 4.0, 1)]
+    spent = PrivacySpent.of(GAUSSIAN.event, 1e-5, **RECORD, public=public, performed=performed)
+    page = spent.statement(subject=bad, ledger=ledger).to_html()
+    assert "<img" not in page and page.count("&lt;img") >= 6
