@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, PrivacySpent, Spending
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, PrivacySpent, Spending, repeat
 
 __all__ = ["LEAKS", "PrivateMean"]
 
@@ -28,8 +28,8 @@ class PrivateMean(BaseEstimator):
         values = np.clip(np.nan_to_num(np.asarray(x, dtype=float)), 0.0, 1.0)
         relation = NeighboringRelation.REPLACE_ONE
         total = GaussianMechanism(self._sigma(x), sensitivity=self._sensitivity(), relation=relation)
-        spending = Spending(total.event, 1e-5, relation, label="PrivateMean", ledger=self.ledger,
-                            report_to=self._report)  # fmt: skip
+        paid = repeat(total.event, 2) if self.leak == "one release more" else total.event  # else it is refused
+        spending = Spending(paid, 1e-5, relation, label="PrivateMean", ledger=self.ledger, report_to=self._report)
         if self.leak in LEAKS:
             LEAKS[self.leak](self, x)
         with spending as noise:

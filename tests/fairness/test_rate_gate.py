@@ -270,3 +270,18 @@ def test_decisions_between_many_groups_never_list_their_pairs(monkeypatch):
     admitted = gate.run(rng.integers(240, size=20_000), rng.integers(10, size=20_000))
     assert gate.all_in_force() and not gate.is_stuck() and 0.05 < admitted.mean() < 0.999
     assert constraints.largest_violation(labelled) == 0
+
+
+@pytest.mark.parametrize("asked", ["to overall", "several", "equalized odds"])
+def test_whom_one_answer_more_would_harm_is_told_as_by_counting_it(asked):
+    """An answer moves the rate of its group and that of everybody: both are held against all that they face."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(150):
+        labelled, outstanding = rng.integers(2, 20, size=(3, 2, 2)), rng.integers(0, 5, size=(3, 2))
+        gate = RateGate(constraints_of(ASKED[asked], 3), min_count=1, labelled=labelled, outstanding=outstanding)
+        start = gate._ends(gate._outstanding)
+        one_more = [gate._fits(np.array([cell]), start) for cell in range(6)]
+        np.testing.assert_array_equal(gate._alone().ravel(), one_more)
+        found += one_more
+        assert gate.is_stuck() == (not any(one_more))
+    assert 0 < sum(found) < len(found)

@@ -209,3 +209,16 @@ def test_a_learner_sees_as_many_synthetic_rows_as_private_ones_but_neither_few_n
     model, generator = SyntheticDataClassifier(), SimpleNamespace(classes_=np.array([0, 1]))
     model._adopt(generator, SimpleNamespace(layout=SimpleNamespace(n_rows=n_rows)))
     assert model._n_default == n_synthetic
+
+
+def test_a_seeded_fit_is_the_same_again():
+    """Its usual learner takes part of the rows by chance: that chance is seeded as well."""
+    X, y, groups = make_biased_classification(6000, random_state=0)
+    options = {"epsilon": 3.0, "classes": [0, 1], "groups": sorted(set(groups)), "random_state": 0, "noise_seed": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, again = (
+            SyntheticDataClassifier(**options).fit(X, y, sensitive_features=groups).predict_proba(X[:500])
+            for _ in range(2)
+        )
+    np.testing.assert_array_equal(one, again)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss
 from torch import nn
 
-from skfairdp import FairDPSGDClassifier, PublicData
+from skfairdp import FairDPSGDClassifier, PublicData, _networks
 from skfairdp._networks import MLP
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import UtilityWarning
@@ -147,3 +147,14 @@ def test_the_rare_class_is_predicted_and_probabilities_are_better_than_the_rates
     often, rate = np.mean(found.argmax(axis=1) == rare), np.mean(y[test] == rare)
     alone = log_loss(y[test], np.full(len(y[test]), y[train].mean()))
     assert often > 0.2 * rate and log_loss(y[test], found) < 0.95 * alone, (often, rate, log_loss(y[test], found))
+
+
+@pytest.mark.parametrize(("relation", "sizes"), [(ADD_REMOVE, {1}), (ZERO_OUT, {8192, 8})])
+def test_the_size_of_a_batch_follows_no_secret_number(relation, sizes, monkeypatch):
+    """Where a record may come or go rows are asked one by one; where their number is public, in blocks."""
+    asked = []
+    real = _networks.predict_logits
+    monkeypatch.setattr(_networks, "predict_logits", lambda module, X: asked.append(len(X)) or real(module, X))
+    n = 8200 if relation == ZERO_OUT else 30
+    Temperature(1.0, 1e-5, relation).table(network(), np.zeros((n, 4)), np.zeros(n, dtype=int))
+    assert set(asked) == sizes and sum(asked) == n

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import FairDPSGDClassifier, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp.inspection import Canary, EstimatorAudit, audit
+from skfairdp.inspection import Canary, EstimatorAudit, _audit_estimator, audit
 from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 from skfairdp.privacy import GaussianDpEvent, epsilon_of
 from tests._tools.audit_toys import ToyDeclaredSum, ToyNB, ToySum, ToyVotes, rows
@@ -395,3 +395,19 @@ def test_seeded_noise_ledgers_and_missing_claims_are_refused():
         audit(PATEClassifier(ledger=PrivacyLedger(1.0)), X, Y)
     with pytest.raises(ValueError, match="DummyClassifier states no epsilon"):
         audit(DummyClassifier(), X, Y)
+
+
+def test_in_one_run_each_canary_is_placed_by_a_coin_of_its_own(monkeypatch):
+    """Where forms follow places, whoever knows the places guesses all of them: a sound fit would be accused."""
+    tossed = []
+    real = _audit_estimator.audit_one_run_f_dp
+    monkeypatch.setattr(_audit_estimator, "audit_one_run_f_dp", lambda scores, coins, **options:
+                        tossed.append(np.array(coins, dtype=bool)) or real(scores, coins, **options))  # fmt: skip
+    for seed in range(2):
+        audit(ToyNB(), X, Y, n_runs=1, random_state=seed)
+    first, second = tossed[0], tossed[2]
+    n = len(first)
+    assert n == len(second) >= 15
+    for one, other in ((first, second), (first, np.arange(n) % 2 == 0), (first[1:], first[:-1])):
+        assert 0 < np.sum(one == other) < len(one)
+    assert 0 < first.sum() < n and 0 < second.sum() < n

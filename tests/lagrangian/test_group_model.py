@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.lagrangian import PFLDPlan
-from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups
+from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups, group_coefficients
 from skfairdp.privacy import (
     NoiseSource,
 )
@@ -58,3 +58,17 @@ def test_noisy_moments_still_tell_groups_apart_and_stay_finite_under_any_noise(m
         proba = estimate_groups(features, weights, 2, groups, plan, NoiseSource(0))
         assert np.all(np.isfinite(proba)) and np.allclose(proba.sum(1), 1)
         assert 1 - np.mean((proba - truth) ** 2) / base > least
+
+
+def test_what_noise_alone_makes_of_groups_is_not_taken_for_a_signal():
+    """Groups that no feature tells: most estimates stay near the share of the group, however large the noise."""
+    *_, features, weights = described_rows()
+    rng, spread = np.random.default_rng(0), []
+    plan = PFLDPlan.calibrated(epsilon=0.1, delta=1e-5, n_groups=2, primal_steps=1, dual_steps=40)
+    for seed in range(6):
+        groups = rng.integers(2, size=4000)
+        coefficients = group_coefficients(features, weights, 2, groups, plan, NoiseSource(seed))
+        without = np.where(np.arange(features.shape[1]) < 2, coefficients, 0.0)
+        with_it, beside = (features @ (b[1] - b[0]) for b in (coefficients, without))
+        spread.append(np.mean((1 / (1 + np.exp(-with_it)) - 1 / (1 + np.exp(-beside))) ** 2))
+    assert np.median(spread) < 0.03

@@ -8,7 +8,9 @@ import pytest
 from skfairdp import PFLDClassifier
 from skfairdp._networks import as_net
 from skfairdp.datasets import make_biased_classification
-from skfairdp.lagrangian import LagrangianClassifier, mlp
+from skfairdp.fairness import FairnessConstraints
+from skfairdp.lagrangian import DualAscent, LagrangianClassifier, LagrangianTraining, mlp
+from skfairdp.lagrangian._dual_ascent import dual_schedule
 from skfairdp.lagrangian._fld import as_perceptron
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled, usual_batches, usual_lr
 from skfairdp.metrics import demographic_disparity
@@ -89,3 +91,21 @@ def test_pf_ld_shrinks_the_weights_of_its_own_perceptron_and_of_no_other_net():
     own = PFLDClassifier(net=mlp(optimizer__weight_decay=0.5))._net(1000)
     assert own.optimizer_options == {"weight_decay": 0.5}
     assert PFLDClassifier(net="cnn")._net(1000).optimizer_options == {}
+
+
+@pytest.mark.parametrize("noise", [20.0, 500.0])
+def test_noise_carries_multipliers_as_far_in_many_steps_as_in_few(noise):
+    """Of steps that shrink to nothing: the variance of all of them together does not grow with their number."""
+    y, rng = np.arange(100) % 2, np.random.default_rng(0)
+    parity, walked = FairnessConstraints(["demographic_parity"], y, 2), []
+    for n in (10, 40, 160):
+        training = LagrangianTraining(lam_max=1e9, dual_steps=n)
+        sizes, ends = np.full((2, 1, 1), 50.0), []
+        for _ in range(300):
+            of_noise = lambda scores: rng.normal(scale=noise, size=(2, 1, 1))  # noqa: E731
+            ascent = DualAscent(training, parity, of_noise, sizes, noise)
+            for share in dual_schedule(10 * n, n).values():
+                ascent.follow(np.zeros((100, 1)), share)
+            ends.append(ascent.multipliers.ravel()[0])
+        walked.append(np.std(ends))
+    assert max(walked) < 1.25 * min(walked)

@@ -1,10 +1,12 @@
 """Mistakes at the boundary of a fit: what errors and warnings say of private rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.pate import _usefulness
-from skfairdp.privacy import GaussianMechanism, NoisyVotes, PublicReads
+from skfairdp.privacy import GaussianMechanism, NoisyVotes, PublicReads, _statement
 from skfairdp.utils import encode_labels
 from tests.mutants.harness import mutant, replace_everywhere
 
@@ -70,3 +72,9 @@ def _forget_facts(patch, *names):
             honest(self, name, *rest, **more)
 
     patch.setattr(PublicReads, "note", note)
+
+
+@mutant
+def words_that_are_markup(patch):
+    """Found: a name on the ledger is a script in the page that auditors open. Right: words stay words."""
+    patch.setattr(_statement, "html", SimpleNamespace(escape=str))

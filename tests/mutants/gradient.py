@@ -551,3 +551,10 @@ def rows_tried_in_batches_of_one(patch):
         return True
 
     patch.setattr(_clipping, "_passes", passes)
+
+
+@mutant
+def absent_rows_are_counted(patch):
+    """Found: of a declared table the rows that are not there count too. Right: one record moves one count."""
+    exact = DualPlan.exact
+    patch.setattr(DualPlan, "exact", lambda self, *given, present=None, **more: exact(self, *given, **more))

@@ -91,6 +91,7 @@ PUBLIC_FACTS = tests_in("privacy.test_public_facts")
 RELEASE_ROUNDING = tests_in("privacy.test_release_rounding")
 ROUNDING = tests_in("privacy.test_rounding")
 SPENDING = tests_in("privacy.test_spending")
+STATEMENT = tests_in("privacy.test_statement")
 VERIFY = tests_in("privacy.test_verify")
 RARE_DISCLOSURE = tests_in("privacy.test_rare_disclosure")
 RAW_FITS = tests_in("schema.test_raw_fits")
@@ -859,6 +860,18 @@ NOTICED: dict[str, Noticed] = {
     "ledgers.epsilon_as_the_floats_have_it": also(
         ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-10),
         ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-05),
+    ),
+    "gradient.absent_rows_are_counted": also(
+        SIGNED_LOSS("test_absent_rows_of_a_declared_table_count_nowhere"),
+    ),
+    "thresholding.noise_of_one_cell": also(
+        GAP_BOUNDS("test_noise_of_several_cells_adds_up_in_what_is_counted_over_them"),
+    ),
+    "thresholding.bounds_of_another_rate": also(
+        GAP_BOUNDS("test_each_interval_is_that_of_its_own_rate_and_group"),
+    ),
+    "boundary.words_that_are_markup": also(
+        STATEMENT("test_no_text_of_a_statement_is_markup"),
     ),
     "ledgers.what_is_drawn_is_not_weighed": also(
         SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="once more"),

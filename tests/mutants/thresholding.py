@@ -6,8 +6,9 @@ import sys
 import numpy as np
 
 from skfairdp import _estimator
-from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate
+from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate, rate_bounds
 from skfairdp.fairness._gate_stream import TOLERANCE
+from skfairdp.metrics import _bounds
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
 from skfairdp.postprocessing._bins import HELD, BinsPlan
 from skfairdp.postprocessing._later_labels import LaterLabels
@@ -198,3 +199,22 @@ def requests_that_share_their_room(patch):
         yield
 
     patch.setattr(IDP3, "_moment", no_lock)
+
+
+@mutant
+def noise_of_one_cell(patch):
+    """Found: a count over several cells has the noise of one, so that certified gaps are too small. Right: of all."""
+    laws = _rate_bounds._laws
+    patch.setattr(
+        _rate_bounds, "_laws", lambda asked, counts, noise: laws(asked, counts, noise / counts.shape[1] ** 0.5)
+    )
+
+
+@mutant
+def bounds_of_another_rate(patch):
+    """Found: a table of bounds is read by columns where it lies by rows. Right: each rate has its own."""
+
+    def turned(*given, **more):
+        return tuple(bounds.ravel().reshape(bounds.T.shape).T for bounds in rate_bounds(*given, **more))
+
+    patch.setattr(_bounds, "rate_bounds", turned)

@@ -15,8 +15,8 @@ from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
 from skfairdp.pate._asking import ALL_BUT, COUNT_NOISE, plan_counts
 from skfairdp.pate._learning import ConstantStudent, Lessons
-from skfairdp.pate._usefulness import no_worse
-from skfairdp.pate._votes import ReleasedVotes
+from skfairdp.pate._usefulness import no_worse, usual_class
+from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.privacy import GaussianDpEvent, LaplaceCounts, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
 
@@ -277,3 +277,35 @@ def test_a_student_that_answers_a_rare_class_far_more_often_than_it_occurs_gives
         student = no_worse(Eager(0.0), lessons, np.array([0, 1]), "PATEClassifier", lambda part: Eager(0.0))
     assert isinstance(student, ConstantStudent)
     assert np.mean(Eager(0.0).predict(X) == y) < 1 - rate - 0.3
+
+
+def test_a_student_is_judged_by_votes_that_did_not_teach_it():
+    """Each vote is kept from one student, which answers it and no other."""
+    n, rng = 90, np.random.default_rng(0)
+    X, shares = np.arange(n, dtype=float)[:, None], rng.random(n)
+    votes = ReleasedVotes(
+        None, np.column_stack([1 - shares, shares]), 0.5, class_counts=np.array([0.8, 0.2]) * n,
+        forecast=VoteForecast(n, 2, 1.0, 1e-5, n_teachers=int(1 / 0.05 / gdp_mu(1.0, 1e-5))),
+    )  # fmt: skip
+    lessons, asked = Lessons(PublicRows(X, None, None), np.arange(n), votes, 2), []
+    assert CLEAR < votes.forecast.noise <= HOPELESS
+
+    class Watched:
+        def __init__(self, taught):
+            self.taught = taught
+
+        def predict(self, X):
+            assert not set(X[:, 0].astype(int)) & set(self.taught)
+            asked.extend(X[:, 0].astype(int))
+            return np.zeros(len(X), dtype=int)
+
+    with pytest.warns(UtilityWarning):
+        no_worse(ConstantStudent(2, 0), lessons, np.array([0, 1]), "PATEClassifier",
+                 lambda part: Watched(part.queries.tolist()))  # fmt: skip
+    assert sorted(asked) == list(range(n))
+
+
+def test_a_query_without_an_answer_counts_for_no_class():
+    labels = np.array([1] * 5 + [0] * 3 + [UNANSWERED] * 40)
+    lessons = Lessons(PublicRows(np.zeros((48, 1)), None, None), np.arange(48), ReleasedVotes(labels), 2)
+    assert usual_class(lessons) == 1

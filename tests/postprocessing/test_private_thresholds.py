@@ -487,3 +487,13 @@ def test_own_answers_are_believed_by_as_much_as_the_noise_and_no_more():
     assert (for_own[0] <= 0).all() and (for_own[1] >= 0).all()
     assert np.abs(for_own).sum() == pytest.approx(2 * 3.0 * np.sqrt(counts.size))
     assert not for_own_answers(counts, edges, 0.0, 0.0).any()  # without noise counts decide alone
+
+
+def test_more_groups_than_can_be_compared_are_refused_before_anything_is_spent():
+    """Of 240 groups every two are compared: 24 GiB were asked for after the charge."""
+    ledger, many = PrivacyLedger(), np.arange(3000) % 240
+    model = made(groups=list(range(240)), ledger=ledger)
+    for attempt in (model.fit, model.planned_privacy):
+        with pytest.raises(ValueError, match="compares every two groups, and got 240 groups: at most 100"):
+            attempt(X[TRAIN], Y[TRAIN], sensitive_features=many)
+    assert ledger.entries == ()

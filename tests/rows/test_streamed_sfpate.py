@@ -318,3 +318,12 @@ def test_what_cannot_be_read_in_chunks_is_refused_before_anything_is_spent(optio
     with pytest.raises(ValueError, match=text):
         made(ledger=ledger, **options).fit(X, **fit)
     assert not ledger.entries
+
+
+@pytest.mark.parametrize("most", [1, 3, 40, 150, 260, 400])
+def test_as_many_public_rows_are_chosen_as_are_asked_for(most):
+    """Hashes of keys are even, not evenly spaced: the bound that spares the others leaves room for that."""
+    for first in (0, 1000, 5000):
+        frame = rows().assign(id=np.arange(first, first + N))
+        found = chosen_public_rows(opened(KeyedRows(chunked(frame), key="id")), SCHEMA, owner="test", most=most)
+        assert len(found.features) == most

@@ -331,3 +331,12 @@ def test_a_table_that_nobody_has_scaled_is_not_answered_with_the_rare_class():
         model, X, y = hidden_ranges(seed)
         behind.append(max(y.mean(), 1 - y.mean()) - np.mean(model.predict(X) == y))
     assert max(behind) < 0.1 and np.mean(behind) < 0.03, behind
+
+
+def test_a_missing_number_is_counted_in_no_bin():
+    """It stands as 0 beside its mark: at 0 there would be as many rows more."""
+    X = np.column_stack([np.r_[np.full(30, 0.5), np.zeros(70)], np.r_[np.zeros(30), np.ones(70)]])
+    for bounds in (None, (-1.0, 1.0), (0.0, 8.0)):
+        column = number_column((0, 1), bounds)
+        counts = column.counts(X)
+        assert counts.sum() == 30 == counts.max()
