@@ -23,9 +23,6 @@ from skfairdp.utils._sklearn import HasMethods, Interval
 
 __all__ = ["GroupRandomizer", "RandomizedGroups"]
 
-#: Groups that are randomised at once, of a table that is read in chunks.
-AT_ONCE = 2**20
-
 
 @dataclass(frozen=True)
 class RandomizedGroups:
@@ -216,13 +213,10 @@ class GroupRandomizer(SpendsPrivacy):
         plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=owner)
 
         with self._spend(plan, reads) as noise:
-            parts = [
-                plan.mechanism.release(codes[start : start + AT_ONCE], noise).astype(codes.dtype)
-                for start in range(0, n_rows, AT_ONCE)
-            ]
+            answers = plan.mechanism.release(codes, noise).astype(codes.dtype)
 
         self.groups_, self.mechanism_ = domain, plan.mechanism
-        return _with_groups(source, schema, domain, np.concatenate(parts), owner)
+        return _with_groups(source, schema, domain, answers, owner)
 
     def weights(self, released: ArrayLike | pd.Series) -> NDArray[np.float64]:
         """Return the unbiased reading of released groups: a signed weight for each row and group.

@@ -18,6 +18,7 @@ __all__ = ["RandomizedResponse"]
 _WORDS = 2**64
 _SMALLEST_EPSILON = 1e-9
 _MOST_VALUES = 2**16
+_AT_ONCE = 2**20  # rows
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,12 @@ class RandomizedResponse:
         return released
 
     def noisy(self, source: NoiseSource, codes: ArrayLike) -> NDArray[np.int64]:
-        """What ``source.release`` lets out."""
+        """What ``source.release`` lets out: some rows at a time, in one release."""
         codes = self._check(codes)
+        blocks = [codes[start : start + _AT_ONCE] for start in range(0, len(codes), _AT_ONCE)]
+        return np.concatenate([codes[:0], *(self._answers(source, block) for block in blocks)])
+
+    def _answers(self, source: NoiseSource, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         words = source.words(len(codes))
         per_lie, lies = np.uint64(self._words_per_lie), np.uint64((self.n_values - 1) * self._words_per_lie)
         # Number r of the other values, in their order; those from the true one on are shifted past it.

@@ -27,9 +27,12 @@ from skfairdp.privacy import (
     DiscreteGaussian,
     GaussianDpEvent,
     LaplaceDpEvent,
+    NeighboringRelation,
     NoiseSource,
     RandomizedResponse,
     RandomizedResponseDpEvent,
+    Spending,
+    _randomized_response,
     accountant_of,
     compose,
     epsilon_of,
@@ -542,3 +545,14 @@ def test_fairlearns_reduction_runs_as_the_papers_baseline(rows):
     np.testing.assert_array_equal(model.predict(rows.X), model.predict(rows.X))
     assert model.score(rows.X, rows.y) > 0.6
     assert clone(model).fair_estimator is not learner and not hasattr(learner, "predictors_")
+
+
+def test_answers_of_many_rows_are_one_release_and_those_of_one_block(monkeypatch):
+    codes = np.random.default_rng(0).integers(3, size=1000)
+    mechanism = RandomizedResponse(1.0, 3)
+    whole = mechanism.release(codes, NoiseSource(0))
+    monkeypatch.setattr(_randomized_response, "_AT_ONCE", 7)
+    np.testing.assert_array_equal(mechanism.release(codes, NoiseSource(0)), whole)
+    relation = NeighboringRelation.REPLACE_ATTRIBUTE
+    with Spending(mechanism.event, 1e-5, relation, label="answers") as noise:
+        assert len(mechanism.release(codes, noise)) == 1000 and len(mechanism.release([], NoiseSource(0))) == 0

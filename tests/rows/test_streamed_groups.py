@@ -8,8 +8,8 @@ from skfairdp import KeyedRows, PrivacyLedger
 from skfairdp._rows import even_tables, opened
 from skfairdp._rows._chunks import FrameRows
 from skfairdp.baselines import GroupRandomizer
-from skfairdp.baselines._group_randomizer import AT_ONCE
 from skfairdp.exceptions import BudgetExceededError
+from skfairdp.privacy import _randomized_response
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
@@ -41,12 +41,13 @@ def test_nearly_without_noise_groups_come_back_in_any_order_of_chunks():
     assert found["group"].tolist() == mixed["group"].tolist()
 
 
-def test_many_rows_are_released_piece_by_piece():
+def test_many_rows_are_one_release_however_many_are_randomised_at_once(monkeypatch):
+    monkeypatch.setattr(_randomized_response, "_AT_ONCE", 16)
     schema = Schema({"age": Number(0, 9), "group": Category(["a", "b"])}, groups="group")
-    many = pd.DataFrame({"group": pd.Categorical.from_codes(np.arange(AT_ONCE + 5) % 2, ["a", "b"])})
+    many = pd.DataFrame({"group": pd.Categorical.from_codes(np.arange(100) % 2, ["a", "b"])})
     with recording_noise(entropy=3) as record:
         chunks = list(GroupRandomizer(schema=schema, epsilon=1e9).release_chunks(lambda: [many]))
-    assert [len(release.value) for release in record.releases] == [AT_ONCE, 5]
+    assert [len(release.value) for release in record.releases] == [100]
     assert pd.concat(chunks)["group"].tolist() == many["group"].tolist()
 
 
