@@ -153,8 +153,14 @@ def test_the_rare_class_is_predicted_and_probabilities_are_better_than_the_rates
 def test_the_size_of_a_batch_follows_no_secret_number(relation, sizes, monkeypatch):
     """Where a record may come or go rows are asked one by one; where their number is public, in blocks."""
     asked = []
-    real = _networks.predict_logits
-    monkeypatch.setattr(_networks, "predict_logits", lambda module, X: asked.append(len(X)) or real(module, X))
+    real = _networks.private_logits
+
+    def watched(module, X, size):
+        asked.append((len(X), size))
+        return real(module, X, size)
+
+    monkeypatch.setattr(_networks, "private_logits", watched)
     n = 8200 if relation == ZERO_OUT else 30
     Temperature(1.0, 1e-5, relation).table(network(), np.zeros((n, 4)), np.zeros(n, dtype=int))
-    assert set(asked) == sizes and sum(asked) == n
+    assert {rows for rows, _ in asked} == sizes and {size for _, size in asked} == {max(sizes)}
+    assert sum(rows for rows, _ in asked) == n

@@ -397,6 +397,7 @@ def test_seeded_noise_ledgers_and_missing_claims_are_refused():
         audit(DummyClassifier(), X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:These runs prove")
 def test_in_one_run_each_canary_is_placed_by_a_coin_of_its_own(monkeypatch):
     """Where forms follow places, whoever knows the places guesses all of them: a sound fit would be accused."""
     tossed = []
