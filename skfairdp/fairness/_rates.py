@@ -220,10 +220,28 @@ def read_rate_constraints(
 
 
 def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | None:
-    """γ and what a group is compared with, where one difference of selection rates is asked for; else None.
+    """Return γ and what a group is compared with, where one difference of selection rates is asked for; else None.
 
     A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one that
     differs from no other group by more is not.
+
+    Parameters
+    ----------
+    given : str, RateParity, RateBound, fairlearn moment, or list of them
+    n_classes : int
+    owner : str
+        Class that has the parameter, for error messages.
+
+    Returns
+    -------
+    rule : tuple of (float, str) or None
+
+    Examples
+    --------
+    >>> from skfairdp.fairness import RateParity, rule_of_gate
+    >>> rule_of_gate(RateParity("selection_rate", 0.1), 2, "FairPATEClassifier")
+    (0.1, 'between')
+    >>> rule_of_gate("equalized_odds", 2, "FairPATEClassifier")
     """
     one, *others = read_rate_constraints(given, owner)
     if others or not isinstance(one, RateParity) or one.rate != "selection_rate":
