@@ -147,6 +147,6 @@ def test_a_call_on_a_page_names_parameters_that_there_are(page):
 
 
 def test_a_call_with_a_parameter_that_there_is_not_would_be_found():
-    text = "Take `FairDPSGDClassifier(constraints=1, epsilon=2)`.\n```python\n>>> IDP3(model, gama=0.1)\n```\n"
-    assert _unknown_words(text) == ["IDP3(gama=)", "FairDPSGDClassifier(constraints=)"]
+    text = "Take `FairDPSGDClassifier(constraint=1, epsilon=2)`.\n```python\n>>> IDP3(model, gama=0.1)\n```\n"
+    assert _unknown_words(text) == ["IDP3(gama=)", "FairDPSGDClassifier(constraint=)"]
     assert skfairdp.FairDPSGDClassifier is _public()["FairDPSGDClassifier"]

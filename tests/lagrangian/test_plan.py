@@ -239,10 +239,10 @@ def test_a_plan_that_cannot_be_is_refused(settings, named):
 
 
 def test_tables_of_sums_are_exact_however_many_rows_there_are():
-    """Rows that reach 2^16 with the first one of them, and then small ones: sums in sequence round those otherwise."""
-    n = 2**17
+    """Rows that reach 2^15 with the first one of them, and then small ones: sums in sequence round those otherwise."""
+    n = 2**16  # of which no block is cut
     features = np.ones((n, 2))
-    features[2**16 :] = 1.25 * 2.0**-37
+    features[2**15 :] = 1.25 * 2.0**-38
     plan, source = half_noisy(2), ZeroNoise()
     groups = np.ones(n, dtype=int)
     whole = plan.release_moments(features, groups, source)[1]

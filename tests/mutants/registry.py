@@ -686,7 +686,7 @@ NOTICED: dict[str, Noticed] = {
         PRECISION(
             "test_a_module_of_less_than_single_precision_is_refused_before_anything_is_spent",
             kind="pfld",
-            module="bfloat16",
+            module="float16",
         ),
         PRECISION(
             "test_a_teacher_of_less_than_single_precision_is_refused_before_anything_is_spent",
