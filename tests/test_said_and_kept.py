@@ -241,8 +241,8 @@ def mistakes(ledger):
         ),
         "a name": (lambda: PFLDClassifier(constraints="x", ledger=ledger).fit(X, y), "'equal_opportunity'"),
         "a template": (
-            lambda: FairPATEClassifier(schema=template, ledger=ledger),
-            "'age' .* not filled in yet: high, low",
+            lambda: FairPATEClassifier(schema=template, ledger=ledger).fit(X, y),
+            "'schema' parameter of FairPATEClassifier must be a Schema.*Schema.from_dict",
         ),
         "too many teachers": (
             lambda: PATEClassifier(n_teachers=601, **given).fit(X, y, X_public=gap_table(50, seed=1)[0]),

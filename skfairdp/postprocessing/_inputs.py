@@ -45,7 +45,7 @@ __all__ = [
 
 def refuse_regressor(estimator: Any, *, owner: str) -> None:
     """Refuse an estimator that predicts numbers, before it is fitted or asked."""
-    if estimator is not None and is_regressor(estimator):
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
         raise ValueError(
             f"The 'estimator' parameter of {owner} must be a classifier, as it answers with classes. Got "
             f"{type(estimator).__name__}, which predicts numbers. Take for example LogisticRegression()."
@@ -204,7 +204,9 @@ def reject_label(given: Any, classes: NDArray[Any]) -> Any:
         The label is a class, of another type, or cannot be chosen for classes of this type.
     """
     if np.ndim(given):
-        raise ValueError(f"The 'reject_label' parameter of IDP3 must be one label. Got {given!r} instead.")
+        raise ValueError(
+            f"The 'reject_label' parameter of IDP3 must be one label, of the type of the classes. Got {given!r}."
+        )
     labels = classes.tolist()
     text = all(isinstance(label, str) for label in labels)
     number = all(isinstance(label, numbers.Real) for label in labels)

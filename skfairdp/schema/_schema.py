@@ -1,5 +1,6 @@
 """The public description of a table: which columns it has, and what values they may hold."""
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -692,11 +693,14 @@ def _with_own_group(column: Column) -> Column:
 class SchemaParameter:
     """The parameter ``schema`` of an estimator: what ``Schema.to_dict`` or a filled in template says is a Schema too.
 
-    It is read where it is set, so that what contradicts itself or is not filled in yet is an error at once.
+    What contradicts itself, or is not filled in yet, stays as it is, and a fit refuses it.
     """
 
     def __set__(self, owner: Any, value: Schema | Mapping[str, Any] | None) -> None:
-        vars(owner)["schema"] = Schema.from_dict(value) if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            with contextlib.suppress(Exception):
+                value = Schema.from_dict(value)
+        vars(owner)["schema"] = value
 
 
 def values_of(column: Column) -> tuple[Any, ...]:

@@ -438,7 +438,9 @@ def test_what_a_teacher_warns_of_is_not_passed_on():
 def test_an_error_of_the_learner_says_that_the_votes_are_paid_for():
     class Broken(Watched):
         def fit(self, X, y, sensitive_features):
-            raise RuntimeError("no")
+            if len(ledger.entries):  # it has passed the trial on made-up rows
+                raise RuntimeError("no")
+            return super().fit(X, y, sensitive_features)
 
     X, y, groups = problem(100)
     ledger = PrivacyLedger(epsilon=5)
