@@ -142,6 +142,7 @@ PLAUSIBLE = {
     "delta": number(1e-9, 0.5, 1e-320, 1e-100, 0.999999),
     "gamma": st.one_of(st.none(), number(0, 1, 1e-320, 1e300)),
     "disparity": option("others", "overall", "between"),
+    "constraints": option(None, "demographic_parity", "equalized_odds", "parity"),
     "gate": st.one_of(
         option("votes", "labels", None),
         st.builds(VoteGate, min_count=st.integers(0, 20), rule=option("excess", "local")),

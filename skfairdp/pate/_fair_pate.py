@@ -363,8 +363,13 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         super()._check()
         if self.constraints is None:
             return
-        for name, usual in (("gamma", 0.05), ("disparity", "others"), ("student", None)):
-            if getattr(self, name) != usual:
+        beside = {
+            "gamma": self.gamma != 0.05,
+            "disparity": self.disparity != "others",
+            "student": self.student is not None,
+        }
+        for name, is_given in beside.items():
+            if is_given:
                 raise ValueError(
                     f"{type(self).__name__} got both 'constraints' and '{name}'. Constraints carry their bound with "
                     'them, RateParity("selection_rate", difference_bound=0.1), and a student of their own '
