@@ -66,7 +66,7 @@ def fitted(n=1500, n_classes=2, epsilon=3.0, net=QUICK, **options):
 #: With knots, without (too few rows for tables of columns), of three classes, and one class for everybody.
 MODELS = {
     "knots": {},
-    "lines": {"n": 150, "epsilon": 2.0},
+    "lines": {"n": 200, "epsilon": 2.0},
     "three classes": {"n_classes": 3},
     "most frequent class": {"n": 40, "epsilon": 0.05},
 }
