@@ -252,10 +252,10 @@ class Network:
 
     def tensor(self, X: Array) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # a number that is too large is infinite, and none may say so
-            return torch.from_numpy(np.array(X, dtype=self.dtype)).to(self.device)
+        dtype = input_dtype(self.module)
+        narrow = np.float32 if dtype.is_floating_point and dtype.itemsize <= 4 else None  # else two copies are made
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, and no warning tells it
+            return torch.from_numpy(np.array(X, dtype=narrow)).to(dtype=dtype, device=self.device)
 
     def rows(self, X: Array | KeptRows) -> "Tensor | RowsOnDemand":
         """The same of an array; of rows that are kept elsewhere, what makes such copies of those that are asked for."""
