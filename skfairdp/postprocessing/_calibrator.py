@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
+from skfairdp._judge import Judgement
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
@@ -71,7 +72,8 @@ __all__ = ["FairnessCalibrator"]
 _OWNER = "FairnessCalibrator"
 _FEW_ROWS = 30
 _FITTED = {
-    "answers_", "edges_", "estimator_", "group_estimator_", "method_", "multipliers_", "privacy_", "violation_"
+    "answers_", "constraint_holds_", "edges_", "estimator_", "gap_", "gap_bound_", "group_estimator_", "method_",
+    "multipliers_", "privacy_", "violation_"
 }  # fmt: skip
 
 
@@ -163,6 +165,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         difference between two groups of the rates they speak of (of a bound or a ratio: by how much it is broken).
     gap_after_ : float
         The same after calibration; never larger.
+    {judged}
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
@@ -345,6 +348,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         for name, value in self._calibrated.attributes().items():
             setattr(self, name, value)
         self.agreement_ = float(np.mean(after == rows.before))
+        if self.gamma is not None or self.constraints is not None:
+            judgement = Judgement.by_rows(self._held(), rows.groups, labels, after)
+            self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
         account = Account.of(model)
         if account.reports:
             self.privacy_ = composed(*account.reports, *held_by(self))
@@ -651,11 +657,15 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 FairnessWarning,
             )
 
+    def _held(self) -> RateConstraints:
+        """What was asked for, on the rates of these groups and classes."""
+        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", self.gamma or 1.0),)
+        return RateConstraints(self._asked() or asked, self.groups_.tolist(), self.classes_.tolist(), _OWNER)
+
     def _warn_of_noise(
         self, rows: CalibrationRows, labels: NDArray[np.int64] | None, counted: str, changed: bool
     ) -> None:
-        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", self.gamma or 1.0),)
-        constraints = RateConstraints(self._asked() or asked, self.groups_.tolist(), self.classes_.tolist(), _OWNER)
+        constraints = self._held()
         truth = np.zeros_like(rows.groups) if labels is None else labels
         counts = constraints.tally(rows.groups, truth, rows.before)
         counts = counts if constraints.needs_labels else counts[:, :1]
