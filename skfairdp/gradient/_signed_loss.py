@@ -11,7 +11,7 @@ ones: the proxy Lagrangian of Cotter et al. 2019. Tables of batches, instead of 
 import math
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from skfairdp._judge import Judge, Judgement
 from skfairdp._networks import Network, PrivateRows, private_outputs
 from skfairdp.fairness import LeftOver, RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
+
+if TYPE_CHECKING:
+    from skfairdp._networks._training import RowsOnDemand
 
 __all__ = ["DualPlan", "RateLagrangian", "largest_price"]
 
@@ -149,7 +152,7 @@ class DualPlan:
     def exact(
         self,
         module: nn.Module,
-        X: Tensor,
+        X: "Tensor | RowsOnDemand",
         cells: Tensor,
         n_cells: int,
         batch: int = ROWS_AT_ONCE,

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["UNCHARGED", "enter_block", "leave_block", "ledger_in_use", "ledger_of", "note_release"]
 
 
-class _Uncharged:
+class Uncharged:
     """In the place of a ledger: of a fit inside of something that has paid for it already."""
 
     def charge(self, event: Any, **guarantee: Any) -> None:
         """Nothing."""
 
-    def __sklearn_clone__(self) -> "_Uncharged":
+    def __sklearn_clone__(self) -> "Uncharged":
         return self
 
 
-UNCHARGED = _Uncharged()
+UNCHARGED = Uncharged()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def leave_block(ledger: "PrivacyLedger") -> None:
     _OPEN.pop(id(left), None)
 
 
-def ledger_in_use(given: Any = None) -> Any:
+def ledger_in_use(given: "PrivacyLedger | Uncharged | None" = None) -> Any:
     """The ledger that counts a release: what was given, else that of the block around; None where nothing does.
 
     Threads do not inherit a block, so one without a block of its own counts on the one that another thread has open.
@@ -82,7 +82,7 @@ def ledger_in_use(given: Any = None) -> Any:
     True
     """
     if given is not None:
-        return None if isinstance(given, _Uncharged) else given
+        return None if isinstance(given, Uncharged) else given
     around = _AROUND.get(())
     if around:
         return around[-1].ledger

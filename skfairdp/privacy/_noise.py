@@ -44,6 +44,11 @@ class NoiseSource:
         self._guard: Callable[[Any, int], None] | None = None
         self._selecting: Callable[[Any], contextlib.AbstractContextManager[Callable[[], None]]] | None = None
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether nobody can draw this noise again."""
+        return self._seeded is None
+
     def __reduce__(self) -> Any:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")
 

@@ -439,9 +439,9 @@ def _renyi_of(leaf: Any, order: float) -> float:
         if p == 0:
             return math.inf
         truth, lie = math.log(1 - p + p / k), math.log(p / k)
-        terms = [order * truth + (1 - order) * lie, order * lie + (1 - order) * truth]
-        terms += [math.log(k - 2) + lie] if k > 2 else []  # the answers that neither of the two values is
-        return max(0.0, float(logsumexp(terms))) / (order - 1)
+        answers = [order * truth + (1 - order) * lie, order * lie + (1 - order) * truth]
+        answers += [math.log(k - 2) + lie] if k > 2 else []  # the answers that neither of the two values is
+        return max(0.0, float(logsumexp(answers))) / (order - 1)
     if isinstance(leaf, dp.LaplaceDpEvent):
         return _laplace(leaf.noise_multiplier, order)
     if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):

@@ -14,7 +14,7 @@ from skfairdp.privacy._account import composed, held_by
 from skfairdp.privacy._allowance import Allowance, allowance
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
-from skfairdp.privacy._ledger_block import ledger_in_use, note_release
+from skfairdp.privacy._ledger_block import Uncharged, ledger_in_use, note_release
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
 __all__ = ["Obtained", "Plan", "PublicFact", "PublicReads", "Spending", "public_facts"]
@@ -221,7 +221,7 @@ class Spending:
         relation: NeighboringRelation,
         *,
         label: str,
-        ledger: PrivacyLedger | None = None,
+        ledger: PrivacyLedger | Uncharged | None = None,
         noise_seed: int | None = None,
         releases: Iterable[str] = (),
         public: Iterable[str] = (),
