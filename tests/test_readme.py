@@ -22,7 +22,7 @@ def test_the_first_example_goes_from_a_raw_table_to_a_statement(tmp_path, monkey
     names = readme.run()
     model, ledger = names["model"], names["ledger"]
     assert 1 < model.privacy_.epsilon < 1.2  # the fit and the schema that it holds
-    assert model.privacy_.epsilon < ledger.spent().epsilon * 1.0001 < 1.2  # the looser model costs nothing
+    assert 0.8 < ledger.spent().epsilon < model.privacy_.epsilon  # the same releases, at a δ ten times as large
     assert set(names["model"].predict(names["table"])) == {"<=50K", ">50K"}
     assert "one record" in capsys.readouterr().out
 

@@ -28,7 +28,6 @@ WHY = {
     "_row_wise.py": "private rows: here each is asked alone",
     "_networks/_adversarial.py": OWN + "; shapes follow public numbers",
     "_networks/_mlp.py": OWN + "; shapes follow public numbers",
-    "_second_look.py": PUBLIC + ": a row of zeros",
     "_teachers/_classifiers.py": TEACHERS,
     "_teachers/_net_classifier.py": TEACHERS,
     "_teachers/_streamed.py": TEACHERS,

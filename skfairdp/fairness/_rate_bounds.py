@@ -49,7 +49,9 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
     lower, upper = _laws(constraints, counts, noise)
     found = np.empty(constraints.n_inequalities)
     line, group, rate, value = constraints.terms  # in the order of the inequalities
-    for j, at in enumerate(np.split(np.arange(len(line)), np.searchsorted(line, np.arange(1, len(found))))):
+    starts = np.searchsorted(line, np.arange(len(found) + 1))
+    for j in range(len(found)):
+        at = slice(starts[j], starts[j + 1])
         terms, factors = (group[at], rate[at]), value[at][:, None]
         largest = np.where((factors > 0) == (level > 0.5), upper[terms], lower[terms])
         # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.

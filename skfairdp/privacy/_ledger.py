@@ -119,7 +119,7 @@ class PrivacyLedger:
     >>> from skfairdp import RandomizedResponseClassifier
     >>> with PrivacyLedger(epsilon=1.0) as ledger:
     ...     model = RandomizedResponseClassifier(epsilon=0.5, classes=[0, 1], groups=[0, 1], random_state=0)
-    ...     model = model.fit([[0.0], [1.0]] * 50, [0, 1] * 50, sensitive_features=[0, 0, 1, 1] * 25)
+    ...     model = model.fit([[0.0], [1.0]] * 500, [0, 1] * 500, sensitive_features=[0, 0, 1, 1] * 250)
     >>> [entry.label for entry in ledger.entries]
     ['RandomizedResponseClassifier']
     >>> note = ledger.head

@@ -658,10 +658,13 @@ def _loss_distribution(releases: Releases, fineness: float) -> Any:
 
 def _points(leaf: Any, times: int, grid: float) -> float:
     """Of the grid, that all privacy losses of a release take up."""
-    one = _pure([(leaf, 1)])
-    if one is None:
-        one = _largest(leaf) if hasattr(leaf, "sampling_probability") else 50.0
-    mean = _renyi_of(leaf, 2.0)  # of the losses of one, at most
+    if hasattr(leaf, "sampling_probability"):
+        one = _largest(leaf)
+        mean = leaf.sampling_probability * one  # of the losses of one, at most; their square is at most one * mean
+        return 2 * min(times * one, one + times * mean + 10 * math.sqrt(times * one * mean)) / grid
+    pure = _pure([(leaf, 1)])
+    one = 50.0 if pure is None else pure
+    mean = _renyi_of(leaf, 2.0)
     return 2 * min(times * one, one + times * mean + 40 * math.sqrt(times * mean)) / grid
 
 

@@ -1,5 +1,6 @@
 """What an attacker gets out of FairDPSGDClassifier, beside what its certificate allows."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -12,7 +13,7 @@ from skfairdp._networks import DPStep, clipped_gradient_sum
 from skfairdp._usefulness import Comparison
 from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.inspection import audit_matched_filter, audit_one_run
-from skfairdp.privacy import GaussianDpEvent, NoiseSource, epsilon_of, gdp_mu
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, epsilon_of, gdp_mu
 from tests._tools.networks import dpsgd
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
@@ -207,13 +208,11 @@ def test_one_fit_with_many_canaries_shows_some_of_the_certified_epsilon_and_no_m
 
 @pytest.mark.usefixtures("kept")
 def test_one_fit_refutes_noise_that_is_too_small(monkeypatch):
-    release = DPStep.release
+    noisy = GaussianMechanism.noisy
 
-    def nearly_quiet(self, module, loss, rows, targets, source, **options):
-        quiet = DPStep(self.sampling_probability, self.noise_multiplier / 5, self.max_grad_norm, self.steps,
-                       self.expected_batch_size)  # fmt: skip
-        return release(quiet, module, loss, rows, targets, source, **options)
+    def nearly_quiet(self, source, values, **options):
+        return noisy(dataclasses.replace(self, sigma=self.sigma / 5), source, values, **options)
 
-    monkeypatch.setattr(DPStep, "release", nearly_quiet)
+    monkeypatch.setattr(GaussianMechanism, "noisy", nearly_quiet)
     result, model = one_run(800, epsilon=2.0, seed=1, lam=0.0, batch_size=400, max_epochs=1)
     assert result.refutes(model.privacy_.mechanism_epsilon)

@@ -121,7 +121,8 @@ def test_constraints_hold_on_the_public_rows(constraints, n_groups, method):
         broken = asked(constraints, n_groups).largest_violation(counts)
         assert broken <= 1e-6 and fair.satisfied_ and fair.violation_ == pytest.approx(broken, abs=1e-9)
         assert fair.gap_after_ <= fair.gap_before_ + 1e-9
-        assert fair.gap_ == pytest.approx(fair.gap_after_, abs=1e-9) and fair.gap_ < fair.gap_bound_
+        # Of the answers as they were drawn, by a coin at some scores: they are not what is left on average.
+        assert max(fair.gap_, fair.gap_after_) < fair.gap_bound_
         assert fair.constraint_holds_ != "no"
 
 
