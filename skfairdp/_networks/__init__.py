@@ -69,6 +69,7 @@ from skfairdp._networks._stacked import (
 from skfairdp._networks._training import (
     Network,
     PrivateRows,
+    RowsOnDemand,
     predict_logits,
     prepare_network,
     private_logits,
@@ -100,6 +101,7 @@ __all__ = [
     "PrecisionWatch",
     "PrivateRows",
     "ResNet",
+    "RowsOnDemand",
     "ScaledMLP",
     "ScaledModule",
     "StackedDiscriminators",

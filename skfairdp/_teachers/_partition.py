@@ -30,7 +30,7 @@ __all__ = [
 
 
 # Votes counted at once: bounds the temporary index array (32 MiB).
-_CHUNK_VOTES = 2**22
+_CHUNK_VOTES = 2**18  # two megabytes of cells, which a cache holds
 #: So many rows of a large table, or up to twice as many, are made ready for their teachers at a time.
 READY = 2**16
 

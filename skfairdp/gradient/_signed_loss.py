@@ -11,7 +11,7 @@ ones: the proxy Lagrangian of Cotter et al. 2019. Tables of batches, instead of 
 import math
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,12 +20,9 @@ from torch import Tensor, nn
 
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge, Judgement
-from skfairdp._networks import Network, PrivateRows, private_outputs
+from skfairdp._networks import Network, PrivateRows, RowsOnDemand, private_outputs
 from skfairdp.fairness import LeftOver, RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
-
-if TYPE_CHECKING:
-    from skfairdp._networks._training import RowsOnDemand
 
 __all__ = ["DualPlan", "RateLagrangian", "largest_price"]
 
@@ -152,7 +149,7 @@ class DualPlan:
     def exact(
         self,
         module: nn.Module,
-        X: "Tensor | RowsOnDemand",
+        X: Tensor | RowsOnDemand,
         cells: Tensor,
         n_cells: int,
         batch: int = ROWS_AT_ONCE,

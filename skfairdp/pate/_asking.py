@@ -175,7 +175,9 @@ class Questions:
 
     def seen_by_teachers(self, data: TrainingData, some: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Some of the private rows as teachers see them."""
-        X = self.limited(data.X[some])
+        X = data.X[some]  # a copy, by the mask
+        if self.sampled is not None:
+            np.clip(X, *self.sampled.limits, out=X)
         if not self.by_group:
             return X
         assert data.groups is not None
@@ -305,10 +307,11 @@ def _count_votes(
     seeds, votes = child_seeds(rng, n_teachers), np.zeros((len(rows), n_classes), dtype=np.int64)
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
         for mine, turn in in_turns(parts, n_teachers):
-            X, taught = asked.seen_by_teachers(data, mine), turn.stop - turn.start
-            teachers = fit_teachers(
-                teacher, X, data.y[mine], parts[mine] - turn.start, n_teachers=taught, seeds=seeds[turn], **how
-            )
+            taught = turn.stop - turn.start
+            teachers = fit_teachers(  # the rows have no name here: those of two turns would be a copy of the table
+                teacher, asked.seen_by_teachers(data, mine), data.y[mine], parts[mine] - turn.start,
+                n_teachers=taught, seeds=seeds[turn], **how
+            )  # fmt: skip
             votes += vote_histogram(teachers.predict(rows), n_classes)
             bar.update(taught)
     return votes

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import torch  # noqa: F401 - what importing it takes is no table
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData, SFPATEClassifier
 
@@ -33,11 +34,11 @@ def test_a_fit_holds_no_copy_of_the_table(make):
 def test_without_public_rows_a_fit_holds_no_copy_of_the_table():
     """Codes of eight bytes, rows within limits and rows with their groups took three times the table."""
     rng = np.random.default_rng(0)
-    n_rows = 2 * N_ROWS
+    n_rows = 3 * N_ROWS  # beside what a student takes, which is the same for any table
     X, groups = rng.standard_normal((n_rows, N_FEATURES)), np.arange(n_rows) % 2
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     model = FairPATEClassifier(delta=1e-6, classes=[0, 1], groups=[0, 1], random_state=0)
-    assert peak_of(lambda: model.fit(X, y, sensitive_features=groups)) < 0.9 * X.nbytes
+    assert peak_of(lambda: model.fit(X, y, sensitive_features=groups)) < 0.75 * X.nbytes
 
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
