@@ -56,6 +56,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FITS)
 def test_no_value_of_a_parameter_keeps_a_fit_from_looking_at_another(case):
     cls, options, given = FITS[case]

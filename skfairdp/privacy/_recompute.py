@@ -660,7 +660,9 @@ def _points(leaf: Any, times: int, grid: float) -> float:
     """Of the grid, that all privacy losses of a release take up."""
     if hasattr(leaf, "sampling_probability"):
         one = _largest(leaf)
-        mean = float(leaf.sampling_probability) * one  # of the losses of one, at most; their square is at most one * mean
+        mean = (
+            float(leaf.sampling_probability) * one
+        )  # of the losses of one, at most; their square is at most one * mean
         return 2 * min(times * one, one + times * mean + 10 * math.sqrt(times * one * mean)) / grid
     pure = _pure([(leaf, 1)])
     one = 50.0 if pure is None else pure

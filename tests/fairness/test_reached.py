@@ -191,6 +191,7 @@ def test_no_constraint_was_asked_for_where_multipliers_stay_zero():
         assert not told(model, X, y, groups)
 
 
+@pytest.mark.slow
 def test_the_fair_student_of_sfpate_is_told_of_by_its_released_votes():
     X, y, groups = coins(4000)
     model = SFPATEClassifier(epsilon=20.0, constraints="accuracy_parity", groups=[0, 1], random_state=0)

@@ -143,6 +143,7 @@ def test_every_backend_fits_images_with_convolutions_at_the_same_price(backend):
     np.testing.assert_array_equal(copy.sample(5, random_state=1), generator.sample(5, random_state=1))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 def test_images_of_a_group_look_like_that_group():
     images, s = bars(300, side=4)

@@ -85,6 +85,7 @@ def test_counts_of_long_gradients_move_as_far_as_declared_when_all_rows_of_a_dis
     assert epsilon_of(mechanism.event, 1e-5) == pytest.approx(gdp_epsilon(0.5, 1e-5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "n_teachers", "steps", "ratio"),
     [(1.0, 100, 400, 1.58), (10.0, 100, 400, 5.03), (1.0, 1000, 20_000, 1.79), (10.0, 1000, 20_000, 6.57)],

@@ -73,6 +73,7 @@ def test_a_model_of_private_rows_alone_is_better_than_the_majority(table):
     assert model.score(X, y) > max(np.mean(y), 1 - np.mean(y)) + 0.1
 
 
+@pytest.mark.slow
 def test_a_constraint_of_fairlearn_holds_on_real_rows(table):
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 

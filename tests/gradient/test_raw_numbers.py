@@ -165,6 +165,7 @@ def test_raw_numbers_are_learned_from_as_well_as_scaled_ones(make, net):
     np.testing.assert_array_equal(model.net_.predict(X_test), model.predict(X_test))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("primal", ["group_model", "gradient"])
 def test_rows_that_are_public_say_where_the_columns_of_a_network_under_multipliers_lie(net, primal):

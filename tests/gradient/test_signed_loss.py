@@ -219,6 +219,7 @@ def test_steps_and_rates_together_cost_at_most_epsilon():
     assert not any("public rows" in fact for fact in spent.public)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_groups", "names"), [(2, [0, 1]), (3, ["a", "b", "c"])])
 def test_the_signed_loss_lowers_the_gap_without_public_rows(n_groups, names):
     X, y, codes = make_rows(4000, n_groups=n_groups, seed=2)
@@ -277,6 +278,7 @@ def unlike_groups(n_groups, n=1500):
     return X, y, groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_without_noise_any_constraint_is_met_on_the_training_counts(name):
     asked, n_groups = CONSTRAINTS[name]
@@ -388,6 +390,7 @@ def test_noise_alone_does_not_make_a_model_unfair_or_wrong():
     assert fair > plain - 0.03 and gap < 0.08, found
 
 
+@pytest.mark.slow
 def test_equal_errors_are_reached_where_one_group_can_get_better_and_not_by_errors_where_none_can():
     X, y, groups = unlike_groups(2)
     before, accuracy = trained_without_noise("accuracy_parity", X, y, groups, lam=0.0)

@@ -274,6 +274,7 @@ def test_a_claim_for_a_null_record_is_judged_as_what_it_is(toy, canaries):
     assert audit(toy(factor=2.5), X, Y, canaries=canaries, random_state=1, **SUMS).violates
 
 
+@pytest.mark.slow
 def test_sound_claims_for_a_null_record_are_refuted_in_at_most_five_percent_of_audits():
     given = {**SUMS, "n_runs": 100, "canaries": FAR_OUT}
     found = [audit(ToySum(), X, Y, random_state=seed, **given).violates for seed in range(40)]

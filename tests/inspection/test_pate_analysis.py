@@ -245,6 +245,7 @@ def test_theorem_2_bounds_the_unfairness_of_the_vote(data):
     assert same.theorem_2 == 0.0  # votes independent of the group: perfectly fair
 
 
+@pytest.mark.slow
 def test_released_groups_of_sfpate_satisfy_the_bound():
     """End to end on a law that is known: groups released by the ensemble, a model that is fair for them."""
     rng = np.random.default_rng(0)

@@ -80,6 +80,7 @@ SFPATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "settings"), SFPATE.values(), ids=SFPATE)
 def test_neither_kind_of_sfpate_buys_it_with_errors(n_rows, settings):
     X, y, groups = table(n_rows)

@@ -92,6 +92,7 @@ def test_a_rate_of_one_true_class_is_made_equal_by_multipliers_of_its_own_rows(n
     assert np.abs(fair.multipliers_[:, true_class]).max() > 0 and not fair.multipliers_[:, 1 - true_class].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [LagrangianClassifier, partial(SFPATEClassifier, epsilon=8.0, groups=["f", "m"])])
 def test_those_beside_it_hold_a_rate_of_one_true_class_as_well(make):
     X, y, groups = of_unequal_rates(6000)

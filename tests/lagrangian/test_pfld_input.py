@@ -106,6 +106,7 @@ def test_bad_rows_are_errors_before_anything_is_spent(change, said):
     assert ledger.entries == ()
 
 
+@pytest.mark.slow
 def test_dropout_and_modules_without_rules_can_be_trained():
     X, y, groups = biased()
     module = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.PReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(6, 2))

@@ -57,6 +57,7 @@ def test_parts_and_nets_are_parameters_of_a_grid():
     assert clone(PFLDClassifier(primal=NoisyGradients(5, n_components=2))).get_params()["primal__n_components"] == 2
 
 
+@pytest.mark.slow
 def test_a_shorthand_is_the_part_with_its_defaults():
     X, y, groups = biased()
     for name, part in (("group_model", GroupModel()), ("gradient", NoisyGradients())):

@@ -40,6 +40,7 @@ def test_the_constraint_is_met_on_training_rows_by_few_passes_without_noise(net,
         assert np.mean(predicted == y) > 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_groups_of_one_row_in_a_hundred_do_not_keep_the_others_from_being_held(seed):
     """With steps as long as those of large groups, gaps of .67 to .81 were left, and .20 to .25 between large ones."""

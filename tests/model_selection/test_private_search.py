@@ -243,6 +243,7 @@ def test_bounds_decide_before_the_objective():
     assert closest.best_params_ == {"cut": 0.0}
 
 
+@pytest.mark.slow
 def test_whole_searches_are_the_selections_whose_leak_is_simulated():
     """The winner follows the law of the mechanism that tests/privacy/test_private_selection.py attacks.
 

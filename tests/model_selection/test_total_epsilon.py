@@ -129,6 +129,7 @@ def schema_that_cost(epsilon):
     return table, Schema.release(table, epsilon=epsilon, label="label", groups="group")
 
 
+@pytest.mark.slow
 def test_a_schema_that_was_paid_for_comes_off_the_total():
     table, schema = schema_that_cost(8.0)
     model = FairDPSGDClassifier(schema=schema, net=mlp((4,), max_epochs=1, batch_size=64), lam=0.0, random_state=0)

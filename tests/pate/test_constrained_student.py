@@ -55,6 +55,7 @@ def test_constraints_are_met_on_the_counts_of_the_rows(kind):
     assert accuracy(rule) > accuracy(free) - 0.1
 
 
+@pytest.mark.slow
 def test_equalized_odds_of_three_classes_are_nearly_met():
     likely, groups, labels = likelihoods(3000, n_classes=3)
     constraints = RateConstraints(read_rate_constraints("equalized_odds", "x"), [0, 1], [0, 1, 2])

@@ -74,6 +74,7 @@ def test_winners_on_few_rows_are_not_enough_and_on_many_are():
     assert f"Voting='soft' or max_queries={FAIR_PART} or more would do" in few.words("SFPATEClassifier")
 
 
+@pytest.mark.slow
 def test_a_small_group_is_told_of_by_the_released_votes_where_nothing_was_said_before():
     X, y, groups = table(12_000, 3)
     rare = np.flatnonzero(groups)[::8]  # one row in nine
@@ -110,6 +111,7 @@ def test_it_is_the_same_whatever_the_groups_are():
     assert len(said[0]) == 1 and said[0] == said[1] == said[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "epsilon"), [(600, 1.0), (4000, 0.5)])
 def test_a_fair_student_that_leaves_half_of_the_gap_says_so(n_rows, epsilon):
     X, y, groups = table(n_rows + 3000, 2)

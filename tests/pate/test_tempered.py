@@ -42,6 +42,7 @@ def test_tables_that_are_right_or_not_sure_enough_stay_as_they_are():
         assert tempered(told, queries, votes, told[queries] if sharper > 1 else 0.999 * votes + 5e-4) is told
 
 
+@pytest.mark.slow
 def test_noise_in_the_votes_does_not_make_tables_less_sure_on_average():
     told, rng = shares_of(scores()), np.random.default_rng(0)
     spreads = []

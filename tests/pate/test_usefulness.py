@@ -219,6 +219,7 @@ def test_sf_pate_says_before_it_spends_that_its_votes_are_too_noisy():
     assert not ledger.entries
 
 
+@pytest.mark.slow
 def test_sf_pate_is_silent_where_its_votes_can_hold_the_constraint():
     model = SFPATEClassifier(epsilon=8.0, groups=[0, 1], random_state=0)
     X, y, groups = groups_table(1500)

@@ -177,6 +177,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma", "steps", "prv", "rdp"), RUNS)
 def test_certified_epsilon_lies_between_the_limits_of_the_prv_accountant(q, sigma, steps, prv, rdp):
     ours = epsilon_of(DPStep(q, sigma, 1.0, steps, 100.0).event, DELTA)

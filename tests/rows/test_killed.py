@@ -112,6 +112,7 @@ def deaths(tmp_path_factory):
     return {case: (*end, done.stderr) for case, end in zip(CASES, ends, strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("who", "when"), CASES)
 def test_a_driver_that_is_killed_has_paid_if_and_only_if_noise_was_drawn(deaths, who, when):
     code, folder, complained = deaths[who, when]

@@ -64,6 +64,7 @@ def test_with_a_key_scores_and_winner_are_the_same_bit_for_bit_from_every_engine
     assert_same(*found)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_search_in_memory_with_the_same_folds():
     """Fits of DP-SGD are the same in memory and in chunks, so all of both searches must be."""
     grid = {"net__lr": [0.5]}

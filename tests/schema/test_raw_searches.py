@@ -92,6 +92,7 @@ def test_a_raw_table_is_searched_and_scored_by_its_schema_alone(name, cls):
         assert np.isfinite(found.cv_results_["mean_test_disparity"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @every_method
 def test_label_and_groups_may_be_columns_or_arguments(name):
@@ -106,6 +107,7 @@ def test_label_and_groups_may_be_columns_or_arguments(name):
         np.testing.assert_array_equal(values, scores(polars)[key])
 
 
+@pytest.mark.slow
 @every_method
 def test_the_schema_may_be_that_of_the_last_step_of_a_pipeline(name):
     step = SEARCHED[name][0]().__class__.__name__.lower()

@@ -77,6 +77,7 @@ def test_hard_votes_of_two_classes(noise, factor):
     assert not fault(result, epsilon_of(plan.event, DELTA), factor, sharp=noise == "gaussian")
 
 
+@pytest.mark.slow
 @FACTORS
 @pytest.mark.parametrize(("n_classes", "gated"), [(2, True), (3, False)], ids=["2-gated", "3-ungated"])
 def test_thresholds_of_a_confident_vote(n_classes, gated, factor):
@@ -167,6 +168,7 @@ def audit_a_fit(voting: str, factor: float, n_runs: int, n_queries: int, seed: i
     return audit_count_statistic(*worlds, label=1, confidence=CONFIDENCE), model.privacy_.epsilon
 
 
+@pytest.mark.slow
 @FACTORS
 def test_a_whole_fit_with_soft_votes(factor):
     """k2 from partition to release: the canary sits in one part, and its teacher's vote is what the attacker sees."""

@@ -57,6 +57,7 @@ def found(kind):
                  random_state=0)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KNOWN)
 def test_a_released_schema_is_not_accused(kind):
     """A hundred runs can prove more than the ε of 1 that is claimed here, as the next test does."""

@@ -107,6 +107,7 @@ def test_removing_rows_of_one_part_changes_that_teacher_only(teacher, data):
     assert_only_teacher_changes(before, after, changed)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_workers")
 @engines
 def test_votes_do_not_depend_on_n_jobs(teacher, data):
