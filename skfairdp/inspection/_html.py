@@ -22,15 +22,14 @@ import pandas as pd
 import skfairdp
 from skfairdp import __version__
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
+from skfairdp.utils import write_text
 
 __all__ = ["frontier_page", "write_frontier_page"]
 
 
 def write_frontier_page(frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Write the page of a frontier frame and return its path."""
-    target = Path(path)
-    target.write_text(frontier_page(frame, title=title), encoding="utf-8")
-    return target
+    return write_text(path, frontier_page(frame, title=title))
 
 
 def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp.metrics import distribution_disparity, downstream_scores, kl_to_uniform
-from skfairdp.utils import as_groups
+from skfairdp.utils import as_groups, write_text
 
 __all__ = ["SyntheticDataReport"]
 
@@ -168,9 +168,7 @@ class SyntheticDataReport:
         path : pathlib.Path
             The file.
         """
-        target = Path(path)
-        target.write_text(self._page(title), encoding="utf-8")
-        return target
+        return write_text(path, self._page(title))
 
     def _page(self, title: str) -> str:
         distance = self.total_variation

@@ -278,7 +278,9 @@ class PrivacyLedger:
         """
         page = html_of(self._known(), self._where(), whole_page=True)
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
+            from skfairdp.utils import write_text  # only here: accounting needs no tables
+
+            write_text(path, page)
         return page
 
     def _repr_html_(self) -> str:

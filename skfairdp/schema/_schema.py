@@ -29,7 +29,7 @@ from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._guesses import described, guessed
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns, say_identifiers
-from skfairdp.utils import private_error
+from skfairdp.utils import private_error, write_text
 
 __all__ = ["Schema", "SchemaParameter", "SchemaRows", "values_of"]
 
@@ -389,8 +389,7 @@ class Schema:
         ----------
         {path_of_schema}
         """
-        path = Path(path)
-        path.write_text(text_of(self.to_dict(), path), encoding="utf-8")
+        write_text(path, text_of(self.to_dict(), Path(path)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":

@@ -12,6 +12,7 @@ from skfairdp.utils._containers import (
     row_blocks,
 )
 from skfairdp.utils._csv import write_csv
+from skfairdp.utils._files import write_text
 from skfairdp.utils._labels import (
     answer_like,
     as_groups,
@@ -88,4 +89,5 @@ __all__ = [
     "without_cells",
     "without_values",
     "write_csv",
+    "write_text",
 ]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from skfairdp.utils._files import write_text
+
 __all__ = ["write_csv"]
 
 #: What a spreadsheet takes for the beginning of a formula.
@@ -37,7 +39,7 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> None:
     """
     safe = frame.map(_as_text)
     safe.columns = [_as_text(name) for name in frame.columns]
-    safe.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)  # a text may hold the end of a line
+    write_text(path, safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC))  # a text may hold the end of a line
 
 
 def _as_text(cell: Any) -> Any:
