@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,9 @@ def gaps_of(constraints: RateConstraints) -> RateConstraints:
 
 
 def _check_settings(level: float, noise: float) -> None:
-    if not 0 < level < 1:
+    if not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError(f"'level' must lie between 0 and 1: it is how often the bound holds. Got {level!r} instead.")
-    if not 0 <= noise < np.inf:
+    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
         raise ValueError(
             f"'noise' must be a standard deviation: at least 0 (no noise) and finite. Got {noise!r} instead."
         )
@@ -108,7 +109,10 @@ def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> flo
     (0.17, 0.24)
     """
     _check_settings(level, noise)
-    table = np.asarray(counts, dtype=np.float64)
+    try:
+        table = np.ma.filled(np.ma.asarray(counts, dtype=np.float64), np.nan)  # what is masked is no count
+    except (TypeError, ValueError):  # texts, complex numbers, lines of unlike lengths
+        table = np.full((0,), np.nan)
     if table.ndim != 2 or not np.isfinite(table).all():
         raise ValueError("'counts' must be a table of finite numbers, of shape (n_groups, n_classes).")
     if len(table) < 2:

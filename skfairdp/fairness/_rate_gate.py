@@ -174,10 +174,9 @@ class RateGate:
             side[everybody] = of_all[everybody]
         harmed = np.zeros(self.n_groups, dtype=bool)
         for one, other in ((0, 1), (1, 0)):
-            beside, without = now[other].copy(), now[other].copy()
-            beside[everybody], without[everybody] = moved[other][everybody], -np.inf
-            own = (moved[one] > now[one]) & self._breaks(moved[one], highest_of_others(beside))
-            theirs = np.maximum(highest_of_others(without), moved[other])[:everybody]
+            beside = highest_of_others(now[other])  # of a group and all rows, both moved, the second look below knows
+            own = (moved[one] > now[one]) & self._breaks(moved[one], beside)
+            theirs = np.maximum(beside, moved[other])[:everybody]
             of_all = (moved[one] > now[one])[everybody] & self._breaks(moved[one][everybody], theirs)
             harmed |= own[:everybody].any(axis=1) | of_all.any(axis=1)
         return ~harmed

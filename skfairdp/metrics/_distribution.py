@@ -9,7 +9,7 @@ from scipy.stats import wasserstein_distance
 
 from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, warn_if_vacuous
-from skfairdp.utils import check_same_index
+from skfairdp.utils import check_same_index, refuse_masked
 
 __all__ = ["wasserstein_disparity"]
 
@@ -54,6 +54,7 @@ def wasserstein_disparity(
     0.5
     """
     owner = "wasserstein_disparity"
+    refuse_masked(y_score, owner=owner, name="y_score")
     try:
         scores = np.asarray(y_score, dtype=np.float64)
     except (TypeError, ValueError):

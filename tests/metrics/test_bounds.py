@@ -257,7 +257,8 @@ def test_noise_of_several_cells_adds_up_in_what_is_counted_over_them():
         assert not np.allclose(apart, bounds(one, together, noise=15.0), atol=1e-3)
 
 
-WRONG = [{"noise": np.nan}, {"noise": -1.0}, {"noise": np.inf}, {"level": 0.0}, {"level": 1.0}, {"level": np.nan}]
+WRONG = [{"noise": np.nan}, {"noise": -1.0}, {"noise": np.inf}, {"level": 0.0}, {"level": 1.0}, {"level": np.nan},
+         {"noise": "1"}, {"noise": None}, {"level": "0.9"}, {"level": [0.9]}]  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
@@ -271,5 +272,7 @@ def test_bounds_of_no_noise_and_no_level_are_refused(wrong):
     ):
         with pytest.raises(ValueError, match=f"'{name}' must"):
             bound()
-    with pytest.raises(ValueError, match="finite numbers"):
-        parity_bound([[30.0, np.nan], [35.0, 5.0]])
+    masked = np.ma.masked_array([[30.0, 10.0], [35.0, 5.0]], mask=[[False, True], [False, False]])
+    for no_table in ([[30.0, np.nan], [35.0, 5.0]], masked, [["a", 1.0], [2.0, 3.0]], [[1j, 2.0], [3.0, 4.0]], [1.0]):
+        with pytest.raises(ValueError, match="finite numbers"):
+            parity_bound(no_table)

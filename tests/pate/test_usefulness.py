@@ -306,7 +306,9 @@ def test_a_student_is_judged_by_votes_that_did_not_teach_it():
     assert sorted(asked) == list(range(n))
 
 
-def test_a_query_without_an_answer_counts_for_no_class():
-    labels = np.array([1] * 5 + [0] * 3 + [UNANSWERED] * 40)
-    lessons = Lessons(PublicRows(np.zeros((48, 1)), None, None), np.arange(48), ReleasedVotes(labels), 2)
-    assert usual_class(lessons) == 1
+@pytest.mark.parametrize("usual", [0, 1, 2])
+def test_a_query_without_an_answer_counts_for_no_class(usual):
+    """Neither for the first nor for the last, of which its code would be one."""
+    labels = np.array([usual] * 5 + [(usual + 1) % 3] * 3 + [UNANSWERED] * 40)
+    lessons = Lessons(PublicRows(np.zeros((48, 1)), None, None), np.arange(48), ReleasedVotes(labels), 3)
+    assert usual_class(lessons) == usual
