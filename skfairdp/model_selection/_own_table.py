@@ -33,6 +33,7 @@ from skfairdp.privacy import (
     Spending,
     WorstOf,
     compose,
+    composed,
     epsilon_of,
     gdp_epsilon,
     gdp_mu,
@@ -184,8 +185,8 @@ def frontier_of_table(
         schema.read(part)  # a label or a group that is not listed ends it here
     rows, common = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
     return _result(
-        rows, schema, budget.total, delta, relation=budget.relation, n_fits=len(budget.releases), n_rows=len(table),
-        common=common,
+        rows, schema, budget.models_and_figures, delta, relation=budget.relation, n_fits=len(budget.releases),
+        n_rows=len(table), common=common,
     )  # fmt: skip
 
 
@@ -760,10 +761,11 @@ def _result(
     reads.note("names of columns", "read", [*schema.columns], "public")
     reads.note("split by position", "computed", None, "public; a record is in one part only")
     reads.note("schema", "given", None, "public", by=schema)
-    privacy = PrivacySpent.of(
+    own = PrivacySpent.of(
         event, delta, protects=relation.protects, neighboring_relation=relation,
-        public=public_facts(reads, relation),
+        public=public_facts(reads, relation), label="frontier of a table",
     )  # fmt: skip
+    privacy = composed(own, *held_by(schema))
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
     columns = [*COLUMNS, "gap_bound", "groups_seen", "accuracy_error"]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)

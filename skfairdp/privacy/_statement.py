@@ -222,10 +222,10 @@ class PrivacyStatement:
         level : int, default=2
             Of the first heading.
         """
-        parts = [f"{'#' * level} Privacy statement: {_cell(self.content['subject'])}", self.summary]
+        parts = [f"{'#' * level} Privacy statement: {_cell(self.content['subject'])}", _cell(self.summary)]
         for title, rows in self._sections:
             parts.append(f"{'#' * (level + 1)} {title}")
-            parts.append(rows if isinstance(rows, str) else _markdown_table(rows))
+            parts.append(_cell(rows) if isinstance(rows, str) else _markdown_table(rows))
         return "\n\n".join(parts) + "\n"
 
     def to_html(self) -> str:
@@ -309,6 +309,10 @@ class PrivacyStatement:
             "The attacks it bounds",
             [("false alarms", "found, at most"), *tests],
         ))  # fmt: skip
+        if len(content["parts"]) > 1:
+            parts = [(part["label"] or "a fit", _bound(part["epsilon"]), _figure(part["delta"])) for part in
+                     content["parts"]]  # fmt: skip
+            sections.append(("What was added up", [("spent by", "ε alone", "at δ"), *parts]))
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
         sections.append(("What the figure pays for", [("release", "how many", "noise"), *releases]))
         if content["performed"]:
@@ -381,6 +385,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | No
             for rate in FALSE_POSITIVE_RATES
         ],
         "event": event_to_dict(spent.event),
+        "parts": [_part(part) for part in spent.parts or (spent,)],
         "releases": described_releases(spent.event),
         "performed": [_performed(release) for release in getattr(spent, "performed", ())],
         "public": [_public(fact) for fact in spent.public],
@@ -406,6 +411,17 @@ def _public(fact: Any) -> dict[str, Any]:
         "how": str(getattr(fact, "how", "given")),
         "value": getattr(fact, "value", None),
         "consequence": str(getattr(fact, "consequence", "") or ""),
+    }
+
+
+def _part(spent: Any) -> dict[str, Any]:
+    return {
+        "label": spent.label,
+        "protects": str(spent.protects),
+        "neighboring_relation": str(spent.neighboring_relation),
+        "delta": _plain(spent.delta),
+        "epsilon": _plain(spent.epsilon),
+        "event": event_to_dict(spent.event),
     }
 
 

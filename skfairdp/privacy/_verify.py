@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 from scipy import stats
 
 from skfairdp.privacy._allowance import Allowance, allowance
-from skfairdp.privacy._events import event_from_dict, flatten
+from skfairdp.privacy._events import compose, event_from_dict, flatten
 from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, check_effort, together
+from skfairdp.privacy._report import NeighboringRelation
 
 __all__ = ["Check", "UnreadableStatementError", "verify_file"]
 
@@ -37,13 +39,27 @@ _ONLY_UNDER = {
 }  # fmt: skip
 #: Answered by chance, without noise on a number.
 _WITHOUT_FIGURES = ("RandomizedResponse",)
+#: Shows values that many records share, each time with a rare disclosure beside it.
+_SHOWN = "CommonValues"
+_MOST = 1e300  # of a sensitivity and of noise: more is no number
+#: What a released fact says of its cost.
+_PAID_FOR = re.compile(r"(?:by |, )([^,;]*?) at epsilon=([0-9.e+-]+) and delta=([0-9.e+-]+)")
+_ROUNDED = 2e-3  # figures in words have four digits, and bounds of two programs differ
+_RELEASE = "Schema.release"
+#: What may be read where, as neighbours do not differ in it.
+_READ = {
+    "number of private rows": tuple({*_PROTECTS} - {"add or remove one record"}),
+    "features and labels": ("replace one sensitive attribute",),
+}
 #: What each part of a statement says, and nothing else.
 _OF = {
     "performed": {"mechanism", "sensitivity", "sigma", "times"},
     "public": {"name", "how", "value", "consequence"},
+    "releases": {"mechanism", "count", "noise", "event"},
     "curve": {"delta", "epsilon"},
     "attack": {"false_positive_rate", "true_positive_rate"},
     "ledger": {"epsilon", "delta", "totals", "entries"},
+    "parts": {"label", "protects", "neighboring_relation", "delta", "epsilon", "event"},
     "totals": {"protects", "neighboring_relation", "epsilon"},
     "entries": {"label", "protects", "neighboring_relation", "releases", "event"},
 }
@@ -160,8 +176,8 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 #: Of every statement.
 _ENTRIES = frozenset({
     "format", "subject", "protects", "unit", "neighboring_relation", "relation_text", "noise_is_secret", "epsilon",
-    "delta", "mechanism_epsilon", "accountant", "mu", "curve", "attack", "event", "releases", "performed", "public",
-    "post_processing", "ledger", "versions",
+    "delta", "mechanism_epsilon", "accountant", "mu", "curve", "attack", "event", "parts", "releases", "performed",
+    "public", "post_processing", "ledger", "versions",
 })  # fmt: skip
 
 
@@ -171,10 +187,10 @@ def _check_entries(document: Mapping[str, Any]) -> None:
         raise KeyError(absent[0])
     _none_of(sorted({*document} - _ENTRIES))
     ledger = document["ledger"] or {}
-    for name in ("public", "curve", "attack"):
+    for name in ("public", "curve", "attack", "parts", "releases"):
         for row in document[name]:
             _only(row, _OF[name])
-        if name != "public" and len(document[name]) > _MOST_POINTS:
+        if name in ("curve", "attack") and len(document[name]) > _MOST_POINTS:
             raise ValueError(f"its {name} has more than {_MOST_POINTS} points")
     if document["ledger"] is not None:
         _only(document["ledger"], _OF["ledger"])
@@ -197,6 +213,7 @@ def _none_of(others: list[str]) -> None:
 def _check_words(document: Mapping[str, Any]) -> None:
     """What nobody can recompute is a text where it is one, and speaks of no more than it is there for."""
     words = [document["subject"], *document["versions"].values(), *(row["mechanism"] for row in document["performed"])]
+    words += [part["label"] for part in document["parts"]]
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
     for entry in (document["ledger"] or {"entries": []})["entries"]:
         words += [entry["label"], *entry["releases"]]
@@ -217,33 +234,49 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
     secret = document["noise_is_secret"]
     if not isinstance(secret, bool):
         raise ValueError("'noise_is_secret' must be true or false")
-    delta = _figure(document["delta"], "delta", most=1.0)
+    delta = _delta(document["delta"])
     checks = [*_guarantee(document), *_described(document, event)]
     _check_words(document)
-    mechanism = _figure(document["mechanism_epsilon"], "mechanism_epsilon")
+    parts = _parts(document)
+    checks.append(_whole(document, parts, event))
+    mechanism, epsilon = (_figure(document[name], name) for name in ("mechanism_epsilon", "epsilon"))
+    same = epsilon == (mechanism if secret else math.inf)
+    checks.append(Check("ε is that of the mechanism", f"{epsilon:.9g}", f"{mechanism:.9g}" if secret else "inf", same))
     able = {"none"} if math.isinf(mechanism) else opinion.accountants
     named = document["accountant"]
     checks.append(Check("accountant", str(named), " or ".join(sorted(able)), named in able))
     checks.append(_at_least("ε with secret noise", mechanism, opinion.epsilon(delta, mechanism), f" at δ = {delta:g}"))
-    epsilon = _figure(document["epsilon"], "epsilon")
     true = max(mechanism if math.isinf(mechanism) else opinion.epsilon(delta, epsilon), 0.0) if secret else math.inf
     checks.append(_at_least("ε", epsilon, true, f" at δ = {delta:g}"))
+    checks += _curve_and_attacks(document, opinion, delta)
+    checks += _added_up(document, parts, opinion) if secret else []
+    _check_facts(document)
+    if document["ledger"] is not None:
+        checks += [_on_ledger(document["ledger"], parts), *_ledger_story(document["ledger"])]
+    return checks
+
+
+def _curve_and_attacks(document: Mapping[str, Any], opinion: SecondOpinion, delta: float) -> list[Check]:
+    """ε at other δ, μ, and what these leave to an attack."""
+    checks: list[Check] = []
+    secret, private = document["noise_is_secret"], document["mechanism_epsilon"] != "inf"
     curve = []
     for point in document["curve"]:
-        at, claimed = _figure(point["delta"], "delta", most=1.0), _figure(point["epsilon"], "epsilon")
+        at, claimed = _delta(point["delta"]), _figure(point["epsilon"], "epsilon")
         true = opinion.epsilon(at, claimed) if secret else math.inf
         curve.append((at, true))
         checks.append(_at_least("ε", claimed, true, f" at δ = {at:g}"))
-    mu = opinion.mu if secret else None
-    if document["mu"] is not None:
-        checks.append(_at_least("μ", _figure(document["mu"], "mu"), math.inf if mu is None else mu, ""))
+    mu = opinion.mu if secret and private else None
+    if (document["mu"], mu) != (None, None):
+        stated = math.inf if document["mu"] is None else _figure(document["mu"], "mu")
+        same = mu is not None and math.isclose(stated, mu, rel_tol=_SLACK)
+        checks.append(Check("μ", f"{stated:.9g}", "none" if mu is None else f"{mu:.9g}", same))
+    checks += _points(document, delta) if secret and private else []
     for point in document["attack"]:
         rate = _figure(point["false_positive_rate"], "false_positive_rate", most=1.0)
         claimed = _figure(point["true_positive_rate"], "true_positive_rate", most=1.0)
         true = _most_found(rate, curve, mu) if secret else 1.0
         checks.append(_at_least("found by an attack", claimed, true, f" at {rate:.1%} false alarms"))
-    if document["ledger"] is not None:
-        checks += [_on_ledger(document["ledger"], event), *_ledger_story(document["ledger"])]
     return checks
 
 
@@ -291,7 +324,8 @@ def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
     from skfairdp.privacy._statement import described_releases
 
     listed, true = document["releases"], described_releases(event)
-    checks = [Check("table of releases", f"{len(listed)} rows", f"{len(true)} rows", listed == true)]
+    same = json.dumps(listed, sort_keys=True) == json.dumps(true, sort_keys=True)  # true is no 1
+    checks = [Check("table of releases", f"{len(listed)} rows", f"{len(true)} rows", same)]
     if document["performed"]:
         checks.append(_made(document["performed"], event))
     return checks
@@ -311,10 +345,114 @@ def _made(performed: Any, event: Any) -> Check:
             raise ValueError("a release must tell its sensitivity and the standard deviation of its noise")
         made = None
         if known:
-            made = _figure(figures[0], "sensitivity"), _figure(figures[1], "sigma")
+            made = _figure(figures[0], "sensitivity", most=_MOST), _figure(figures[1], "sigma", most=_MOST)
+            if made[0] == 0:
+                raise ValueError("the sensitivity of a release must be above 0")
         left = None if left is None else left.after(made, times, laplace=row["mechanism"] == "LaplaceCounts")
         short = short or (row["mechanism"] if left is None else "")
+    shown = sum(row["times"] for row in performed if row["mechanism"] == _SHOWN)
+    if shown > _rare(event):
+        short = short or _SHOWN
     return Check("releases made", str(paid), f"more by {short}" if short else "no more", not short)
+
+
+def _rare(event: Any) -> float:
+    """How often a value that few records share may be shown."""
+    found = 0.0
+    for leaf, times in flatten(event).items():
+        if type(leaf).__name__ == "WorstOf":
+            found += times * sum(map(_rare, leaf.events))
+        else:
+            found += {"RareDisclosure": times, "NonPrivateDpEvent": math.inf}.get(type(leaf).__name__, 0)
+    return found
+
+
+def _points(document: Mapping[str, Any], delta: float) -> list[Check]:
+    """The curve and the attacks are asked at the points that every statement has: none is left out."""
+    from skfairdp.privacy._statement import DELTAS, FALSE_POSITIVE_RATES
+
+    curve = sorted(_delta(point["delta"]) for point in document["curve"])
+    rates = [point["false_positive_rate"] for point in document["attack"]]
+    wanted = sorted({*DELTAS, delta})
+    return [
+        Check("points of the curve", str(len(curve)), str(len(wanted)), curve == wanted),
+        Check("rates of attacks", str(len(rates)), str(len(FALSE_POSITIVE_RATES)), rates == [*FALSE_POSITIVE_RATES]),
+    ]
+
+
+def _parts(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
+    """What was added up, with its events."""
+    parts = [(part, _event(part["event"])) for part in document["parts"]]
+    check_effort([event for _, event in parts])
+    for part, _ in parts:
+        own, protects = part["neighboring_relation"], part["protects"]
+        if _PROTECTS.get(own) != protects:
+            raise ValueError(f"a part protects {protects!r} under {own!r}")
+    return parts
+
+
+def _twice(document: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
+    """Whether a part for records is counted for an attribute, which it may tell of in two steps."""
+    return bool(document["protects"] != part["protects"] and part["neighboring_relation"] != "replace one record")
+
+
+def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
+    """The parts are the releases of the whole, each under a relation that implies its."""
+    whole, wrong = NeighboringRelation(document["neighboring_relation"]), ""
+    for part, _ in parts:
+        own = NeighboringRelation(part["neighboring_relation"])
+        for_attribute = whole.protects != "record" and own.protects == "record"
+        if not (for_attribute or own.implies(whole)) or not _fits("", part["event"], own).holds:
+            wrong = f"one for {own}"
+    # of what counts twice it is the figure that is compared, below
+    if not any(_twice(document, part) for part, _ in parts) and flatten(compose(*(one for _, one in parts))) != flatten(
+        event
+    ):
+        wrong = "other releases"
+    return Check("parts", f"{len(parts)} added up", wrong or "the whole", not wrong)
+
+
+def _added_up(document: Mapping[str, Any], parts: Any, whole: SecondOpinion) -> list[Check]:
+    """The figures of what was added up, and that each public fact which was released is paid for by one of them."""
+    checks, opinions = [], []
+    events = []
+    for part, event in parts:
+        opinion = whole if len(parts) == 1 else SecondOpinion(event)
+        opinions.append(opinion)
+        delta, claimed = _delta(part["delta"]), _figure(part["epsilon"], "epsilon")
+        true = opinion.epsilon(delta, claimed) if math.isfinite(claimed) else claimed
+        if len(parts) > 1:
+            checks.append(_at_least(f"{part['label']} alone", claimed, true, f" at δ = {delta:g}"))
+        else:
+            same = claimed == _figure(document["epsilon"], "epsilon") and delta == _delta(document["delta"])
+            checks.append(Check("the only part", f"{claimed:.9g} at δ = {delta:g}", "the whole", same))
+        events.append(a_record_replaced(event) if _twice(document, part) else event)
+    if any(_twice(document, part) for part, _ in parts):
+        claimed, delta = _figure(document["epsilon"], "epsilon"), _delta(document["delta"])
+        checks.append(_at_least("parts", claimed, SecondOpinion(together(events)).epsilon(delta, claimed), ""))
+    named: set[str] = set()
+    for fact in document["public"]:
+        for label, figure, at in _PAID_FOR.findall(fact["consequence"]):
+            claimed, delta = float(figure), float(at)
+            paid = [o.epsilon(delta, claimed) for (part, _), o in zip(parts, opinions, strict=True)
+                    if part["label"] == label]  # fmt: skip
+            most = max(paid, default=0.0)
+            holds = most >= claimed * (1 - _ROUNDED)
+            named.add(label)
+            checks += [] if holds else [Check(f"paid for {fact['name']}", f"{claimed:.9g}", f"{most:.9g}", holds)]
+    if document["public"] and any(part["label"] == _RELEASE and _RELEASE not in named for part, _ in parts[1:]):
+        raise ValueError("a schema was paid for, and no public fact says that it was released")
+    return checks
+
+
+def _check_facts(document: Mapping[str, Any]) -> None:
+    """What was released says what it cost, and nothing was read that these neighbours keep secret."""
+    for fact in document["public"]:
+        if (fact["how"] == "released") != bool(_PAID_FOR.search(fact["consequence"])):
+            raise ValueError("a public fact is released where it says what it cost, and only there")
+        relations = _READ.get(fact["name"]) if fact["how"] == "read" else None
+        if relations and document["neighboring_relation"] not in relations:
+            raise ValueError(f"{fact['name']!r} cannot be read where neighbours differ in it")
 
 
 def _most_found(rate: float, curve: list[tuple[float, float]], mu: float | None) -> float:
@@ -337,6 +475,13 @@ def _figure(value: Any, name: str, *, most: float = math.inf) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
         raise ValueError(f"{name} must be a number that is not negative, got {str(value)[:40]!r}")
     return float(number)
+
+
+def _delta(value: Any) -> float:
+    delta = _figure(value, "delta", most=1.0)
+    if delta == 1:
+        raise ValueError("delta must be below 1: at 1 everything may be shown")
+    return delta
 
 
 def _event(described: Any) -> Any:
@@ -365,16 +510,16 @@ def _event(described: Any) -> Any:
 
 
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
-def _on_ledger(ledger: Mapping[str, Any], event: Any) -> Check:
-    """The ledger knows of this fit: one of its entries at least is part of what the statement pays for."""
-    stated = flatten(event)
-    entries = [flatten(_event(entry["event"])) for entry in ledger["entries"]]
-    found = sum(all(stated.get(leaf, 0) >= times for leaf, times in one.items()) for one in entries)
-    return Check("ledger: this fit is on it", "yes", f"{found} of its entries", found > 0 or not stated)
+def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
+    """The ledger knows of this fit: something that was added up is one of its entries."""
+    entries = [(entry["neighboring_relation"], _event(entry["event"])) for entry in ledger["entries"]]
+    stated = [(part["neighboring_relation"], flatten(event)) for part, event in parts]
+    found = sum((relation, flatten(event)) in stated for relation, event in entries)
+    return Check("ledger: this fit is on it", "yes", f"{found} of its entries", found > 0)
 
 
 def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
-    delta = _figure(ledger["delta"], "delta", most=1.0)
+    delta = _delta(ledger["delta"])
     claimed = {(total["protects"], total["neighboring_relation"]): total["epsilon"] for total in ledger["totals"]}
     if len(claimed) < len(ledger["totals"]):
         raise ValueError("the ledger has two totals of one kind")
@@ -449,7 +594,7 @@ def _ledger_file(text: str) -> list[Check]:
     unbroken, last = _chained(header, lines)
     whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
     chain = Check("chain of entries", f"{budget['count']} entries", f"{len(lines)} entries", whole)
-    delta, ceiling = _figure(budget["delta"], "delta", most=1.0), _figure(budget["epsilon"], "epsilon")
+    delta, ceiling = _delta(budget["delta"]), _figure(budget["epsilon"], "epsilon")
     return [chain, *_totals(entries, delta, ceiling, None)]
 
 

@@ -371,3 +371,32 @@ def events_of_any_size(patch):
 
 def _never(event):
     raise AssertionError("this would take minutes")
+
+
+@mutant
+def what_is_held_is_added_up_after_the_charge(patch):
+    """Found: guarantees that do not add up fail when the fit is over, and paid. Right: before anything is charged."""
+    entered = Spending.__enter__
+
+    def late(self):
+        held, self.holds = self.holds, ()
+        noise = entered(self)
+        self.holds = held
+        return noise
+
+    patch.setattr(Spending, "__enter__", late)
+
+
+@mutant
+def verify_knows_no_parts(patch):
+    """Found: a fit says that what it was given is public, and its ε leaves the release of it out."""
+    patch.setattr(_verify, "_added_up", lambda document, parts, whole: [])
+
+
+@mutant
+def any_entry_is_the_fit(patch):
+    """Found: an entry of no release at all, or of one of many, passes for the fit on the ledger."""
+    on_ledger = _verify._on_ledger
+    patch.setattr(
+        _verify, "_on_ledger", lambda ledger, parts: dataclasses.replace(on_ledger(ledger, parts), holds=True)
+    )

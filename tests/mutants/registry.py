@@ -887,6 +887,17 @@ NOTICED: dict[str, Noticed] = {
     "ledgers.a_ledger_that_continues_by_its_count": also(
         LEDGER_FAILURES("test_a_ledger_of_as_many_entries_is_not_the_one_that_was_noted"),
     ),
+    "ledgers.what_is_held_is_added_up_after_the_charge": trap(
+        18,
+        SPENDING("test_what_does_not_add_up_with_what_is_held_is_refused_before_the_charge"),
+    ),
+    "ledgers.verify_knows_no_parts": also(
+        VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="what was given was paid for by nobody"),
+    ),
+    "ledgers.any_entry_is_the_fit": also(
+        VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="an entry of nothing"),
+        VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="an entry of one release"),
+    ),
     "ledgers.events_of_any_size": also(
         VERIFY("test_an_event_that_would_take_minutes_is_one_clear_line", name="teachers"),
     ),

@@ -313,3 +313,14 @@ def test_nothing_outside_privacy_draws_noise():
         if drawing.search(line) and ">>>" not in line
     ]
     assert not found
+
+
+def test_what_does_not_add_up_with_what_is_held_is_refused_before_the_charge():
+    held = PrivacySpent.of(
+        GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation="add or remove one record"
+    )
+    ledger = PrivacyLedger(epsilon=10.0)
+    spending = Spending(GaussianDpEvent(2.0), 1e-5, REPLACE, label="a mean", ledger=ledger, holds=[held])
+    with pytest.raises(ValueError, match="do not add up"), spending:
+        pytest.fail("noise is handed out")
+    assert ledger.entries == ()

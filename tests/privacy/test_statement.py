@@ -25,7 +25,7 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.privacy._registry import registry_yaml
-from skfairdp.privacy._statement import attack_bound
+from skfairdp.privacy._statement import PrivacyStatement, attack_bound
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GAUSSIAN = PrivacySpent.of(repeat(GaussianDpEvent(4.0), 4), 1e-5, **RECORD)
@@ -290,5 +290,18 @@ def test_no_text_of_a_statement_is_markup():
     ledger.charge(GAUSSIAN.event, label=bad, releases=(bad,), **RECORD)
     public, performed = [PublicFact(bad, "read", bad, bad)], [PerformedRelease(bad, 1.0, 4.0, 1)]
     spent = PrivacySpent.of(GAUSSIAN.event, 1e-5, **RECORD, public=public, performed=performed)
-    page = spent.statement(subject=bad, ledger=ledger).to_html()
+    statement = spent.statement(subject=bad, ledger=ledger)
+    page = statement.to_html()
     assert "<img" not in page and page.count("&lt;img") >= 6
+
+    def hostile(value):
+        """A file that somebody else wrote: every text in it is markup."""
+        if isinstance(value, dict):
+            return {key: hostile(inner) for key, inner in value.items()}
+        return (
+            [hostile(inner) for inner in value] if isinstance(value, list) else bad if isinstance(value, str) else value
+        )
+
+    read = PrivacyStatement(json.dumps(hostile(statement.to_dict())))
+    for text in (read.to_html(), read.to_markdown()):
+        assert "<img" not in text and text.count("&lt;img") >= 18
