@@ -286,15 +286,43 @@ def test_a_release_finds_how_days_and_numbers_are_written(name):
 @pytest.mark.filterwarnings("ignore:Schema.release draws its noise")
 def test_a_release_that_leaves_columns_out_says_how_many_rows_would_do():
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({f"c{j}": rng.choice(list("abcdefgh"), 1000) for j in range(20)} | {"y": [0, 1] * 500})
+    names = [f"c{j}" for j in range(20)]
+    table = pd.DataFrame({name: rng.choice(list("abcdefgh"), 1000) for name in names} | {"fee": 7.5, "y": [0, 1] * 500})
     with pytest.warns(UserWarning, match="leaves out") as caught:
         Schema.release(table, epsilon=0.3, label="y", noise_seed=0)
     said = next(str(one.message) for one in caught if "leaves out" in str(one.message))
-    told = re.search(r"shared by 21 columns.*where about (\d+) of the 1,000 rows share it", said)
-    plan = plan_release({**dict.fromkeys([f"c{j}" for j in range(20)]), "y": "category"}, 0.3, 1e-5, ("y",))
-    assert (
-        float(told[1]) == pytest.approx(plan.columns["c0"].common_values(0.9).threshold, abs=1) and float(told[1]) > 125
+    told = re.search(r"shared by 22 columns.*where about (\d+) of the 1,000 rows share it", said)
+    plan = plan_release({**dict.fromkeys([*names, "fee"]), "y": "category"}, 0.3, 1e-5, ("y",))
+    left = plan.columns["c0"].common_values(1 - plan.columns["c0"].share_of_kind(1000))
+    assert float(told[1]) == pytest.approx(left.threshold, abs=1) and float(told[1]) > 125
+
+
+def many_columns(n, k=20):
+    """Numbers, counts, texts and days in turns; a label and groups."""
+    rng = np.random.default_rng(0)
+    makes = (
+        lambda: rng.normal(50, 10, n).round(1),
+        lambda: rng.integers(0, 100, n),
+        lambda: rng.choice(list("abcd"), n, p=[0.5, 0.3, 0.15, 0.05]),
+        lambda: pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 3000, n), unit="D"),
     )
+    features = {f"c{j}": makes[j % 4]() for j in range(k)}
+    return pd.DataFrame({**features, "sex": rng.choice(["f", "m"], n), "y": rng.choice(["lo", "hi"], n)})
+
+
+@pytest.mark.filterwarnings("ignore:Schema.release")
+@pytest.mark.parametrize(
+    ("n_rows", "epsilon", "most_lost"), [(1000, 1.0, 1), (1000, 0.5, 6), (5000, 0.2, 1), (5000, 0.1, 3), (10_000, 0.1, 1)]
+)
+def test_a_small_epsilon_finds_most_of_many_columns_and_each_as_what_it_is(n_rows, epsilon, most_lost):
+    table, lost, beyond = many_columns(n_rows), [], []
+    for seed in range(3):
+        found = Schema.release(table, epsilon=epsilon, label="y", groups="sex", noise_seed=seed).columns
+        kinds = {f"c{j}": ("number", "number", "category", "date")[j % 4] for j in range(20)}
+        lost.append(sum(name not in found or found[name].kind != kind for name, kind in kinds.items()))
+        for name in set(found) & {name for name, kind in kinds.items() if kind in ("number", "date")}:
+            beyond += [np.mean(found[name].misfits(table[name])["beyond"])] if found[name].kind == kinds[name] else []
+    assert np.mean(lost) <= most_lost and np.mean(beyond) < 0.2
 
 
 # ---- cells that are nothing of what a schema knows ---------------------------------------------------------------

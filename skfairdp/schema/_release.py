@@ -71,7 +71,10 @@ _KINDS = ("number", "whole", "category", "boolean", "date", "any")
 _RELATION = NeighboringRelation.REPLACE_ONE
 _APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
 _FAILURES = 0.1  # of δ, for values that one record alone holds
-_KIND_SHARE, _COARSE_SHARE = 0.1, 0.3  # of the μ² of a column whose kind has to be found; of one of numbers
+_COARSE_SHARE = 0.3  # of the μ² of a column of numbers, where a fine table shows anything at all
+#: Of that of a column whose kind has to be found: at most so much, and at least. So that three counts together have
+#: noise of a quarter of the rows: a column that is taken for another kind is lost.
+_KIND_SHARE, _MOST_FOR_KIND = 0.1, 0.3
 _ROLES_SHARE = 0.5  # of the μ² of a schema, for the label and the groups together
 _BEYOND = 0.005  # of the rows may lie beyond either bound
 _LOST = 0.02  # of the rows may lie beyond a bound for all that noise hides; no tail is cut where it hides more
@@ -168,12 +171,13 @@ class ColumnRelease:
         """
         kind, share, way = self.kind, 1.0, dict[str, Any]()
         if kind is None:
-            mechanism = self._gaussian(_KIND_SHARE)
+            own = self.share_of_kind(len(column))
+            mechanism = self._gaussian(own)
             noisy = mechanism.release(counts_of_kinds(column), noise)
-            (kind, writings), share = likeliest(noisy, mechanism.sigma), 1 - _KIND_SHARE
+            (kind, writings), share = likeliest(noisy, mechanism.sigma), 1 - own
             if writings is not None:
                 way = dict(writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma))
-                share -= _KIND_SHARE
+                share -= own
         if kind == "boolean":
             return Boolean(missing=True)
         if kind == "category":
@@ -182,6 +186,12 @@ class ColumnRelease:
 
     def _gaussian(self, share: float) -> GaussianMechanism:
         return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=_RELATION)
+
+    def share_of_kind(self, n_rows: int) -> float:
+        """Of the μ² of the column, to find its kind among so many rows: none where it is known."""
+        if self.kind is not None:
+            return 0.0
+        return min(max(_KIND_SHARE, 3 * (4 * self._gaussian(1.0).sigma / n_rows) ** 2), _MOST_FOR_KIND)
 
     def common_values(self, share: float = 1.0) -> CommonValues:
         """Which values of a column of categories are let out, for this share of its μ²."""
@@ -209,15 +219,18 @@ class ColumnRelease:
         numbers = _as_days(column, **way) if kind == "date" else _as_numbers(column, **way)
         known = numbers[~np.isnan(numbers)]
 
-        coarse = self._gaussian(share * _COARSE_SHARE)
+        fine = self._gaussian(share * (1 - _COARSE_SHARE))
+        shows = _hidden_by(fine.sigma) <= _LOST * len(numbers)  # else no tail would be cut off, whatever it said
+        coarse = self._gaussian(share * (_COARSE_SHARE if shows else 1.0))
         cells = np.bincount(scale.cells(known), minlength=scale.n_cells)
         noisy = coarse.release(np.append(cells, len(numbers) - len(known)), noise)
-        held = noisy >= -coarse.sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
+        held = _held(noisy, coarse.sigma)
         if not held[:-1].any():
             return None
-        low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1] >= 2 * coarse.sigma))
+        low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1], coarse.sigma))
+        if not shows:
+            return _described(kind, low, high, bool(held[-1]), way)
 
-        fine = self._gaussian(share * (1 - _COARSE_SHARE))
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
         first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
         at = np.floor(np.clip(known, first * step, last * step) / step) - first
@@ -238,17 +251,49 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     return Date(days[0], days[1], missing=missing, **way)
 
 
-def _with_neighbors(held: NDArray[np.bool_], likely: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _held(noisy: NDArray[np.float64], sigma: float) -> NDArray[np.bool_]:
+    """The cells that surely hold rows; where none of them does alone, two, four or eight neighbours that do together.
+
+    The last cell, of what is no number, stands alone.
+    """
+    least = -sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
+    cells, last = noisy[:-1], noisy[-1] >= least
+    held = np.zeros(len(cells), dtype=bool)
+    for width in (1, 2, 4, 8):
+        together = np.add.reduceat(cells, np.arange(0, len(cells), width)) >= least * math.sqrt(width)
+        held = np.repeat(together, width)[: len(cells)]
+        if held.any():
+            break
+    return np.append(held, last)
+
+
+def _with_neighbors(held: NDArray[np.bool_], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.int64]:
     """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them.
 
     Few cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows.
+    Two or four cells that only do together have to be likelier: they widen a range by more.
     """
     first, last = (int(cell) for cell in np.flatnonzero(held)[[0, -1]])
-    while first > 0 and likely[first - 1]:
-        first -= 1
-    while last < len(held) - 1 and likely[last + 1]:
-        last += 1
-    return np.array([first, last])
+    before, after = noisy[:first][::-1], noisy[last + 1 :]
+    return np.array([first - _stretch(before, sigma), last + _stretch(after, sigma)])
+
+
+def _stretch(noisy: NDArray[np.float64], sigma: float) -> int:
+    """How many of the first cells likely hold rows."""
+    length = 0
+    while length < len(noisy):
+        steps = ((1, 2.0), (2, 3.0), (4, 3.0))
+        sums = ((width, noisy[length : length + width].sum(), least * math.sqrt(width)) for width, least in steps)
+        step = next((width for width, together, least in sums if together >= least * sigma), 0)
+        if not step:
+            break
+        length += step
+    return min(length, len(noisy))
+
+
+def _hidden_by(sigma: float, n_cells: Any = 1) -> Any:
+    """How many rows the noise in so many cells may hide."""
+    return 3 * sigma * np.sqrt(n_cells)
 
 
 def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tuple[int, int]:
@@ -256,7 +301,7 @@ def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tup
 
     Noise in a sum grows with the number of its cells. Where it could hide more rows than may be lost, a tail ends.
     """
-    noise = 3 * sigma * np.sqrt(np.arange(1, len(noisy) + 1))
+    noise = _hidden_by(sigma, np.arange(1, len(noisy) + 1))
     longest = int(np.searchsorted(noise, _LOST * n_rows, side="right"))
 
     def passed(counts: NDArray[np.float64]) -> int:
@@ -632,18 +677,18 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str], plan: Schema
     if absent:
         warn_caller(
             f"Schema.release leaves out {absent}: the epsilon is shared by {len(plan.columns)} columns, and with what "
-            f"is left for one of these a value is told from noise where about {_needed(plan, absent):,.0f} of the "
-            f"{n_rows:,} rows share it. Say what is public, which costs nothing and leaves more for the rest: "
+            f"is left for one of these a value is told from noise where about {_needed(plan, absent, n_rows):,.0f} of "
+            f"the {n_rows:,} rows share it. Say what is public, which costs nothing and leaves more for the rest: "
             "known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows. Free text and identifiers "
             "are found at no epsilon, nor are numbers and days that are not written as their kind was said to be."
         )
     return columns
 
 
-def _needed(plan: SchemaPlan, names: Sequence[str]) -> float:
+def _needed(plan: SchemaPlan, names: Sequence[str], n_rows: int) -> float:
     """Rows that have to share a value to be found: by public numbers."""
     asked = [one for name in names if isinstance(one := plan.columns[name], ColumnRelease)]
-    return max(one.common_values(1.0 if one.kind else 1 - _KIND_SHARE).threshold for one in asked)
+    return max(one.common_values(1 - one.share_of_kind(n_rows)).threshold for one in asked)
 
 
 def say_identifiers(columns: Mapping[str, Column], owner: str) -> None:

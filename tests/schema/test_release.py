@@ -26,6 +26,7 @@ from skfairdp.schema._release import (
     _BEYOND,
     _LOST,
     ColumnRelease,
+    _held,
     _kinds_of_cells,
     _plain_values,
     _with_neighbors,
@@ -146,12 +147,26 @@ def test_noise_cuts_off_next_to_no_rows(sigma):
         assert (first, last) == (0, 127) or 3 * sigma <= _LOST * 3000
 
 
-def test_a_cell_beside_sure_ones_needs_less_to_be_believed():
-    sure, likely = np.zeros(9, dtype=bool), np.zeros(9, dtype=bool)
-    sure[[4, 5]], likely[[0, 2, 3, 4, 5, 6, 8]] = True, True
-    assert _with_neighbors(sure, likely).tolist() == [2, 6]
-    assert _with_neighbors(sure, sure).tolist() == [4, 5]
-    assert _with_neighbors(sure, np.ones(9, dtype=bool)).tolist() == [0, 8]
+@pytest.mark.parametrize(
+    ("noisy", "expected"),
+    [
+        ([2, 0, 2, 2, 9, 9, 2, 0, 2], [2, 6]),
+        ([1, 0, 1, 1, 9, 9, 1, 0, 1], [4, 5]),
+        ([2, 2, 2, 2, 9, 9, 2, 2, 2], [0, 8]),
+        ([0, 0, 1, 1.9, 9, 9, 1.5, 1.6, 1.7, 1.8], [4, 9]),  # four that do together
+        ([0, 0, 3, 1.5, 9, 9, 0, 0, 0], [2, 5]),  # two that do
+    ],
+)
+def test_a_cell_beside_sure_ones_needs_less_to_be_believed(noisy, expected):
+    sure = np.isin(np.arange(len(noisy)), [4, 5])
+    assert _with_neighbors(sure, np.array(noisy, dtype=float), 1.0).tolist() == expected
+
+
+@pytest.mark.parametrize(("share", "expected"), [(9.0, [3]), (3.0, [2, 3]), (2.5, [0, 1, 2, 3]), (0.5, [])])
+def test_cells_that_hold_rows_only_together_are_found_together(share, expected):
+    noisy = np.zeros(33)
+    noisy[{9.0: [3], 3.0: [2, 3], 2.5: [0, 1, 2, 3], 0.5: [0, 1, 2, 3]}[share]] = share
+    assert np.flatnonzero(_held(noisy, 1.0)).tolist() == expected
 
 
 def test_few_rows_keep_their_range_among_many_columns():
