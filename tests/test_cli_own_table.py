@@ -323,6 +323,10 @@ def broken(folder):
     (folder / "tabs.csv").write_text("age\tsex\tincome\n30\tf\tyes\n")
     (folder / "windows.csv").write_bytes("age,sex,income\n30,f,Zürich\n".encode("cp1252"))
     (folder / "wide.csv").write_bytes("age,sex,income\n30,f,1\n".encode("utf-16"))
+    (folder / "unmarked.csv").write_bytes("age,sex,income\n30,f,1\n".encode("utf-16-le"))
+    (folder / "backwards.csv").write_bytes("age,sex,income\n30,f,1\n".encode("utf-16-be"))
+    (folder / "names.csv").write_text("age,sex,income\n")
+    (folder / "one.csv").write_text("age,sex,income\n30,f,1\n")
     (folder / "plain.csv.gz").write_text("hello, no gzip")
     (folder / "plain.parquet").write_text("hello, no parquet")
     (folder / "other.xlsx").write_text("x")
@@ -350,6 +354,13 @@ def broken(folder):
             "it is not UTF-8 text. Save it as such, or where it comes from Windows: iconv -f CP1252",
         ),
         (["wide.csv", *ROLES], "cannot read wide.csv: it is UTF-16 text. Write it as UTF-8: iconv -f UTF-16 -t UTF-8"),
+        (
+            ["unmarked.csv", *ROLES],
+            "cannot read unmarked.csv: it is UTF-16LE text. Write it as UTF-8: iconv -f UTF-16LE",
+        ),
+        (["backwards.csv", *ROLES], "cannot read backwards.csv: it is UTF-16BE text."),
+        (["names.csv", *ROLES], "names.csv has no rows below the names of its columns"),
+        (["one.csv", *ROLES], "one.csv: frontier_of_table needs rows to learn from and rows to measure on"),
         (["plain.csv.gz", *ROLES], "cannot read plain.csv.gz: Not a gzipped file"),
         (["plain.parquet", *ROLES], "cannot read plain.parquet: "),
         (["other.xlsx", *ROLES], "other.xlsx must be a .csv, .tsv or .parquet file"),
@@ -437,3 +448,13 @@ def test_the_template_takes_codes_with_leading_zeros_for_names(tmp_path):
     assert done.returncode == 0, done.stderr
     columns = json.loads((tmp_path / "schema.json").read_text())["columns"]
     assert (columns["place"]["kind"], columns["age"]["kind"]) == ("category", "number")
+
+
+def test_what_is_noted_is_said_in_words_of_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    table = people(4000).assign(case_id=np.arange(4000), code=[f"c{j}" for j in rng.permutation(4000)])
+    table.to_csv(tmp_path / "people.csv", index=False)
+    done = run("frontier", tmp_path / "people.csv", *ROLES, "--epsilon", 1, "--methods", "synthetic", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "leaves out ['name', 'code']" in done.stdout and "describes ['case_id'] as whole numbers" in done.stdout
+    assert "known=" not in done.stdout and "X_public" not in done.stdout and "--schema FILE" in done.stdout

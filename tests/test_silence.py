@@ -219,6 +219,12 @@ WRITTEN = {
     "%m/%d/%y": (DAYS.strftime("%m/%d/%y"), {"kind": "date", "format": "%m/%d/%y"}),
     "%Y/%m/%d": (DAYS.strftime("%Y/%m/%d"), {"kind": "date", "format": "%Y/%m/%d"}),
     "%d-%b-%Y": (DAYS.strftime("%d-%b-%Y"), {"kind": "date", "format": "%d-%b-%Y"}),
+    "%d %B %Y": (DAYS.strftime("%d %B %Y"), {"kind": "date", "format": "%d %B %Y"}),
+    "%B %d, %Y": (DAYS.strftime("%B %d, %Y"), {"kind": "date", "format": "%B %d, %Y"}),
+    "%b %d, %Y": (DAYS.strftime("%b %d, %Y"), {"kind": "date", "format": "%b %d, %Y"}),
+    "%d-%b-%y": (DAYS.strftime("%d-%b-%y"), {"kind": "date", "format": "%d-%b-%y"}),
+    "a day and a time": (DAYS.strftime("%d/%m/%Y %H:%M"), {"kind": "date", "format": "%d/%m/%Y"}),
+    "a day and a time of noon": (DAYS.strftime("%m/%d/%Y %I:%M:%S %p"), {"kind": "date", "format": "%m/%d/%Y"}),
     "days as the calendar has them": (DAYS.strftime("%Y-%m-%d"), {"kind": "date"}),
     "date objects": (list(DAYS.date), {"kind": "date"}),
     "thousands": ([f"{1000 + 40 * c:,.0f}" for c in COUNTS], {"kind": "number", "thousands": ","}),
@@ -229,6 +235,14 @@ WRITTEN = {
     "dollars": ([f"${c:.0f}" for c in COUNTS], {"kind": "number", "unit": "$"}),
     "dollars with thousands": ([f"${c * 40:,.2f}" for c in COUNTS], {"kind": "number", "thousands": ",", "unit": "$"}),
     "per cent": ([f"{c / 100:.1f} %" for c in COUNTS], {"kind": "number", "unit": "%"}),
+    "kroner": ([f"{c * 40:_.0f} kr".replace("_", " ") for c in COUNTS],
+               {"kind": "number", "decimal": ",", "thousands": " ", "unit": "kr"}),
+    "EUR, decimal comma": ([f"{c / 10:.2f} EUR".replace(".", ",") for c in COUNTS],
+                           {"kind": "number", "decimal": ",", "unit": "EUR"}),
+    "USD before": ([f"USD {c * 40:,.2f}" for c in COUNTS], {"kind": "number", "thousands": ",", "unit": "USD"}),
+    "lakhs": ([f"{int(c) % 90 + 1},{int(c) % 90 + 10},{int(c) % 900 + 100}" for c in COUNTS],
+              {"kind": "number", "thousands": ","}),
+    "kilograms": ([f"{c / 10:.1f} kg" for c in COUNTS], {"kind": "number", "unit": "kg"}),
     "decimals": ([Decimal(str(c)) for c in COUNTS], {"kind": "number"}),
     "yes, no and ja": (["yes", "no", "ja", "No"] * 50, {"kind": "boolean"}),
     "True and true": (["True", "true", "false", "FALSE"] * 50, {"kind": "boolean"}),
@@ -237,6 +251,8 @@ WRITTEN = {
 NO_GUESS = {
     "names": [f"Street {j}" for j in range(200)],
     "codes": [f"{j:04}" for j in range(200)],
+    "codes with letters": [f"A{j}" for j in range(200)],
+    "sizes with words": [f"{j} Main Street" for j in range(200)],
     "versions": ["1.2.3", "10.4.11"] * 100,
     "telephones": [f"12-34-{j}" for j in range(100, 300)],
     "missing": [None] * 200,
@@ -253,7 +269,7 @@ def test_a_template_marks_what_texts_look_like_as_a_guess_that_is_no_schema(name
     if guess is not None:
         with pytest.raises(ValueError, match=r"not filled in yet: values.*guess of the template"):
             Schema.from_dict({"columns": {"a": {**column, "guess": guess}}})
-        ends = {"date": {"first": "2001-01-01", "last": "2009-01-01"}, "number": {"low": 0.0, "high": 1e6}}
+        ends = {"date": {"first": "2001-01-01", "last": "2009-01-01"}, "number": {"low": 0.0, "high": 1e7}}
         schema = Schema.from_dict({"columns": {"a": {**guess, **ends.get(guess["kind"], {}), "missing": True}}})
         counted = schema.misfits_by_kind(pd.DataFrame({"a": cells})).loc["a"]
         assert counted["unreadable"] == list(cells).count("ja") and counted["beyond"] == 0
@@ -268,6 +284,29 @@ def test_a_number_that_is_called_an_identifier_is_marked_and_named():
         Schema.from_public(table)
     with pytest.warns(UserWarning, match=r"release describes \['PatientID'\] as whole"):
         Schema.release(table, epsilon=50.0, noise_seed=0)
+
+
+NUMBERS = {
+    "a case number": (np.random.default_rng(0).permutation(300) + 70_000, True),
+    "every third": (np.arange(300) * 3, True),
+    "as texts of floats": (np.arange(300.0), True),
+    "pay in cents": (np.random.default_rng(0).integers(0, 10**7, 300), False),
+    "years": (1950 + np.arange(300) % 70, False),
+    "measured": (np.arange(300) + 0.5, False),
+    "too few to tell": (np.arange(30), False),
+}
+
+
+@pytest.mark.parametrize("situation", NUMBERS)
+def test_public_numbers_that_tell_rows_apart_are_named_whatever_they_are_called(situation):
+    cells, is_one = NUMBERS[situation]
+    table = pd.DataFrame({"file": cells, "age": np.arange(len(cells)) % 20})
+    assert ("guess" in Schema.template(table)["columns"]["file"]) == is_one
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Schema.from_public(table)
+    said = [str(one.message) for one in caught]
+    assert ("By their values" in said[0] and "['file']" in said[0]) if is_one else not said
 
 
 @pytest.mark.filterwarnings("ignore:Schema.release draws its noise")
@@ -312,7 +351,8 @@ def many_columns(n, k=20):
 
 @pytest.mark.filterwarnings("ignore:Schema.release")
 @pytest.mark.parametrize(
-    ("n_rows", "epsilon", "most_lost"), [(1000, 1.0, 1), (1000, 0.5, 6), (5000, 0.2, 1), (5000, 0.1, 3), (10_000, 0.1, 1)]
+    ("n_rows", "epsilon", "most_lost"),
+    [(1000, 1.0, 1), (1000, 0.5, 6), (5000, 0.2, 1), (5000, 0.1, 3), (10_000, 0.1, 1)],
 )
 def test_a_small_epsilon_finds_most_of_many_columns_and_each_as_what_it_is(n_rows, epsilon, most_lost):
     table, lost, beyond = many_columns(n_rows), [], []

@@ -43,7 +43,7 @@ class UsageError(Exception):
 
 
 def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] | None = None) -> "pd.DataFrame":
-    """A table as pandas reads it; without types, every cell as the text that the file holds.
+    """A table with rows, as pandas reads it; without types, every cell as the text that the file holds.
 
     Words like NA, which pandas takes for a missing value, stay words in a column that lists them as one of its values.
     """
@@ -55,7 +55,8 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         raise UsageError(f"{name} must be a .csv, .tsv or .parquet file (compressed: .csv.gz)")
     try:
         if parts[-1] in (".parquet", ".pq"):
-            return pd.read_parquet(path)
+            return _with_rows(pd.read_parquet(path), name)
+        _check_width(path, name)
         given: dict[str, Any] = {"sep": "\t" if parts[-1] == ".tsv" else ",", "skipinitialspace": True}
         first = pd.read_csv(path, header=None, nrows=1, dtype=str, **given)
         _check_separator(first, name)
@@ -85,7 +86,26 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         table.columns, table.attrs[_TWICE] = _numbered(names), sorted({one for one in names if names.count(one) > 1})
     else:
         table.columns = table.columns.astype(str).str.strip()
+    return _with_rows(table, name)
+
+
+def _with_rows(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    if not len(table):
+        raise UsageError(f"{name} has no rows below the names of its columns")
     return table
+
+
+def _check_width(path: Path, name: str) -> None:
+    """Refuse two bytes a letter without the mark that says so, which pandas takes for letters between nothings."""
+    with path.open("rb") as file:
+        start = file.read(64)
+    wide = next(
+        (code for code, at in (("UTF-16LE", 1), ("UTF-16BE", 0)) if len(start) > 3 and not any(start[at::2])), ""
+    )
+    if wide:
+        raise UsageError(
+            f"cannot read {name}: it is {wide} text. Write it as UTF-8: iconv -f {wide} -t UTF-8 {name} > utf8.csv"
+        )
 
 
 def _encoding(name: str, read: bytes) -> str:

@@ -1,6 +1,7 @@
 """What is printed of a frontier: the models that no other one beats, what they cost, and what is to be noted."""
 
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,13 @@ if TYPE_CHECKING:
 __all__ = ["print_frontier", "print_notes"]
 
 #: What helps in Python, and is nothing that the command line takes.
-_IN_PYTHON_ALONE = {", or give public rows": "", ", give public rows of that group": ""}
+_IN_PYTHON_ALONE = {
+    ", or give public rows": "",
+    ", give public rows of that group": "",
+    r", or of the release: known=\{.*?\}\.": ", or of a --schema.",
+    r": known=\{.*?\}([;.])": r": write a file (skfairdp schema TABLE --out FILE) and give it as --schema FILE\1",
+    r"\b([Rr]aise) '?epsilon'?": r"\1 --epsilon",
+}
 _TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other libraries, for their programmers
 
 
@@ -80,7 +87,7 @@ def print_notes(table: "pd.DataFrame", caught: Sequence[warnings.WarningMessage]
     ours = [warning for warning in caught if warning.category.__module__ in ("builtins", "skfairdp.exceptions")]
     spoken = [str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL)]
     for words, instead in _IN_PYTHON_ALONE.items():
-        spoken = [said.replace(words, instead) for said in spoken]
+        spoken = [re.sub(words, instead, said) for said in spoken]
     table.attrs["notes"] = list(dict.fromkeys(spoken))
     for message in table.attrs["notes"]:
         print(f"Note: {message}")

@@ -171,6 +171,8 @@ def frontier_of_table(
     """
     _check_methods(methods)
     learned, held = _split(table, test_size, random_state)
+    if not len(learned) or not len(held):
+        raise ValueError(f"frontier_of_table needs rows to learn from and rows to measure on. Got {len(table)} row(s).")
     asked = _Sweep(learned, held, [None, *(gap for gap in gaps if gap is not None)], list(methods), list(epsilons),
                    delta, random_state)  # fmt: skip
     if isinstance(schema, Schema):

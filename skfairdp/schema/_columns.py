@@ -19,6 +19,7 @@ from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import as_series
 
 __all__ = [
+    "TIME_OF_DAY",
     "TRUTHS",
     "Boolean",
     "Category",
@@ -48,6 +49,8 @@ TRUTHS = {
     for word, place in (("false", 0), ("true", 1), ("no", 0), ("yes", 1))
     for spelled in (str, str.upper, str.capitalize)
 }
+#: What may follow a day.
+TIME_OF_DAY = re.compile(r"[T ] *\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?( ?(Z|UTC|[-+]\d\d:?\d\d))?$")
 _SELDOM = ("decimal", "thousands", "unit", "others", "format")  # shown where it is said
 _UNSAID = (".", "", None)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
@@ -345,8 +348,8 @@ class Date(Column):
         Whether a day may be missing. Where none may, a missing one counts as the middle, as does one that cannot be
         read.
     format : str, default=None
-        How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day, and a time
-        may follow.
+        How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day. A time may
+        follow.
 
     Examples
     --------
@@ -564,7 +567,8 @@ def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float
     if unit:
         text = text.removeprefix(unit) if text.startswith(unit) else text.removesuffix(unit)
         text = text.strip()
-    if thousands and re.fullmatch(rf"[1-9]\d{{0,2}}({re.escape(thousands)}\d{{3}})+({re.escape(decimal)}\d*)?", text):
+    several = r"(,\d{2,3})*,\d{3}" if thousands == "," else rf"({re.escape(thousands)}\d{{3}})+"  # 1,00,000 in India
+    if thousands and re.fullmatch(rf"[1-9]\d{{0,2}}{several}({re.escape(decimal)}\d*)?", text):
         text = text.replace(thousands, "")
     if decimal != ".":
         if "." in text:
@@ -613,13 +617,20 @@ def _day_of(cell: Any, format: str | None = None) -> float:
             return float(np.floor(float(cell)))
         if isinstance(cell, str):
             text = cell.strip()
-            day = date.fromisoformat(text[:10]) if format is None else datetime.strptime(text, format).date()
+            day = date.fromisoformat(text[:10]) if format is None else _written_day(text, format)
             return float((day - _EPOCH).days)
         if isinstance(cell, np.datetime64):
             return math.nan if np.isnat(cell) else float(cell.astype("datetime64[D]").astype(np.int64))
         return float((date(cell.year, cell.month, cell.day) - _EPOCH).days)
     except Exception:
         return math.nan
+
+
+def _written_day(text: str, format: str) -> date:
+    try:
+        return datetime.strptime(text, format).date()
+    except ValueError:
+        return datetime.strptime(TIME_OF_DAY.sub("", text), format).date()
 
 
 def spells_number(text: str) -> bool:

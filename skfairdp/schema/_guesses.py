@@ -21,7 +21,9 @@ from skfairdp.schema._columns import (
 )
 from skfairdp.schema._release import counts_of_kinds, is_called_identifier, likeliest
 
-__all__ = ["described", "guessed"]
+__all__ = ["described", "guessed", "is_numbering"]
+
+_FEW, _DENSE = 100, 10  # of fewer rows nothing is said; numbers of n rows lie in a range of so many times n
 
 
 def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
@@ -34,7 +36,8 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
     """
     dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        return {"guess": "an identifier: leave it out"} if is_called_identifier(name) else {}
+        numbers_rows = is_called_identifier(name) or is_numbering(column)
+        return {"guess": "an identifier: leave it out"} if numbers_rows else {}
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype):
         return {}
     kind, writings = likeliest(counts_of_kinds(column))
@@ -47,6 +50,21 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
     way = {} if writings is None else writings.best(writings.counts(column))
     said = {key: value for key, value in way.items() if value != ("." if key == "decimal" else "")}
     return {"guess": {"kind": "number" if kind == "whole" else kind, **said}}
+
+
+def is_numbering(column: "pd.Series[Any]") -> bool:
+    """Whether numbers tell rows apart: all of them whole and different, and too close for that to be chance.
+
+    Of n numbers that were drawn from 10 n, some two are the same but for a chance of exp(-n/20).
+
+    Parameters
+    ----------
+    column : Series
+    """
+    numbers = _as_numbers(column)
+    if len(numbers) < _FEW or np.isnan(numbers).any() or (numbers != np.rint(numbers)).any():
+        return False
+    return len(np.unique(numbers)) == len(numbers) and np.ptp(numbers) < _DENSE * len(numbers)
 
 
 def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:

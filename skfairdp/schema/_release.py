@@ -691,20 +691,23 @@ def _needed(plan: SchemaPlan, names: Sequence[str], n_rows: int) -> float:
     return max(one.common_values(1 - one.share_of_kind(n_rows)).threshold for one in asked)
 
 
-def say_identifiers(columns: Mapping[str, Column], owner: str) -> None:
-    """Name columns that are whole numbers and are called as what tells one record from all others.
+def say_identifiers(columns: Mapping[str, Column], owner: str, numbering: Sequence[str] = ()) -> None:
+    """Name columns that are whole numbers and tell one record from all others.
 
     Parameters
     ----------
     columns : mapping of str to Column
         What was found of them.
     owner : str
+    numbering : sequence of str, default=()
+        Columns of public rows that number them, whatever they are called.
     """
     whole = [name for name, column in columns.items() if isinstance(column, Number) and column.step == 1]
-    named = [name for name in whole if is_called_identifier(name)]
+    named = [name for name in whole if is_called_identifier(name) or name in numbering]
     if named:
+        why = "By their values" if set(named) <= set(numbering) else "By their names"
         warn_caller(
-            f"{owner} describes {named} as whole numbers to learn from. By their names they tell one record from all "
+            f"{owner} describes {named} as whole numbers to learn from. {why} they tell one record from all "
             "others, and a model can only learn by chance from such. Leave them out of the table, or of the release: "
             f"known={{{named[0]!r}: None}}."
         )

@@ -26,7 +26,7 @@ from skfairdp.schema._columns import (
 )
 from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
-from skfairdp.schema._guesses import described, guessed
+from skfairdp.schema._guesses import described, guessed, is_numbering
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns, say_identifiers
 from skfairdp.utils import private_error, write_text
@@ -452,7 +452,7 @@ class Schema:
         """
         frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
         columns = {name: described(frame[name], name, name in roles, max_categories) for name in frame.columns}
-        say_identifiers(columns, "Schema.from_public")
+        say_identifiers(columns, "Schema.from_public", [name for name in columns if is_numbering(frame[name])])
         return cls(columns, label=label, groups=groups)
 
     @classmethod

@@ -16,19 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.schema._columns import _number_written, remembered
+from skfairdp.schema._columns import TIME_OF_DAY, _number_written, remembered
 
 __all__ = ["DAYS", "NUMBERS", "Writings"]
 
 _EVIDENCE = 4.0  # standard deviations of the noise by which a way has to read more than one before it
 
-_DAY = re.compile(r"\d{1,4}([/.\- ])(\d{1,2}|[A-Za-z]{3})\1\d{1,4}")
+_DAY = re.compile(
+    r"(\d{1,4}([/.\- ])(\d{1,2}|[A-Za-z]{3,9})\2\d{1,4}|[A-Za-z]{3,9} \d{1,2}, \d{4})(" + TIME_OF_DAY.pattern + ")?"
+)
 _ORDERS = ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%m{0}%y", "%m{0}%d{0}%y", "%d{0}%b{0}%Y")
-_FORMATS = [order.format(mark) for mark in "/.- " for order in _ORDERS if (order, mark) != ("%Y{0}%m{0}%d", "-")]
+_FORMATS = [
+    *(order.format(mark) for mark in "/.- " for order in _ORDERS if (order, mark) != ("%Y{0}%m{0}%d", "-")),
+    *("%d-%b-%y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
+]
 
-_NUMBER = re.compile(r"[-+]?\s*[$€£]?\s*[-+]?\d[\d.,' \u00a0\u202f]*[$€£%]?")
+_UNITS = ("", "$", "€", "£", "%", "¥", "₹", "kr", "EUR", "USD", "GBP", "CHF", "kg", "km", "cm")
+_ANY_UNIT = f"({'|'.join(map(re.escape, _UNITS[1:]))})?"
+_NUMBER = re.compile(rf"[-+]?\s*{_ANY_UNIT}\s*[-+]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}")
 _MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
-_UNITS = ("", "$", "€", "£", "%")
 
 
 @dataclass(frozen=True)
@@ -69,18 +75,23 @@ class Writings:
         return np.bincount(places[places >= 0], minlength=len(self.readings))
 
     def best(self, counts: NDArray[Any], sigma: float = 0.0) -> Mapping[str, Any]:
-        """The way that reads most, by counts with so much noise each."""
-        reads = [
-            sum(counts[place] for ways, place in self.readings.items() if j in ways) for j in range(len(self.ways))
-        ]
-        doubt = _EVIDENCE * sigma * math.sqrt(len(self.readings))
-        return self.ways[next(j for j, read in enumerate(reads) if read >= max(reads) - doubt)]
+        """The way that reads most, by counts with so much noise each.
+
+        Two ways differ by the counts of what one of them reads and the other does not.
+        """
+        at = [{place for ways, place in self.readings.items() if j in ways} for j in range(len(self.ways))]
+        reads = [sum(counts[place] for place in places) for places in at]
+        most = int(np.argmax(reads))
+        doubts = [_EVIDENCE * sigma * math.sqrt(len(places ^ at[most])) for places in at]
+        ahead = (reads[most] - read <= doubt for read, doubt in zip(reads, doubts, strict=True))
+        return self.ways[next(j for j, is_as_good in enumerate(ahead) if is_as_good)]
 
 
 def _reads(text: str, format: str = "", decimal: str = ".", thousands: str = "", unit: str = "") -> bool:
     if format:
-        if format[2] not in text or ("b" in format) != any(mark.isalpha() for mark in text):  # strptime is slow
-            return False
+        text = TIME_OF_DAY.sub("", text)
+        if format[2] not in text or ("b" in format.lower()) != any(mark.isalpha() for mark in text):
+            return False  # strptime is slow
         try:
             return datetime.strptime(text, format).year > 0
         except ValueError:
@@ -91,7 +102,7 @@ def _reads(text: str, format: str = "", decimal: str = ".", thousands: str = "",
 DAYS = Writings(
     _DAY,
     tuple({"format": format} for format in _FORMATS),
-    tuple(date(2001, month, day).strftime(format) for format in _FORMATS for month, day in ((4, 25), (4, 3))),
+    tuple(date(2001, month, day).strftime(format) for format in _FORMATS for month, day in ((4, 25), (4, 3), (5, 3))),
 )
 
 _SPELLED = ("1,200", "1,200.5", "0,5", "1.200,5", "1.200.000", "1 200", "1 200,5", "1 200.5", "1'200", "1'200.5")
