@@ -64,7 +64,7 @@ def is_numbering(column: "pd.Series[Any]") -> bool:
     numbers = _as_numbers(column)
     if len(numbers) < _FEW or np.isnan(numbers).any() or (numbers != np.rint(numbers)).any():
         return False
-    return len(np.unique(numbers)) == len(numbers) and np.ptp(numbers) < _DENSE * len(numbers)
+    return bool(len(np.unique(numbers)) == len(numbers) and np.ptp(numbers) < _DENSE * len(numbers))
 
 
 def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:
