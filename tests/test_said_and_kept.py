@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -124,6 +125,18 @@ class PredictsTwoColumns(LogisticRegression):
         return self.predict_proba(X)
 
 
+class Detector(LogisticRegression):
+    """Answers as those that look for outliers."""
+
+    def predict(self, X):
+        return np.where(super().predict(X) == 0, -1, 1)
+
+
+class Regression(LogisticRegression):
+    def predict(self, X):
+        return self.predict_proba(X)[:, 1] * 0.9
+
+
 class FailsOnReal(LogisticRegression):
     """Does what it is tried on, and fails on more rows than those."""
 
@@ -174,11 +187,25 @@ ALL = ["PATE", "FairPATE", "FairPATE, own rows", "synthetic", "SF-PATE", "SF-PAT
 
 
 @pytest.mark.parametrize("where", ALL)
-@pytest.mark.parametrize("student", [Unable(), PredictsTwoColumns()])
+@pytest.mark.parametrize("student", [Unable(), PredictsTwoColumns(), Detector(), Regression()])
 def test_a_learner_that_cannot_learn_is_refused_before_anything_is_paid(where, student):
     ledger = PrivacyLedger(epsilon=5)
     with pytest.raises(ValueError, match=r"fails on (made-up|[0-9]+ public) rows"):
         attempts(ledger, student)[where]()
+    assert len(ledger.entries) == 0
+
+
+@pytest.mark.parametrize(
+    "learner", [SFPATEClassifier, lambda **given: RandomizedResponseClassifier(debias=False, **given)]
+)
+def test_a_learner_that_hands_no_groups_on_is_refused_before_anything_is_paid(learner):
+    X, y, groups = gap_table(3000)
+    ledger = PrivacyLedger(epsilon=5)
+    model = learner(
+        fair_estimator=make_pipeline(LogisticRegression()), groups=[0, 1], classes=[0, 1], ledger=ledger, random_state=0
+    )
+    with pytest.raises(ValueError, match=r"'fair_estimator' of .* fails on (made-up|[0-9]+ public) rows"):
+        model.fit(X, y, sensitive_features=groups)
     assert len(ledger.entries) == 0
 
 

@@ -246,6 +246,8 @@ def rehearse_learner(
                 predicted = np.asarray(fitted.predict(X))
             if predicted.shape != (len(y),):
                 raise ValueError("predict must return one label for every row.")
+            if not np.isin(predicted, np.unique(np.asarray(y))).all():
+                raise ValueError("predict must return labels that it was taught: a classifier is needed.")
             return
         except Exception as error:
             problem = problem or error

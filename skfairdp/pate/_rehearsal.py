@@ -116,7 +116,8 @@ def rehearse_student(
     X : ndarray of shape (n_public, n_features)
     n_classes : int
     domain : sequence or None
-        The groups, where there are any: the student gets their codes, if it takes groups.
+        The groups, where there are any: the student gets their codes, if it takes groups. A fair learner always
+        gets them.
     parameter, owner : str
         For the error message.
     with_weights : bool, default=False
@@ -124,7 +125,7 @@ def rehearse_student(
     """
     if n_classes < 2 or not len(X):
         return
-    with_groups = domain is not None and takes_groups(student)
+    with_groups = domain is not None and (parameter == "fair_estimator" or takes_groups(student))
 
     def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
         labels, groups = made_up_cells(n_classes, len(domain) if with_groups else 1, each)
