@@ -116,3 +116,14 @@ def test_the_page_loads_nothing_runs_nothing_and_escapes_names_and_values(report
     assert tags.seen.count("figure") == 3 and tags.seen.count("svg") == 3
     assert "epsilon=5" in text and "not covered by any ε" in text
     assert report.private is False
+
+
+def test_no_name_of_a_group_a_column_or_a_classifier_is_markup(tmp_path):
+    bad = '"><img src=x onerror=alert(1)>'
+    X, y, groups = pd.DataFrame({bad: np.arange(40) % 3}), np.arange(40) % 2, np.where(np.arange(40) % 3, bad, "m")
+    report = SyntheticDataReport.from_data(
+        X, X[::-1], y_real=y, y_synthetic=y, sensitive_features_real=groups, sensitive_features_synthetic=groups,
+        estimators={bad: LogisticRegression()}, X_test=X, y_test=y, sensitive_features_test=groups, privacy=bad,
+    )  # fmt: skip
+    page = report.to_html(tmp_path / "page.html", title=bad).read_text(encoding="utf-8")
+    assert "<img" not in page and page.count("&quot;&gt;&lt;img") >= 7

@@ -471,3 +471,11 @@ def test_page_is_self_contained_escaped_and_says_what_the_frame_says(tmp_path):
     for _, row in ledger.to_frame().iterrows():
         assert rounded_up(row.epsilon) in page and rounded_up(row.epsilon_total) in page and row["hash"] in page
     assert ledger._repr_html_() in page and "<html" not in ledger._repr_html_()
+
+
+def test_the_name_of_a_folder_is_no_markup(tmp_path):
+    folder = tmp_path / "<img src=x onerror=alert(1)>"
+    folder.mkdir()
+    ledger = PrivacyLedger(epsilon=1.0, path=folder / "ledger.jsonl")
+    for page in (ledger.to_html(), ledger._repr_html_()):
+        assert "<img" not in page and "&lt;img" in page
