@@ -423,3 +423,18 @@ def test_a_candidate_that_one_class_for_everybody_beats_is_not_said_to_be_unbeat
     assert mark["accuracy"] == pytest.approx(common, abs=0 if public else 0.01)
     assert table["accuracy"][1] < mark["accuracy"] and table["disparity"][1] < 0.01
     assert table["non_dominated"].tolist() == [True, False]
+
+
+def test_scores_are_of_the_nearest_whole_numbers_of_rows(monkeypatch):
+    """A noisy count is of no whole rows: cut off, it would be half a row short on average, in every cell."""
+    from skfairdp.model_selection._scores import ScoreTable
+    from skfairdp.privacy import GaussianMechanism, NeighboringRelation
+
+    noisy = np.array([[[2.6, 2.4], [0.6, -3.0]], [[0.4, 7.5001], [1.0, 4.7]]])
+    monkeypatch.setattr(GaussianMechanism, "release", lambda self, counts, source: noisy)
+    table = ScoreTable(np.array([0, 1]), np.array([0, 1], dtype=object), 0.5, 1e-5, NeighboringRelation.REPLACE_ONE,
+                       refusals=False)  # fmt: skip
+    found = table.release(np.zeros(noisy.shape, dtype=np.int64), None, with_groups=True)
+    counts = np.zeros(noisy.shape, dtype=int)
+    np.add.at(counts, (found.groups.astype(int), found.y_true, found.y_pred), 1)
+    assert counts.tolist() == [[[3, 2], [1, 0]], [[0, 8], [1, 5]]]
