@@ -135,7 +135,7 @@ def audits(results: Results) -> Any:
 
 def speed(results: Results) -> Any:
     """Seconds and memory of one FairPATE fit over the number of rows."""
-    rows = results["scaling"]["rows"]
+    rows = [row for row in results["scaling"]["rows"] if row["fit"] == "FairPATE"]
     figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
     sizes = [row["n_rows"] for row in rows]
     ax.loglog(sizes, [row["cpu_seconds"] for row in rows], "o-", color=COLOURS[0], label="CPU seconds")

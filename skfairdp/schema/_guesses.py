@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from skfairdp.schema._columns import (
     FARTHEST,
@@ -78,6 +79,13 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
         Whether it is the label or a group.
     max_categories : int
     """
+    if (
+        isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role
+    ):  # no cell need be looked at alone
+        numbers = series.to_numpy(np.float64)
+        known = numbers[~np.isnan(numbers)]
+        if len(known) and known.min() < known.max():
+            return _number(known, name, missing=len(known) < len(numbers))
     cells = [real_number(cell) for cell in _distinct(series)]
     known = pd.Series([cell for cell in cells if isinstance(cell, str) or not _is_missing(cell)], dtype=object)
     missing = len(known) < len(cells) and not role
@@ -96,11 +104,10 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
         days = [cell.date() if isinstance(cell, datetime) else cell for cell in known]
         return Date(min(days), max(max(days), min(days) + timedelta(days=1)), missing=missing)
     if kinds == {"number"} and not isinstance(series.dtype, pd.CategoricalDtype):
-        _refuse_far(known, name)
         numbers = _as_numbers(known)
-        if numbers.min() < numbers.max() and not role:
-            whole = bool((numbers == np.round(numbers)).all())
-            return Number(float(numbers.min()), float(numbers.max()), step=1.0 if whole else None, missing=missing)
+        if not role and numbers.min() < numbers.max():
+            return _number(numbers, name, missing=missing)
+        _refuse_far(numbers, name)
     values = _sorted(known.unique())
     if len(values) > max_categories:
         raise ValueError(
@@ -131,8 +138,14 @@ def _distinct(series: "pd.Series[Any]") -> "pd.Series[Any]":
         return series
 
 
-def _refuse_far(known: "pd.Series[Any]", name: str) -> None:
-    if any(not abs(float(number)) <= FARTHEST for number in known):
+def _number(known: NDArray[np.float64], name: str, *, missing: bool) -> Number:
+    _refuse_far(known, name)
+    whole = bool((known == np.round(known)).all())
+    return Number(float(known.min()), float(known.max()), step=1.0 if whole else None, missing=missing)
+
+
+def _refuse_far(known: NDArray[np.float64], name: str) -> None:
+    if not (np.abs(known) <= FARTHEST).all():
         raise ValueError(
             f"Column {name!r} holds numbers that are infinite or beyond {FARTHEST:g}, which stand for something else. "
             "Leave them empty, or leave the column out."
