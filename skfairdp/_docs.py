@@ -204,8 +204,9 @@ data : TrainingData
     With groups.
 n_rows : int
     Declared, where a number is declared.
-*cost : object
-    ε, δ and the relation of the fit.""",
+epsilon, delta : float
+    Of the fit.
+relation : NeighboringRelation""",
     "judged": """\
 gap_ : float
     The largest difference between two groups, of the rates that are constrained, by the model's hard answers to its
