@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -21,6 +22,7 @@ from skfairdp import (
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
+    PFGuardGenerator,
     PFLDClassifier,
     PrivacyLedger,
     PublicData,
@@ -230,6 +232,19 @@ def test_labels_in_any_container_are_learned_from(of_labels):
         LogisticRegression(), epsilon=4.0, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), ledger=ledger, random_state=0
     ).fit(pd.DataFrame(X, columns=list("abcd")), of_labels(y), sensitive_features=groups)
     assert len(ledger.entries) == 1 and model.predict(pd.DataFrame(X[:5], columns=list("abcd"))).shape == (5,)
+
+
+@pytest.mark.parametrize("of_labels", [csr_matrix, iter, set, lambda y: dict(enumerate(y)), lambda y: np.eye(2)[y]])
+@pytest.mark.parametrize("model", [SyntheticDataClassifier, PFGuardGenerator, FairPATEClassifier, FairDPSGDClassifier])
+def test_what_is_no_column_of_labels_is_told_and_costs_nothing(model, of_labels):
+    X, y, groups = gap_table(300)
+    ledger = PrivacyLedger(epsilon=5)
+    bounds = {"bounds": (-9, 9)} if model in (SyntheticDataClassifier, PFGuardGenerator) else {}
+    with pytest.raises(ValueError, match=r"y of .* (should be a 1d array|must be one column of class labels)"):
+        model(classes=[0, 1], groups=[0, 1], ledger=ledger, **bounds).fit(
+            pd.DataFrame(X, columns=list("abcd")), of_labels(y), sensitive_features=groups
+        )
+    assert len(ledger.entries) == 0
 
 
 # ---- mistakes that were told from inside, or not at all ------------------------------------------------------------

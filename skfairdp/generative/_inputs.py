@@ -5,7 +5,7 @@ rows (``_declared.py``, ``_table_codec.py``).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -396,8 +397,9 @@ def _label_entries(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
     """One entry for each label, in any container. Only its shape is checked."""
     if not isinstance(y, pd.Series | pd.DataFrame) and hasattr(y, "__array__"):
         y = np.asarray(y)
-    shape: tuple[int, ...] = y.shape if hasattr(y, "shape") else (len(y),)
-    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+    is_list = hasattr(y, "__len__") and not (isinstance(y, Mapping | Set) or issparse(y))
+    shape: tuple[int, ...] = y.shape if hasattr(y, "shape") else (len(y),) if is_list else ()
+    if not is_list or len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise ValueError(f"y of {owner} should be a 1d array: one column of labels, one entry per row.")
     column_or_1d(np.broadcast_to(np.zeros(()), shape), warn=True)
     if shape[0] != n_rows:
