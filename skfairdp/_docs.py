@@ -206,7 +206,8 @@ n_rows : int
     Declared, where a number is declared.
 epsilon, delta : float
     Of the fit.
-relation : NeighboringRelation""",
+relation : NeighboringRelation
+    Between two tables.""",
     "judged": """\
 gap_ : float
     The largest difference between two groups, of the rates that are constrained, by the model's hard answers to its
