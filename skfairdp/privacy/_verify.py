@@ -223,8 +223,8 @@ def _check_words(document: Mapping[str, Any]) -> None:
         {fact["how"] for fact in document["public"]} - {"given", "read", "held out", "computed", "released"}
     ):
         raise ValueError(f"a public fact cannot be obtained as {others[0]!r}")
-    if others := sorted({*document["versions"]} - {"python", "skfairdp", "numpy", "scipy", "dp-accounting"}):
-        raise ValueError(f"no statement names a version of {others[0]!r}")
+    if others := sorted({*document["versions"]} ^ {"python", "skfairdp", "numpy", "scipy", "dp-accounting"}):
+        raise ValueError(f"'versions' of a statement are those of five packages, and {others[0]!r} is not as there")
 
 
 def _statement(document: Mapping[str, Any]) -> list[Check]:

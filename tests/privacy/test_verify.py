@@ -344,11 +344,11 @@ def test_a_header_of_another_ledger_is_refuted(tmp_path):
 def whole_statement():
     """Of a fit with two kinds of releases, on a ledger with another one."""
     ledger = PrivacyLedger(epsilon=10.0)
-    event = compose(repeat(GAUSSIAN, 7), dp.LaplaceDpEvent(4.0))
+    event = compose(repeat(dp.GaussianDpEvent(25.0), 7), dp.LaplaceDpEvent(4.0))
     ledger.charge(event, label="this fit", releases=("means",), **RECORD)
     ledger.charge(dp.GaussianDpEvent(9.0), label="another fit", **RECORD)
     performed = [
-        dp.PerformedRelease("GaussianMechanism", 1.0, 2.5, 7),
+        dp.PerformedRelease("GaussianMechanism", 1.0, 25.0, 7),
         dp.PerformedRelease("LaplaceCounts", 1.0, 4 * 2**0.5, 1),
     ]
     spent = PrivacySpent.of(event, 1e-5, public=["names"], performed=performed, **RECORD)
