@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from tqdm import tqdm
@@ -57,7 +57,7 @@ class _Muted:
         self.original = original
 
     def write(self, text: Any) -> Any:
-        return len(text) if _Silence.depth else self.original.write(text)
+        return len(text) if _Silence.inside else self.original.write(text)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
@@ -72,9 +72,9 @@ class _Muted:
 
 
 class _Silence:
-    """Counts who asks for silence: filters and streams are one for the whole process, whatever its threads do."""
+    """Who asks for silence: filters and streams are one for the whole process, whatever its threads do."""
 
-    depth = 0
+    inside: ClassVar[set[object]] = set()
     lock = threading.RLock()
     undo = contextlib.ExitStack()
 
@@ -102,24 +102,25 @@ def silence() -> Iterator[None]:
     ...     warnings.warn("lbfgs failed to converge")
     """
     # The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
-    # the wrong order where threads overlap.
-    with _Silence.lock:
-        if _Silence.depth == 0:
-            # A record of its own: what a learner lets through by filters of its own goes there, and is dropped.
-            _Silence.undo.enter_context(warnings.catch_warnings(record=True))
-            warnings.simplefilter("ignore")
-            _Silence.undo.callback(logging.disable, logging.root.manager.disable)
-            logging.disable(sys.maxsize)
-            for name in ("stdout", "stderr"):
-                _Silence.undo.enter_context(_muted(name))
-        _Silence.depth += 1
+    # the wrong order where threads overlap. Ctrl-C may come anywhere in here, and a count could then be off for good.
+    one = object()
     try:
+        with _Silence.lock:
+            if not _Silence.inside:
+                # A record of its own: what a learner lets through by filters of its own goes there, and is dropped.
+                _Silence.undo.enter_context(warnings.catch_warnings(record=True))
+                warnings.simplefilter("ignore")
+                _Silence.undo.callback(logging.disable, logging.root.manager.disable)
+                logging.disable(sys.maxsize)
+                for name in ("stdout", "stderr"):
+                    _Silence.undo.enter_context(_muted(name))
+            _Silence.inside.add(one)
         with np.errstate(all="ignore"):
             yield
     finally:
         with _Silence.lock:
-            _Silence.depth -= 1
-            if _Silence.depth == 0:
+            _Silence.inside.discard(one)
+            if not _Silence.inside:
                 _Silence.undo.pop_all().close()
 
 

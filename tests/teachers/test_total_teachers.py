@@ -328,6 +328,22 @@ def test_silence_ends_with_the_last_who_asked_for_it_and_restores_everything():
     assert sys.stdout is before[0]
 
 
+def test_an_interrupt_while_silence_begins_leaves_nothing_silent(monkeypatch):
+    before, disable = (sys.stdout, sys.stderr, list(warnings.filters)), logging.disable
+
+    def interrupted(level):
+        monkeypatch.setattr(logging, "disable", disable)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(logging, "disable", interrupted)
+    with pytest.raises(KeyboardInterrupt), silence():
+        pass
+    assert (sys.stdout, sys.stderr, list(warnings.filters)) == before
+    with silence():
+        assert sys.stdout is not before[0]
+    assert (sys.stdout, sys.stderr, list(warnings.filters)) == before
+
+
 def test_a_stream_that_was_redirected_during_a_silence_speaks_again_afterwards():
     target, keeps = io.StringIO(), contextlib.ExitStack()
     with contextlib.redirect_stdout(target):
