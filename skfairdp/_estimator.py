@@ -191,11 +191,18 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
         )
     # A search keeps its splitter to itself; functions and stacks have it at hand.
     folds = type(getattr(caller, "_checked_cv_orig", frame.f_locals.get("cv"))).__name__
-    if folds.startswith("Stratified"):
+    if folds.startswith("Stratified") or "Group" in folds:
+        by = "labels" if folds.startswith("Stratified") else "groups"
         warn_caller(
-            f"{owner} is fitted on folds of {folds}, which deals rows out by their labels: one changed label moves "
+            f"{owner} is fitted on folds of {folds}, which deals rows out by their {by}: one changed {by[:-1]} moves "
             f"other records, and the epsilon of {owner} does not hold for private ones. Deal them out by place: "
             "cv=KFold(n_splits).",
+            PrivacyLeakWarning,
+        )
+    if getattr(caller, "bootstrap", False):
+        warn_caller(
+            f"{type(caller).__name__} draws rows with replacement, so that {owner} sees some records several times. "
+            f"The epsilon of {owner} is for records that it sees once. Set bootstrap=False.",
             PrivacyLeakWarning,
         )
 

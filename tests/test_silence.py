@@ -12,9 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.ensemble import StackingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, StratifiedShuffleSplit, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
@@ -178,6 +185,16 @@ def stacked(cv):
     return lambda: StackingClassifier([("one", model)], LogisticRegression(), cv=cv).fit(X, y)
 
 
+def bagged(**settings):
+    model, X, y = pate()
+    return lambda: BaggingClassifier(model, n_estimators=1, random_state=0, **settings).fit(X, y)
+
+
+def scored_by_group(cv):
+    model, X, y = pate()
+    return lambda: cross_validate(model, X, y, groups=np.arange(len(X)) % 3, cv=cv, error_score="raise")
+
+
 SCALER = r"The Pipeline around PATEClassifier fits 'standardscaler'.*PublicPreprocessor"
 STRATIFIED = "PATEClassifier is fitted on folds of StratifiedKFold.*KFold"
 AROUND = {
@@ -196,6 +213,9 @@ AROUND = {
     "scores": (scored(2), STRATIFIED),
     "scores by place": (scored(KFold(2)), None),
     "a stack": (stacked(2), STRATIFIED),
+    "folds by group": (scored_by_group(GroupKFold(2)), "folds of GroupKFold, which deals rows out by their groups"),
+    "rows drawn with replacement": (bagged(), "BaggingClassifier draws rows with replacement.*bootstrap=False"),
+    "rows drawn once": (bagged(bootstrap=False, max_samples=0.5), None),
 }  # fmt: skip
 
 
