@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 
-# Votes counted at once: bounds the temporary index array (32 MiB).
-_CHUNK_VOTES = 2**18  # two megabytes of cells, which a cache holds
+# Votes counted at once: the temporary index array has two MiB, which a cache holds.
+_CHUNK_VOTES = 2**18
 #: So many rows of a large table, or up to twice as many, are made ready for their teachers at a time.
 READY = 2**16
 
