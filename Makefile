@@ -49,7 +49,7 @@ test-kernels: $(STAMP)
 	$(KERNELS) $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/test_golden.py tests/networks
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=50
+	$(BIN)/python -m pytest --hypothesis-profile=fresh -n 2 --dist loadfile --durations=50
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile --cov=skfairdp --cov-report=term-missing:skip-covered

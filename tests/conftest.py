@@ -10,7 +10,14 @@ import joblib
 import pytest
 import sklearn
 
+from tests._tools.layers import leave_for_later
 from tests._tools.problems import make_rows
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Before pytest looks at ``-m``, which leaves out what is marked here."""
+    leave_for_later(items)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import itertools
 import random
 import re
 import warnings
@@ -70,16 +71,18 @@ pytestmark = [
 
 # ---- scikit-learn's suite ------------------------------------------------------------------------------------
 def checks_of(estimators):
-    """Scikit-learn's checks of each. What another check does as well runs in ``test-all``: sparse matrices are read as
-    sparse arrays are, and of training from read-only memory one of two types of numbers is enough.
+    """Scikit-learn's checks of each estimator: all of them in ``test-all``, every fourth in ``make test``, where they
+    take turns, so that each check is asked of some estimators. What another check does as well is left for later too: sparse
+    matrices are read as sparse arrays are, and of training from read-only memory one of two types of numbers is enough.
     """
     parametrized = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
     names, checks = parametrized.args
     called = parametrized.kwargs["ids"]
     printed = {id(estimator): called(estimator) for estimator in estimators}  # once, not for every check
-    marked = []
+    marked, turns = [], {id(estimator): itertools.count(place) for place, estimator in enumerate(estimators)}
     for check in (given if hasattr(given, "marks") else pytest.param(*given) for given in checks):
-        later = [pytest.mark.slow] * said_by_another(check.values[1])
+        estimator, asked = check.values
+        later = [pytest.mark.slow] * (said_by_another(asked) or next(turns[id(estimator)]) % 4 > 0)
         marked.append(pytest.param(*check.values, marks=[*check.marks, *later]))
     return pytest.mark.parametrize(names, marked, ids=lambda value: printed.get(id(value)) or called(value))
 
@@ -156,6 +159,8 @@ SETTINGS = [
     pytest.param(PrivateThresholds, {}, id="thresholds"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
+#: What takes fits of its own: one setting of each class in ``make test``.
+of_each_class = pytest.mark.covering("cls")
 
 
 #: What makes a class quick here.
@@ -261,6 +266,7 @@ def test_certified_epsilon_is_at_most_what_was_asked_and_follows_from_the_event(
     assert spent.data_dependent is False
 
 
+@of_each_class
 @every_setting
 def test_the_cap_is_the_same_for_every_data_set_of_a_shape(rows, fitted, cls, settings):
     first = fitted(cls, settings)
@@ -283,6 +289,7 @@ def test_report_is_frozen(fitted, cls, settings):
     assert estimator.epsilon_spent_ == estimator.privacy_.epsilon
 
 
+@of_each_class
 @every_setting
 def test_seeded_noise_certifies_nothing_and_says_so(rows, cls, settings):
     with pytest.warns(PrivacyLeakWarning, match="'noise_seed'"):
@@ -295,6 +302,7 @@ def test_seeded_noise_certifies_nothing_and_says_so(rows, cls, settings):
     assert not np.array_equal(released(estimator, rows), released(other, rows))
 
 
+@of_each_class
 @every_setting
 def test_random_state_does_not_fix_the_noise(rows, fitted, cls, settings):
     first, second = fitted(cls, settings), fit(make(cls, settings), rows)
@@ -311,6 +319,7 @@ def test_no_ledger_counts_seeded_noise(rows, cls, settings):
     assert ledger.entries == ()
 
 
+@of_each_class
 @every_setting
 def test_one_fit_is_one_entry_of_the_ledger_and_clones_share_it(rows, cls, settings):
     ledger = PrivacyLedger(epsilon=10)
@@ -324,6 +333,7 @@ def test_one_fit_is_one_entry_of_the_ledger_and_clones_share_it(rows, cls, setti
     assert 3.0 < ledger.epsilon_spent < 6.0
 
 
+@of_each_class
 @every_setting
 def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
     random.seed(1)

@@ -73,6 +73,7 @@ def check(make, n_rows, n_classes, epsilon, seeds, **options):
         assert told.mean() >= 0.5, (lost, told)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [pate, fair_pate, dpsgd, synthetic])
 @pytest.mark.parametrize(("n_rows", "n_classes", "epsilon"), [(150, 2, 0.5), (400, 2, 0.5), (400, 3, 1.0)])
 def test_a_few_fits_on_small_tables_are_not_worse_than_the_most_frequent_class(make, n_rows, n_classes, epsilon):

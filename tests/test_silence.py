@@ -81,6 +81,8 @@ def hidden_table(n=1500, **columns):
     return X, np.arange(n) % 2, np.where(np.arange(n) % 3, "F", "M")
 
 
+@pytest.mark.few(2)
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("backend", ["marginals", "pate_gan"])
 @pytest.mark.parametrize("dtypes", [float, "Int64", "float32"])
@@ -369,6 +371,7 @@ def many_columns(n, k=20):
     return pd.DataFrame({**features, "sex": rng.choice(["f", "m"], n), "y": rng.choice(["lo", "hi"], n)})
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore:Schema.release")
 @pytest.mark.parametrize(
     ("n_rows", "epsilon", "most_lost"),

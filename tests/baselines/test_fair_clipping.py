@@ -89,6 +89,7 @@ def run(method, rows, members, value=0.0, told=None, follow=None, present=None):
     return model, trace, exact, released, sizes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_record_costs_more_than_the_event_says_counts_included(method):
     """Noise is read off a fit with constant noise, distances off fits without each of the rows. Per step, the squared

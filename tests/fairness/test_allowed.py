@@ -27,6 +27,7 @@ def broken_by(constraint, differences, mean):
     ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("constraint", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("groups", [2, 5])
 def test_the_nearest_is_allowed_and_no_allowed_point_is_nearer(constraint, groups):

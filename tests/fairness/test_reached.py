@@ -164,6 +164,7 @@ def test_a_constraint_that_cannot_be_reached_is_told(made, seed):
     assert len(said) == 1 and type(model).__name__ in said[0] and broken(model) > 0.05
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("made", FITS.values(), ids=FITS)
 def test_a_constraint_that_holds_is_not_spoken_of(made, seed):

@@ -152,6 +152,7 @@ NETS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 def test_raw_numbers_are_learned_from_as_well_as_scaled_ones(make, net):
@@ -200,6 +201,7 @@ def test_public_rows_say_where_columns_lie_for_nothing():
     assert model.fit(X, y, **given).score(X_test, y_test) > 0.75
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 def test_bounds_a_thousand_times_too_wide_cost_little(make):
     def score(wide):

@@ -315,6 +315,7 @@ def gap_of_training_counts(asked, made, n, **given):
 QUICK_TO_CLOSE = ("a small group", "a rare class", "three classes")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK_TO_CLOSE else [pytest.mark.slow]) for name in MADE]
 )

@@ -133,6 +133,7 @@ LEARNED = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "parity"), LEARNED)
 def test_the_rare_class_is_predicted_and_probabilities_are_better_than_the_rates_of_the_classes(name, parity):
     X, y, groups = make_biased_classification(9000, disparity=0.05, random_state=1, **SETS[name])

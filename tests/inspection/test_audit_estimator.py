@@ -68,6 +68,7 @@ def test_faults_of_the_noise_of_a_naive_bayes_are_found(fault):
     assert found.violates and found.claim == 1.0 and found.ratio > 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", ["no clipping", "bounds from data"])
 def test_default_canaries_find_what_only_extreme_records_show(fault):
     found = audit(ToyNB(fault=fault), X, Y, n_runs=40, random_state=0)
@@ -80,6 +81,7 @@ def test_a_fit_that_pays_once_for_many_counts_is_found():
     assert found.violates
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", ["xor", "scale by ten to the delta"])
 def test_a_slip_in_the_gaussian_scale_is_found_where_gaussian_scores_are_assumed(fault):
     options = {"canaries": [CORNER], "method": "gaussian", "random_state": 0, "score": corner_sum, "n_runs": 800}
@@ -263,6 +265,7 @@ ABSENT = [Canary(None, (np.ones(2), 0), name="a record")]
 SUMS = {"method": "gaussian", "score": lambda model: model.sum_, "n_runs": 300}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("toy", "canaries"), [(ToySum, FAR_OUT), (ToyDeclaredSum, FAR_OUT), (ToyDeclaredSum, ABSENT)])
 def test_a_claim_for_a_null_record_is_judged_as_what_it_is(toy, canaries):
     """μ = 1/2 for a null record, which is 1 for a replaced one."""
@@ -302,6 +305,7 @@ def test_private_sgd_is_not_accused_by_default_canaries_and_score(seed):
     assert found.relation == NULL and found.claim == pytest.approx(1, abs=1e-3) and not found.violates
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", [NULL, RECORD])
 def test_a_tenth_of_the_noise_is_found_with_default_arguments_where_the_reach_allows(relation):
     toy = ToySum if relation == RECORD else ToyDeclaredSum

@@ -80,6 +80,7 @@ def of_unequal_rates(n):
     return X, (X[:, 1] + 1.5 * (groups == "m") + rng.normal(size=n) > 0.8).astype(int), groups
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
 @pytest.mark.parametrize(("notion", "true_class"), [("equal_opportunity", 1), ("false_positive_rate_parity", 0)])
 def test_a_rate_of_one_true_class_is_made_equal_by_multipliers_of_its_own_rows(notion, true_class, primal):
@@ -128,6 +129,7 @@ BEYOND = {
 }  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
 @pytest.mark.parametrize(("asked", "beyond"), BEYOND.values(), ids=BEYOND)
 def test_a_bound_is_held_on_the_training_rows_and_no_more_than_that_is_given_up(asked, beyond, primal):
@@ -141,6 +143,7 @@ def test_a_bound_is_held_on_the_training_rows_and_no_more_than_that_is_given_up(
     assert np.abs(fair.multipliers_).max() > 0 and fair.violation_ < 0.02
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
 def test_a_bound_of_one_group_pulls_no_other_and_one_of_all_rows_pulls_all_alike(primal):
     X, y, groups = of_unequal_rates(3000)
@@ -182,6 +185,7 @@ def test_few_errors_of_all_rows_and_equal_ones_are_held_together():
     assert errors.mean() < 0.31 and gap(errors, groups) < 0.04
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "make",
     [
@@ -210,6 +214,7 @@ def test_names_of_groups_and_classes_are_those_of_the_rows(make):
 OUT = torch.nn.Linear(8, 2)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "make",
     [
@@ -283,6 +288,7 @@ def test_where_nothing_is_violated_the_noise_moves_multipliers_by_half_at_most(m
     assert ends(10.0) > 1.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("primal", ["group_model", "gradient"])
 def test_private_multipliers_close_most_of_the_gap(primal):
     X, y, groups = biased(3000)

@@ -142,6 +142,7 @@ class EveryDraw(NoiseSource):
         return super()._words(n)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("share", [1.0, 0.2])
 @pytest.mark.parametrize("n_gradients", [4, 60])  # some, each followed until the next, and one at every step
 @pytest.mark.parametrize("notions", [["demographic_parity"], ["accuracy_parity"], BOUNDED], ids=in_words)

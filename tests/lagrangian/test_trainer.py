@@ -284,6 +284,7 @@ def biased():
     return np.asarray(X), np.asarray(y), np.asarray(groups)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("notion", MEASURES)
 def test_each_constraint_lowers_its_own_disparity(biased, notion):
     X, y, groups = biased
@@ -397,6 +398,7 @@ class OneLayer(torch.nn.Module):
         return self.linear(X)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("constraints", ["demographic_parity", ["generalized_demographic_parity"]])
 def test_a_module_of_ones_own_is_held_to_the_constraint(biased, constraints):
     X, y, groups = biased

@@ -110,6 +110,7 @@ def recording(request):
 
 
 #: Every record at one of the two places, each schema with the other one first; at both in ``make test-all``.
+@pytest.mark.covering
 @pytest.mark.parametrize("places", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", NASTY)
 def test_neighbours_look_the_same_wherever_the_record_lies(recording, what, places, request):
@@ -327,6 +328,7 @@ def found():
     return Schema.release(TABLE, label="rich", groups="sex", epsilon=0.6, delta=2e-6, known={"job": "category"})
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("method", [*_MODELS])
 @pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0, 12.0])
 def test_schema_and_release_together_cost_what_was_asked_and_never_more(found, method, epsilon):
@@ -357,6 +359,7 @@ def test_only_what_the_accountant_finds_to_be_within_epsilon_is_released(found, 
     assert total <= 1.0 or linear  # which its own certificate and that of the schema add up to
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("methods", [["synthetic"], ["fair_pate"], ["dpsgd"]])
 def test_a_table_alone_at_an_epsilon_of_one_costs_one(methods):
     swept_once = swept(people(4000), epsilons=[1.0], gaps=[None], methods=methods)

@@ -103,6 +103,7 @@ def test_the_ledger_has_an_entry_for_each_candidate_and_the_refit_and_the_same_t
     assert all(params["ledger"] is None for params in Toy.made)  # no fit charged it a second time
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_ceiling_stops_before_what_would_exceed_it_and_keeps_what_is_finished(n_jobs):
     two_and_refit = gaussian((2 * 2 + 1, 0.01), (2, SCORE_MU**2))

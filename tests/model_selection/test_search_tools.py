@@ -53,6 +53,8 @@ def composed(times, epsilon=0.5):
     return epsilon_of(compose(*[event] * times), 1e-5)
 
 
+@pytest.mark.few(1)
+@pytest.mark.covering
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("route", [False, True])
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -71,6 +71,7 @@ def fit(search, **given):
     return search.fit(ROWS.X, ROWS.y, **given)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("total", [0.5, 3.0])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_whole_search_costs_the_total_and_no_more(name, total):

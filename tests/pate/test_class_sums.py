@@ -48,6 +48,7 @@ def releases_of(table, n_classes):
     return source.log, model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_no_release_moves_further_than_its_declared_sensitivity(n_classes):
     here, model = releases_of(world(n_classes), n_classes)

@@ -31,6 +31,7 @@ def test_a_fit_holds_no_copy_of_the_table(make):
     assert peak_of(lambda: model.fit(X, y, X_public=X_public)) < 0.5 * X.nbytes
 
 
+@pytest.mark.slow
 def test_without_public_rows_a_fit_holds_no_copy_of_the_table():
     """Codes of eight bytes, rows within limits and rows with their groups took three times the table."""
     rng = np.random.default_rng(0)

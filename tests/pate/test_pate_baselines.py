@@ -68,6 +68,7 @@ def codes(model):
 
 
 # ---- the same release as PATE's ------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_voting
 @every_baseline
 @shapes
@@ -155,6 +156,7 @@ def test_the_student_of_s_pre_sees_kept_rows_only_and_is_held_to_nothing(voting)
 
 
 # ---- PATE-S_in -----------------------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_voting
 @shapes
 def test_the_penalty_of_s_in_narrows_the_gap_of_the_student(voting, n_classes, n_groups):

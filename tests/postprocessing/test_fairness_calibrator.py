@@ -96,6 +96,7 @@ def gap_on_test(predicted, split):
 
 
 # ---- what is promised ----------------------------------------------------------------------------------------
+@pytest.mark.few(2)
 @every_method
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(

@@ -238,6 +238,7 @@ def changed_by(z, y, record, **parameters):
     return len(np.setxor1d(without, with_it - 1))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("gate", ["local", "excess"])
 @pytest.mark.parametrize(("min_count", "worst"), [(5, [54, 274, 1094]), (50, [2, 18, 68])])
 def test_one_record_changes_a_number_of_kept_rows_that_grows_with_their_number(gate, min_count, worst):

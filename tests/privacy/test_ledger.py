@@ -74,6 +74,7 @@ class Spender(ClassifierMixin, BaseEstimator):
 X, Y = np.zeros((30, 2)), np.tile([0, 1], 15)
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("on_disk", [False, True])

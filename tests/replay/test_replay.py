@@ -38,12 +38,11 @@ def told(entry, chosen):
 
 
 def split(entry):
-    """The pairs of a fit that are quick, and all others: an extreme row and a whole other row take turns from entry to
-    entry, beside a label or group that is gone."""
-    extreme, *others, whole = neighbours(entry, everyday)
-    alone = neighbours(entry, lonely)
-    first, later = (extreme, whole) if REPLAYED.index(entry) % 2 else (whole, extreme)
-    return [first, *alone[-1:]], [*others, later, *alone[:-1]]
+    """One pair of a fit, and all others: an extreme row, a whole other row and a label or group that is gone take turns
+    from entry to entry."""
+    chances = [neighbours(entry, everyday)[0], neighbours(entry, everyday)[-1], *neighbours(entry, lonely)[-1:]]
+    first = chances[REPLAYED.index(entry) % len(chances)]
+    return [first], [pair for pair in [*neighbours(entry, everyday), *neighbours(entry, lonely)] if pair is not first]
 
 
 @each_fit

@@ -53,6 +53,7 @@ def numbers_shown(shown, name):
     return {done for done, _ in found}, {total for _, total in found}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_a_bar_counts_rows_of_partitions_whose_task_has_ended_and_shows_no_rate(verbose, capsys):
     with dask.config.set(scheduler="synchronous"):
@@ -74,6 +75,7 @@ def test_teachers_show_rows_and_then_parts_and_vote_the_same(scheduler, capsys):
     assert numbers_shown(shown, "rows of X")[0] == TENTHS
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 def test_bars_do_not_show_where_partitions_end(scheduler):
     """A block of a text file ends after so many bytes, and so where a private text is longer."""

@@ -43,6 +43,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_network_is_that_of_a_fit_in_memory_bit_for_bit(way):
     assert_same(trained(chunked(table()), way=way), trained(table(), way=way))
@@ -53,6 +54,7 @@ def test_other_rows_give_another_network():
     assert not np.array_equal(trained(chunked(table()))[0], trained(chunked(table(seed=5)))[0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ["polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_the_network_is_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     assert_same(trained(of_engine(engine, table(), tmp_path)), trained(table()))

@@ -55,6 +55,7 @@ def folds_of(source, rule):
     return [[int(one) for chunk in part.chunks() for one in chunk.table["id"]] for part in parts]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["parquet", "dask"])
 def test_with_a_key_scores_and_winner_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     found = []
@@ -105,6 +106,7 @@ def test_a_fold_reads_its_rows_alone_and_all_folds_read_each_row_once(tmp_path):
         assert sum(rest.each(lambda chunk: len(chunk.table))) == rest.n_rows
 
 
+@pytest.mark.slow
 def test_without_a_key_folds_and_the_parts_of_their_teachers_follow_the_place_whatever_the_chunks():
     rule = FoldRule(None, 5, 3)
     one, other = (opened(chunked(table(), sizes=sizes)) for sizes in ((1000,), (7, 333)))
@@ -138,6 +140,7 @@ def test_what_a_search_on_folds_shows_of_a_replayed_neighbour_is_the_same():
     assert_same(one, other)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("row", [0, 17, N - 1])
 def test_tables_of_neighbours_differ_by_one_row_in_one_fold(row):
     """The same fitted model, asked about the test part of every fold of two neighbours."""
@@ -164,6 +167,7 @@ def test_a_search_on_folds_is_charged_as_one_by_position_in_memory():
     assert other.n_splits_ == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, {"cv": 2}, {"method": "selection", "test_size": 0.3}])
 def test_private_selection_runs_on_folds_of_chunks(options):
     search = PrivateSearchCV(fair_pate(), {"n_teachers": [8, 12]}, random_state=0, **options)

@@ -29,6 +29,7 @@ def shown(search):
     return [*scores, search.best_estimator_.predict(PUBLIC)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["chunks", "parquet", "dask"])
 def test_scores_and_winner_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     found = []

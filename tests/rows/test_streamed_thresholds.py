@@ -49,6 +49,7 @@ def test_tables_are_those_of_a_fit_in_memory_bit_for_bit(model):
         assert_same(tables(chunked(table(), sizes=sizes), model), expected)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ["polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_tables_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     assert_same(tables(of_engine(engine, table(), tmp_path)), tables(table()))

@@ -387,6 +387,7 @@ def test_public_data_must_be_public_data():
         skfairdp.PATEClassifier(public_data=PUBLIC, schema=RAW_SCHEMA).fit(TABLE)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cls", [skfairdp.FairDPSGDClassifier, skfairdp.FairClippingClassifier])
 def test_a_number_of_rows_in_the_schema_is_the_declared_one(cls):
     """What ``public_n_rows`` says, unless it says something itself: neighbours then add or remove a record."""

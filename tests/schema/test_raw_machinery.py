@@ -69,6 +69,7 @@ SEARCHED = GridSearchCV(FAIR, {"gamma": [0.3, 0.8]}, cv=2)
 OTHER_LABELS = {"texts": None, "numbers": {"<=50K": 1, ">50K": 2}, "texts of numbers": {"<=50K": "1", ">50K": "2"}}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("labels", OTHER_LABELS.values(), ids=OTHER_LABELS)
 @pytest.mark.parametrize(
     "member", [PATE, FAIR, SIGNED, SYNTHETIC, FairnessCalibrator(SYNTHETIC), SEARCHED],

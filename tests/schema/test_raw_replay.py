@@ -108,6 +108,7 @@ def assert_same_sight(name, neighbour):
     assert not seen.differences(times=(RECORD | ATTRIBUTE)[name][1])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", RECORD)
 def test_an_unforeseen_private_record_does_not_show(name, row):

@@ -62,6 +62,7 @@ def fault(result: AuditResult, certified: float, factor: float, *, sharp: bool) 
 FACTORS = pytest.mark.parametrize("factor", [1.0, 2**0.5], ids=["as declared", "noise too small"])
 
 
+@pytest.mark.covering
 @FACTORS
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 def test_hard_votes_of_two_classes(noise, factor):

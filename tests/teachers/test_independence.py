@@ -118,6 +118,7 @@ def test_votes_do_not_depend_on_n_jobs(teacher, data):
     assert np.array_equal(serial, votes(teacher, X, y, assignment, queries))
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("two_workers")
 @engines
 def test_independence_holds_across_workers(teacher, data):

@@ -96,6 +96,7 @@ def test_parts_without_a_class_keep_the_right_codes(blobs):
     assert (teachers.summed_probabilities(X[kept], 3).argmax(axis=1) == y[kept]).mean() > 0.95
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_net_is_a_function_of_its_own_rows_and_seed(n_jobs, blobs):

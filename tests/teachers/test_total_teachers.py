@@ -288,6 +288,7 @@ def test_nothing_that_teachers_say_is_heard_and_bars_show_public_totals(how, ver
         assert totals <= {str(K)}, "the bar counts all parts, not those that are trained"
 
 
+@pytest.mark.slow
 def test_teachers_in_other_processes_are_silent_too(capfd):
     with joblib.parallel_config(backend="loky"):
         votes_of(Talks("none", verbose=3), X * 1e4, Y, n_jobs=2).predict(QUERIES)
