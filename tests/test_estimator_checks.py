@@ -72,8 +72,9 @@ pytestmark = [
 # ---- scikit-learn's suite ------------------------------------------------------------------------------------
 def checks_of(estimators):
     """Scikit-learn's checks of each estimator: all of them in ``test-all``, every fourth in ``make test``, where they
-    take turns, so that each check is asked of some estimators. What another check does as well is left for later too: sparse
-    matrices are read as sparse arrays are, and of training from read-only memory one of two types of numbers is enough.
+    take turns, so that each check is asked of some estimators. What another check does as well is left for later too:
+    sparse matrices are read as sparse arrays are, and of training from read-only memory one of two types of numbers is
+    enough.
     """
     parametrized = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
     names, checks = parametrized.args

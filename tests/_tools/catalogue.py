@@ -53,8 +53,9 @@ from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, Lab
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.lagrangian import BOUNDED
+from tests._tools.layers import cover
 
-__all__ = ["CATALOGUE", "Fit", "Rows", "by_name", "make_rows"]
+__all__ = ["CATALOGUE", "OF_EACH_KIND", "SPENDING", "Fit", "Rows", "by_name", "make_rows"]
 
 #: What a neighbour may change, as the reports say it.
 RECORD = "replace one record"
@@ -853,6 +854,11 @@ CATALOGUE: tuple[Fit, ...] = tuple(
         *_schema_fits(),
     )
 )
+
+
+#: An entry of each class and relation: for tests that look at what every fit states, in ``make test``.
+SPENDING = [entry for entry in CATALOGUE if entry.spends]
+OF_EACH_KIND = [SPENDING[i] for i in cover([{(type(entry.make()).__name__, entry.relation)} for entry in SPENDING])]
 
 
 def by_name(name: str) -> Fit:

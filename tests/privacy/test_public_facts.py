@@ -19,7 +19,7 @@ from skfairdp import (
 from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, LagrangianClassifier
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.privacy import PublicFact, PublicReads
-from tests._tools.catalogue import CATALOGUE, what_spent
+from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
 
 N = 80
 RNG = np.random.default_rng(0)
@@ -161,7 +161,7 @@ def test_two_fits_with_one_list_of_facts_release_under_one_event(name):
 
 
 @pytest.mark.parametrize(
-    "fit", [pytest.param(fit, id=fit.name, marks=[pytest.mark.slow] * fit.slow) for fit in CATALOGUE if fit.spends]
+    "fit", [pytest.param(fit, id=fit.name, marks=[pytest.mark.slow] * (fit not in OF_EACH_KIND)) for fit in SPENDING]
 )
 def test_every_estimator_lists_facts_not_words(fit):
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from skfairdp import privacy as dp
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose, composed, epsilon_of, repeat
 from skfairdp.privacy._recompute import SecondOpinion
 from skfairdp.privacy._verify import UnreadableStatementError, verify_file
-from tests._tools.catalogue import CATALOGUE, what_spent
+from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GUEST = {"protects": "record", "neighboring_relation": "add or remove one record"}
@@ -247,12 +247,11 @@ def test_no_noise_can_claim_nothing(verified):
 
 # ---- every estimator -------------------------------------------------------------------------------------------------
 #: Randomised response with noisy scores takes ten seconds to compute twice; its event is among those above.
-LATER = [fit.name for fit in CATALOGUE if fit.slow or fit.name == "Pareto-attribute"]
-spending = [fit for fit in CATALOGUE if fit.spends]
+NOW = [fit.name for fit in OF_EACH_KIND if fit.name != "Pareto-attribute"]
 
 
 @pytest.mark.parametrize(
-    "fit", [pytest.param(fit, id=fit.name, marks=[pytest.mark.slow] * (fit.name in LATER)) for fit in spending]
+    "fit", [pytest.param(fit, id=fit.name, marks=[pytest.mark.slow] * (fit.name not in NOW)) for fit in SPENDING]
 )
 def test_the_statement_of_every_estimator_holds(fit, verified):
     with warnings.catch_warnings():
