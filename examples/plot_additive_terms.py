@@ -46,6 +46,7 @@ schema = Schema(
     label="paid",
 )
 train, test = table[:8000], table[8000:]
+print(schema.misfits_by_kind(train).to_string())  # for your own eyes: a fit may not tell
 model = FairDPSGDClassifier(epsilon=1.0, lam=0, net="additive", schema=schema, random_state=0).fit(train)
 print(f"ε = {model.privacy_.epsilon:.2f}, accuracy {model.score(test):.3f}")
 

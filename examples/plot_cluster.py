@@ -41,8 +41,10 @@ def people(n_rows, rng, first=0):
 # --------------------------------
 # A worker is a process of its own, which reads this script again. So the lines that start the cluster stand behind the
 # guard ``if __name__ == "__main__"``. Without noise both fits would release the same numbers, bit for bit: the
-# differences that you see below are noise.
+# differences that you see below are noise. Of rows that it cannot read, a fit may not tell either: look before.
 from skfairdp import FairPATEClassifier, KeyedRows, PFGuardGenerator
+
+print(schema.misfits_by_kind(people(1000, np.random.default_rng(1))).to_string())
 
 
 def shares(frame):

@@ -64,6 +64,8 @@ schema = Schema(
     label="rich",
     groups="sex",
 )
+first = pd.read_parquet(folder / "000000000.parquet")
+print(schema.misfits_by_kind(first).to_string())  # for your own eyes: a fit may not tell
 
 # %%
 # A private generator: two passes over the files

@@ -51,6 +51,7 @@ schema = Schema(
     groups="sex",
 )
 print(schema, schema.classes, schema.group_values)
+print(schema.misfits_by_kind(train).to_string())  # for your own eyes: a fit may not tell
 
 # %%
 # One private model, any learner

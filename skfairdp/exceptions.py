@@ -105,7 +105,7 @@ class FairnessWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """By public and released figures the model predicts no better than the most frequent class, or hardly better.
+    """By public and released figures a model predicts hardly better than the most frequent class, or may read nothing.
 
     The message says how many rows, or which ε, would do.
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 from skfairdp._inputs._data import Table
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import PublicReads
-from skfairdp.schema import SAID_BY_SCHEMA, RawTable, schema_of
+from skfairdp.schema import SAID_BY_SCHEMA, RawTable, note_columns, schema_of
 from skfairdp.utils import (
     as_dense,
     as_groups,
@@ -52,7 +52,7 @@ LARGEST_PUBLIC = 1e100
 # ---- X and y -------------------------------------------------------------------------------------------------
 
 
-def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool) -> Table:
+def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool, private: bool) -> Table:
     """Read the X of a fit, and begin the list of public facts with its shape.
 
     Parameters
@@ -63,6 +63,8 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     reads : PublicReads
     with_groups : bool
         Whether to read the columns that ``sensitive_columns`` names. Otherwise they may hold anything.
+    private : bool
+        Whether the guarantee is for the features as well.
 
     Returns
     -------
@@ -73,9 +75,10 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     shape = getattr(estimator, "n_features_in_", None) if names is None else names
     if table.raw is None:
         reads.note("columns of X", "read", shape, "their number and names are public")
+    elif private:
+        note_columns(reads, table.raw.schema, type(estimator).__name__)
     else:
-        said = "by the schema, with all values that they may hold; a cell that it cannot read counts as missing"
-        reads.note("columns of X", "given", shape, said, by=table.raw.schema)
+        reads.note("columns of X", "given", shape, "by the schema, which allows every cell", by=table.raw.schema)
     reads.note_number_of_rows(len(table.X))
     return table
 

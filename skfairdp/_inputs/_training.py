@@ -92,8 +92,9 @@ def read_training(
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
-    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"))
-    if only_groups := protects == Protects.SENSITIVE_ATTRIBUTE:
+    only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
+    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=not only_groups)
+    if only_groups:
         check_public_table(table, X, y, sensitive_features, owner)
     classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
     if groups == "private":

@@ -42,7 +42,7 @@ from skfairdp.generative._streamed import StreamedRows, StreamedTable
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, usual_bins
 from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
 from skfairdp.privacy import PublicReads
-from skfairdp.schema import RawTable, Schema, check_roles, made_up, schema_of
+from skfairdp.schema import RawTable, Schema, check_roles, made_up, note_columns, schema_of
 from skfairdp.utils import (
     as_dense,
     check_same_index,
@@ -302,8 +302,7 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
     raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
     estimator.n_features_in_ = len(schema.features)
     estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
-    said = "by the schema, with all values that they may hold; a cell that it cannot read counts as missing"
-    reads.note("columns of X", "given", schema.features, said, by=schema)
+    note_columns(reads, schema, owner)
     n_rows = raw.n_rows if source is None else source.n_rows
     reads.note_number_of_rows(n_rows)
     known = None

@@ -6,6 +6,7 @@ from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._scores import PublicScores
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import NeighboringRelation, PublicFact, PublicReads
+from skfairdp.schema import note_columns
 from skfairdp.utils import PublicData
 
 __all__ = ["search_facts"]
@@ -21,8 +22,7 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     if schema is None:
         reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
     else:
-        said = "by the schema, with all values that they may hold; a cell that it cannot read counts as missing"
-        reads.note("columns of X", "given", schema.features, said, by=schema)
+        note_columns(reads, schema)
     declared = candidate.declared_rows
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")

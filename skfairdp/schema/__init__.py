@@ -5,7 +5,7 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._encoder import NumberPlace, SchemaEncoder, feature_places, number_places
 from skfairdp.schema._kept_rows import KeptRows, bytes_kept, chosen_public_rows, kept_rows, number_rows
-from skfairdp.schema._raw_table import A_SCHEMA, SAID_BY_SCHEMA, RawTable, check_roles, made_up, schema_of
+from skfairdp.schema._raw_table import A_SCHEMA, SAID_BY_SCHEMA, RawTable, check_roles, made_up, note_columns, schema_of
 from skfairdp.schema._release import IncompleteSchemaError, SchemaPlan, planned_schema
 from skfairdp.schema._schema import Schema, SchemaParameter, SchemaRows
 
@@ -34,6 +34,7 @@ __all__ = [
     "feature_places",
     "kept_rows",
     "made_up",
+    "note_columns",
     "number_places",
     "number_rows",
     "planned_schema",

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._rows import Chunk, RowSource
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.privacy import PublicReads
 from skfairdp.schema._columns import Category, spells_number
 from skfairdp.schema._encoder import encoded_features
 from skfairdp.schema._frames import SameNameError, as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, values_of
-from skfairdp.utils import given_domain, private_error
+from skfairdp.utils import given_domain, private_error, warn_caller
 from skfairdp.utils._sklearn import Having
 
-__all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "check_roles", "made_up", "schema_of"]
+__all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "check_roles", "made_up", "note_columns", "schema_of"]
 
 #: What ``schema=`` may be.
 A_SCHEMA = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
@@ -62,6 +64,28 @@ def schema_of(estimator: Any) -> Schema | None:
             "the table: leave the other out, and change the schema where it says something else."
         )
     return schema
+
+
+def note_columns(reads: PublicReads, schema: Schema, owner: str | None = None) -> None:
+    """Note that columns are read by a schema, and warn where nobody has seen what it misses.
+
+    Parameters
+    ----------
+    reads : PublicReads
+    schema : Schema
+    owner : str, default=None
+        Class name of the fit that is to warn; None where others do.
+    """
+    unread = "a cell that cannot be read counts as missing or, where none may be missing, as the middle of the bounds"
+    said = f"by the schema, with all values that they may hold; {unread}"
+    reads.note("columns of X", "given", schema.features, said, by=schema)
+    if owner is not None and schema.privacy_ is None and not schema.was_compared:
+        shown = ", ".join(map(repr, schema.features[:5])) + (", ..." if len(schema.features) > 5 else "")
+        warn_caller(
+            f"{owner} reads {shown} as its schema says, and nobody has compared the schema with a table: {unread}, and "
+            "no fit may tell in how many rows. Call schema.misfits_by_kind(X) first, for your own eyes.",
+            UtilityWarning,
+        )
 
 
 @shared_docs
@@ -168,7 +192,7 @@ class RawTable:
         label, groups : bool, default=False
             Whether to check these beside the features.
         """
-        counts = self.schema.misfits(self.table)
+        counts = self.schema.count_misfits(self.table)
         also = (*((self.schema.label,) if label else ()), *(self.schema.groups if groups else ()))
         wrong = [column for column in (*self.schema.features, *also) if counts.get(column, 0)]
         if wrong:

@@ -122,6 +122,8 @@ class Schema:
         self._check()
         paid = held_by(list(self.columns.values()))
         self.privacy_: PrivacySpent | None = composed(*paid) if paid else None
+        #: Whether somebody has compared it with a table, whatever that held.
+        self.was_compared = False
 
     def _check(self) -> None:
         for name, column in self.columns.items():
@@ -183,7 +185,7 @@ class Schema:
         return hash(json.dumps(self._description, sort_keys=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Schema.from_dict, (self.to_dict(),), {"privacy_": self.privacy_}
+        return Schema.from_dict, (self.to_dict(),), {"privacy_": self.privacy_, "was_compared": self.was_compared}
 
     def __sklearn_clone__(self) -> "Schema":
         return self
@@ -278,6 +280,12 @@ class Schema:
         >>> schema.misfits(pd.DataFrame({"age": [39, 16, 200], "job": ["clerk", "clerk", " clerk"]})).to_dict()
         {'age': 2, 'job': 1}
         """
+        counts = self.count_misfits(table)
+        self.was_compared = True
+        return counts
+
+    def count_misfits(self, table: Any) -> "pd.Series[Any]":
+        """Count cells as :meth:`misfits` does, of rows that are public."""
         cells = self._cells(table)
         return pd.Series({name: int((~self.columns[name].fits(cells[name])).sum()) for name in cells}, dtype=np.int64)
 
@@ -306,6 +314,7 @@ class Schema:
         {'missing': 1, 'unreadable': 1, 'beyond': 1}
         """
         found = {name: self.columns[name].misfits(cells) for name, cells in self._cells(table).items()}
+        self.was_compared = True
         counts = {name: {what: int(own.sum()) for what, own in kinds.items()} for name, kinds in found.items()}
         return pd.DataFrame.from_dict(counts, orient="index", dtype=np.int64)
 
@@ -453,7 +462,9 @@ class Schema:
         frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
         columns = {name: described(frame[name], name, name in roles, max_categories) for name in frame.columns}
         say_identifiers(columns, "Schema.from_public", [name for name in columns if is_numbering(frame[name])])
-        return cls(columns, label=label, groups=groups)
+        schema = cls(columns, label=label, groups=groups)
+        schema.was_compared = True
+        return schema
 
     @classmethod
     def from_pandera(

@@ -2,6 +2,8 @@
 
 import datetime
 import decimal
+import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pytest
 from sklearn.model_selection import permutation_test_score
 
 from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
@@ -159,3 +162,34 @@ def test_a_permutation_test_may_mix_labels_that_have_an_index():
         for y in (TABLE["y"], TABLE["y"].to_numpy())
     )
     np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("cell", ["$5", "5"])
+def test_a_fit_says_whatever_the_cells_that_nobody_has_looked_at_what_a_schema_misses(cell):
+    table, columns = TABLE.assign(pay=cell), {"a": Number(-3, 3), "pay": SOME, "y": Category(["no", "yes"])}
+
+    def said(schema):
+        model = FairDPSGDClassifier(net=mlp((), max_epochs=1), lam=0, schema=schema, noise_seed=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UtilityWarning)
+            model.fit(table)
+        return [str(one.message) for one in caught if "compared the schema" in str(one.message)]
+
+    schema = Schema(columns, label="y")
+    (message,) = said(schema)
+    assert said(schema) == said(Schema.from_dict(schema.to_dict())) == [message]  # no fit changes what the next says
+    assert "reads 'a', 'pay' as its schema says" in message and "counts as missing" in message
+    looked_at, by_kind = Schema(columns, label="y"), Schema(columns, label="y")
+    assert looked_at.misfits(table)["pay"] == by_kind.misfits_by_kind(table).loc["pay", "unreadable"]
+    assert said(looked_at) == said(by_kind) == said(pickle.loads(pickle.dumps(looked_at))) == []
+    assert said(Schema.from_public(table[["a", "y"]], label="y")) == []
+
+
+def test_rows_whose_features_are_public_are_checked_and_need_no_such_warning():
+    schema = Schema({"a": Number(-9, 9), "region": Category(["North", "South"]), "y": Category(["no", "yes"])},
+                    label="y", groups="region")  # fmt: skip
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = RandomizedResponseClassifier(schema=schema, noise_seed=0).fit(TABLE)
+    assert not any("compared the schema" in str(one.message) for one in caught)
+    assert not any("cannot be read" in fact.consequence for fact in model.privacy_.public)
