@@ -1,50 +1,59 @@
-from skfairdp import baselines as baselines
-from skfairdp import datasets as datasets
-from skfairdp import ensemble as ensemble
-from skfairdp import exceptions as exceptions
-from skfairdp import fairness as fairness
-from skfairdp import generative as generative
-from skfairdp import gradient as gradient
-from skfairdp import inspection as inspection
-from skfairdp import lagrangian as lagrangian
-from skfairdp import metrics as metrics
-from skfairdp import model_selection as model_selection
-from skfairdp import pate as pate
-from skfairdp import postprocessing as postprocessing
-from skfairdp import preprocessing as preprocessing
-from skfairdp import privacy as privacy
-from skfairdp import schema as schema
-from skfairdp import utils as utils
-from skfairdp.baselines import FairClippingClassifier as FairClippingClassifier
-from skfairdp.baselines import RandomizedResponseClassifier as RandomizedResponseClassifier
-from skfairdp.exceptions import BudgetExceededError as BudgetExceededError
-from skfairdp.exceptions import FairnessWarning as FairnessWarning
-from skfairdp.exceptions import LedgerError as LedgerError
-from skfairdp.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
-from skfairdp.generative import PFGuardGenerator as PFGuardGenerator
-from skfairdp.generative import SyntheticDataClassifier as SyntheticDataClassifier
-from skfairdp.generative import SyntheticRows as SyntheticRows
+from skfairdp import (
+    baselines as baselines,
+    datasets as datasets,
+    ensemble as ensemble,
+    exceptions as exceptions,
+    fairness as fairness,
+    generative as generative,
+    gradient as gradient,
+    inspection as inspection,
+    lagrangian as lagrangian,
+    metrics as metrics,
+    model_selection as model_selection,
+    pate as pate,
+    postprocessing as postprocessing,
+    preprocessing as preprocessing,
+    privacy as privacy,
+    schema as schema,
+    utils as utils,
+)
+from skfairdp.baselines import (
+    FairClippingClassifier as FairClippingClassifier,
+    RandomizedResponseClassifier as RandomizedResponseClassifier,
+)
+from skfairdp.exceptions import (
+    BudgetExceededError as BudgetExceededError,
+    FairnessWarning as FairnessWarning,
+    LedgerError as LedgerError,
+    PrivacyLeakWarning as PrivacyLeakWarning,
+)
+from skfairdp.generative import (
+    PFGuardGenerator as PFGuardGenerator,
+    SyntheticDataClassifier as SyntheticDataClassifier,
+    SyntheticRows as SyntheticRows,
+)
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
-from skfairdp.lagrangian import LagrangianClassifier as LagrangianClassifier
-from skfairdp.lagrangian import PFLDClassifier as PFLDClassifier
-from skfairdp.model_selection import ParetoSearchCV as ParetoSearchCV
-from skfairdp.model_selection import PrivateSearchCV as PrivateSearchCV
-from skfairdp.model_selection import frontier as frontier
-from skfairdp.model_selection import pareto_frontier as pareto_frontier
-from skfairdp.model_selection import transfer_frontier as transfer_frontier
-from skfairdp.pate import FairPATEClassifier as FairPATEClassifier
-from skfairdp.pate import PATEClassifier as PATEClassifier
-from skfairdp.pate import SFPATEClassifier as SFPATEClassifier
-from skfairdp.postprocessing import IDP3 as IDP3
-from skfairdp.postprocessing import FairnessCalibrator as FairnessCalibrator
-from skfairdp.preprocessing import DemographicParityFilter as DemographicParityFilter
-from skfairdp.preprocessing import PublicPreprocessor as PublicPreprocessor
-from skfairdp.privacy import PrivacyLedger as PrivacyLedger
-from skfairdp.privacy import PrivacySpent as PrivacySpent
-from skfairdp.schema import KeyedRows as KeyedRows
-from skfairdp.schema import Schema as Schema
-from skfairdp.schema import SchemaEncoder as SchemaEncoder
+from skfairdp.lagrangian import LagrangianClassifier as LagrangianClassifier, PFLDClassifier as PFLDClassifier
+from skfairdp.model_selection import (
+    ParetoSearchCV as ParetoSearchCV,
+    PrivateSearchCV as PrivateSearchCV,
+    frontier as frontier,
+    pareto_frontier as pareto_frontier,
+    transfer_frontier as transfer_frontier,
+)
+from skfairdp.pate import (
+    FairPATEClassifier as FairPATEClassifier,
+    PATEClassifier as PATEClassifier,
+    SFPATEClassifier as SFPATEClassifier,
+)
+from skfairdp.postprocessing import IDP3 as IDP3, FairnessCalibrator as FairnessCalibrator
+from skfairdp.preprocessing import (
+    DemographicParityFilter as DemographicParityFilter,
+    PublicPreprocessor as PublicPreprocessor,
+)
+from skfairdp.privacy import PrivacyLedger as PrivacyLedger, PrivacySpent as PrivacySpent
+from skfairdp.schema import KeyedRows as KeyedRows, Schema as Schema, SchemaEncoder as SchemaEncoder
 from skfairdp.utils import PublicData as PublicData
 
 __all__: list[str]

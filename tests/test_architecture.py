@@ -16,11 +16,11 @@ PACKAGE = Path(skfairdp.__file__).parent
 DOCS = PACKAGE.parent / "docs"
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 
-#: Public names: those at the top, and those of each room.
+#: Names at the top, and those that each room gives to its neighbours.
 NAMES = {name: getattr(skfairdp, name) for name in skfairdp.__all__}
 for _room in skfairdp._ROOMS:
     _module = importlib.import_module(f"skfairdp.{_room}")
-    NAMES |= {_room: _module, **{name: getattr(_module, name) for name in _module.__all__}}
+    NAMES |= {_room: _module, **{name: getattr(_module, name) for name in dir(_module) if name[0] != "_"}}
 
 #: What "the networks' backends" are.
 OF_NETWORKS = ("GSWGANBackend", "PATEGANBackend", "GPATEBackend", "DataLensBackend")

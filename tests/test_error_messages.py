@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skfairdp import FairPATEClassifier, PrivacyLedger, PublicPreprocessor, SyntheticRows

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from joblib import Memory
-from joblib import hash as hash_of
+from joblib import Memory, hash as hash_of
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory

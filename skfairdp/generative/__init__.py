@@ -1,6 +1,6 @@
 """Synthetic data: private generators that sample groups and labels at balanced rates."""
 
-from skfairdp._tables import GeneratorBackend, MarginalsBackend, SyntheticRows
+from skfairdp._tables import GeneratorBackend as GeneratorBackend, MarginalsBackend, SyntheticRows
 from skfairdp.generative._convolutional import ConvolutionalLayers
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._gs_wgan import GSWGANBackend
@@ -14,7 +14,6 @@ __all__ = [
     "DataLensBackend",
     "GPATEBackend",
     "GSWGANBackend",
-    "GeneratorBackend",
     "MarginalsBackend",
     "PATEGANBackend",
     "PFGuardGenerator",

@@ -1,27 +1,34 @@
 """Looking at models: frontiers, audits and displays; they read frames and say what is private."""
 
 from skfairdp.inspection._additive_terms import AdditiveTerms
-from skfairdp.inspection._analysis_displays import ExcessiveRiskDisplay, FlippingProbabilityDisplay
+from skfairdp.inspection._analysis_displays import (
+    ExcessiveRiskDisplay as ExcessiveRiskDisplay,
+    FlippingProbabilityDisplay as FlippingProbabilityDisplay,
+)
 from skfairdp.inspection._audit import (
     AuditResult,
-    audit_count_statistic,
-    audit_known_shift,
-    audit_matched_filter,
-    noise_scale_interval,
+    audit_count_statistic as audit_count_statistic,
+    audit_known_shift as audit_known_shift,
+    audit_matched_filter as audit_matched_filter,
+    noise_scale_interval as noise_scale_interval,
 )
 from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
-from skfairdp.inspection._audit_one_run import TradeOffAuditResult, audit_one_run_f_dp, audit_one_run_gaussian
+from skfairdp.inspection._audit_one_run import (
+    TradeOffAuditResult as TradeOffAuditResult,
+    audit_one_run_f_dp as audit_one_run_f_dp,
+    audit_one_run_gaussian as audit_one_run_gaussian,
+)
 from skfairdp.inspection._audit_poison import poisoned_queries
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
-from skfairdp.inspection._frontier_frame import epsilon_meaning, epsilon_text
-from skfairdp.inspection._group_columns import GroupColumns, columns_telling_the_group
-from skfairdp.inspection._one_run import OneRunAuditResult, audit_one_run
+from skfairdp.inspection._frontier_frame import epsilon_meaning as epsilon_meaning, epsilon_text as epsilon_text
+from skfairdp.inspection._group_columns import GroupColumns as GroupColumns, columns_telling_the_group
+from skfairdp.inspection._one_run import OneRunAuditResult as OneRunAuditResult, audit_one_run
 from skfairdp.inspection._pate import (
-    NonPrivateDiagnostic,
-    SmoothSensitivityRelease,
+    NonPrivateDiagnostic as NonPrivateDiagnostic,
+    SmoothSensitivityRelease as SmoothSensitivityRelease,
     pate_data_dependent_epsilon,
 )
-from skfairdp.inspection._pate_analysis import LabelEffect, PATEAnalysis, PATEFairnessAnalysis
+from skfairdp.inspection._pate_analysis import LabelEffect as LabelEffect, PATEAnalysis, PATEFairnessAnalysis
 from skfairdp.inspection._sfpate_bounds import SFPATEBounds, sfpate_bounds
 from skfairdp.inspection._synthetic_report import SyntheticDataReport
 
@@ -30,30 +37,14 @@ __all__ = [
     "AuditResult",
     "Canary",
     "EstimatorAudit",
-    "ExcessiveRiskDisplay",
-    "FlippingProbabilityDisplay",
-    "GroupColumns",
-    "LabelEffect",
-    "NonPrivateDiagnostic",
-    "OneRunAuditResult",
     "PATEAnalysis",
     "PATEFairnessAnalysis",
     "ParetoFrontierDisplay",
     "SFPATEBounds",
-    "SmoothSensitivityRelease",
     "SyntheticDataReport",
-    "TradeOffAuditResult",
     "audit",
-    "audit_count_statistic",
-    "audit_known_shift",
-    "audit_matched_filter",
     "audit_one_run",
-    "audit_one_run_f_dp",
-    "audit_one_run_gaussian",
     "columns_telling_the_group",
-    "epsilon_meaning",
-    "epsilon_text",
-    "noise_scale_interval",
     "pate_data_dependent_epsilon",
     "poisoned_queries",
     "sfpate_bounds",

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import beta as beta_distribution
-from scipy.stats import binom
+from scipy.stats import beta as beta_distribution, binom
 
 __all__ = [
     "bits_delta",

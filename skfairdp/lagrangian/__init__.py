@@ -6,42 +6,32 @@ The trainer and its parts load torch, on first use (PEP 562).
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from skfairdp._network_classifier import cnn, mlp, resnet
-from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron, in_codes
-from skfairdp.lagrangian._perceptron import FairPerceptron, Perceptron, left_over, standard_scale
+from skfairdp._network_classifier import cnn as cnn, mlp as mlp, resnet as resnet
+from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron as as_perceptron, in_codes as in_codes
+from skfairdp.lagrangian._perceptron import (
+    FairPerceptron as FairPerceptron,
+    Perceptron as Perceptron,
+    left_over as left_over,
+    standard_scale as standard_scale,
+)
 from skfairdp.lagrangian._pfld import PFLDClassifier
-from skfairdp.lagrangian._plan import PFLDPlan
+from skfairdp.lagrangian._plan import PFLDPlan as PFLDPlan
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients
 
 if TYPE_CHECKING:
-    from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-    from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
-    from skfairdp.lagrangian._stack import StackedParity
-    from skfairdp.lagrangian._trainer import train_lagrangian, train_stacked_lagrangian
+    from skfairdp.lagrangian._constraint_gradient import ConstraintGradient as ConstraintGradient
+    from skfairdp.lagrangian._dual_ascent import (
+        DualAscent as DualAscent,
+        LagrangianTraining as LagrangianTraining,
+        dual_schedule as dual_schedule,
+    )
+    from skfairdp.lagrangian._stack import StackedParity as StackedParity
+    from skfairdp.lagrangian._trainer import (
+        train_lagrangian as train_lagrangian,
+        train_stacked_lagrangian as train_stacked_lagrangian,
+    )
 
-__all__ = [
-    "ConstraintGradient",
-    "DualAscent",
-    "FairPerceptron",
-    "GroupModel",
-    "LagrangianClassifier",
-    "LagrangianTraining",
-    "NoisyGradients",
-    "PFLDClassifier",
-    "PFLDPlan",
-    "Perceptron",
-    "StackedParity",
-    "as_perceptron",
-    "cnn",
-    "dual_schedule",
-    "in_codes",
-    "left_over",
-    "mlp",
-    "resnet",
-    "standard_scale",
-    "train_lagrangian",
-    "train_stacked_lagrangian",
-]
+__all__ = ["GroupModel", "LagrangianClassifier", "NoisyGradients", "PFLDClassifier"]
 
 _WITH_TORCH = {
     "ConstraintGradient": "_constraint_gradient",

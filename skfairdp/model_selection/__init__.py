@@ -1,23 +1,20 @@
 """Searching and comparing models, with the ε of the search."""
 
-from skfairdp.model_selection._frame import join_frontiers
+from skfairdp.model_selection._frame import join_frontiers as join_frontiers
 from skfairdp.model_selection._frontier import frontier
-from skfairdp.model_selection._own_table import OwnFrontier, frontier_of_table
+from skfairdp.model_selection._own_table import OwnFrontier as OwnFrontier, frontier_of_table
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._pareto_search import ParetoSearchCV
 from skfairdp.model_selection._private_search import PrivateSearchCV
-from skfairdp.model_selection._test_set import measure_estimators
+from skfairdp.model_selection._test_set import measure_estimators as measure_estimators
 from skfairdp.model_selection._transfer import transfer_frontier
 
 __all__ = [
-    "OwnFrontier",
     "ParetoSearchCV",
     "PrivateSearchCV",
     "frontier",
     "frontier_of_table",
     "hypervolume",
-    "join_frontiers",
-    "measure_estimators",
     "pareto_frontier",
     "transfer_frontier",
 ]

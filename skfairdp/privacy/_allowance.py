@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from skfairdp.privacy import _dp_accounting as dpa
-from skfairdp.privacy import _events as ours
+from skfairdp.privacy import _dp_accounting as dpa, _events as ours
 from skfairdp.privacy._dp_accounting import DpEvent
 
 __all__ = ["Allowance", "allowance"]

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from skfairdp.privacy import _dp_accounting as dpa
-from skfairdp.privacy import _events as ours
+from skfairdp.privacy import _dp_accounting as dpa, _events as ours
 from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event

@@ -14,8 +14,7 @@ from typing import Any
 import dp_accounting as dp
 import numpy as np
 from dp_accounting.dp_event import RandomizedResponseDpEvent, RepeatAndSelectDpEvent
-from dp_accounting.pld import pld_pmf
-from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
 from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 from numpy.typing import NDArray
 from scipy import stats

@@ -1,93 +1,58 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
 from skfairdp.utils._containers import (
-    as_dense,
-    as_pandas,
-    check_same_index,
-    column_names,
-    label_array,
-    refuse_group_among_features,
-    refuse_masked,
-    refuse_private_as_public,
-    row_blocks,
+    as_dense as as_dense,
+    as_pandas as as_pandas,
+    check_same_index as check_same_index,
+    column_names as column_names,
+    label_array as label_array,
+    refuse_group_among_features as refuse_group_among_features,
+    refuse_masked as refuse_masked,
+    refuse_private_as_public as refuse_private_as_public,
+    row_blocks as row_blocks,
 )
-from skfairdp.utils._csv import write_csv
-from skfairdp.utils._files import write_text
+from skfairdp.utils._csv import write_csv as write_csv
+from skfairdp.utils._files import write_text as write_text
 from skfairdp.utils._labels import (
-    answer_like,
-    as_groups,
-    as_labels,
-    as_series,
-    encode_groups,
-    encode_labels,
-    encode_many,
-    given_domain,
-    group_domain,
-    group_membership,
-    is_numbered,
-    labels_of,
-    note_numbering,
-    split_sensitive_columns,
+    answer_like as answer_like,
+    as_groups as as_groups,
+    as_labels as as_labels,
+    as_series as as_series,
+    encode_groups as encode_groups,
+    encode_labels as encode_labels,
+    encode_many as encode_many,
+    given_domain as given_domain,
+    group_domain as group_domain,
+    group_membership as group_membership,
+    is_numbered as is_numbered,
+    labels_of as labels_of,
+    note_numbering as note_numbering,
+    split_sensitive_columns as split_sensitive_columns,
 )
-from skfairdp.utils._messages import open_stream, progress_bar, say, silence, warn_caller
-from skfairdp.utils._named import NamedEstimator
-from skfairdp.utils._plain_rows import PlainRows, by_halves
+from skfairdp.utils._messages import (
+    open_stream as open_stream,
+    progress_bar as progress_bar,
+    say as say,
+    silence as silence,
+    warn_caller as warn_caller,
+)
+from skfairdp.utils._named import NamedEstimator as NamedEstimator
+from skfairdp.utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
 from skfairdp.utils._private_errors import (
-    PRIVATE_ERRORS,
-    PrivateRowsError,
-    private_error,
-    without_cells,
-    without_values,
+    PRIVATE_ERRORS as PRIVATE_ERRORS,
+    PrivateRowsError as PrivateRowsError,
+    private_error as private_error,
+    without_cells as without_cells,
+    without_values as without_values,
 )
 from skfairdp.utils._public import PublicData
-from skfairdp.utils._random import RandomStateLike, child_seeds, coins_of, public_generator
-from skfairdp.utils._softmax_regression import fit_softmax
-from skfairdp.utils._threads import BLAS
+from skfairdp.utils._random import (
+    RandomStateLike as RandomStateLike,
+    child_seeds as child_seeds,
+    coins_of as coins_of,
+    public_generator as public_generator,
+)
+from skfairdp.utils._softmax_regression import fit_softmax as fit_softmax
+from skfairdp.utils._threads import BLAS as BLAS
 
-__all__ = [
-    "BLAS",
-    "PRIVATE_ERRORS",
-    "NamedEstimator",
-    "PlainRows",
-    "PrivateRowsError",
-    "PublicData",
-    "RandomStateLike",
-    "answer_like",
-    "as_dense",
-    "as_groups",
-    "as_labels",
-    "as_pandas",
-    "as_series",
-    "by_halves",
-    "check_same_index",
-    "child_seeds",
-    "coins_of",
-    "column_names",
-    "encode_groups",
-    "encode_labels",
-    "encode_many",
-    "fit_softmax",
-    "given_domain",
-    "group_domain",
-    "group_membership",
-    "is_numbered",
-    "label_array",
-    "labels_of",
-    "note_numbering",
-    "open_stream",
-    "private_error",
-    "progress_bar",
-    "public_generator",
-    "refuse_group_among_features",
-    "refuse_masked",
-    "refuse_private_as_public",
-    "row_blocks",
-    "say",
-    "silence",
-    "split_sensitive_columns",
-    "warn_caller",
-    "without_cells",
-    "without_values",
-    "write_csv",
-    "write_text",
-]
+__all__ = ["PublicData"]

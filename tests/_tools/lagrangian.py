@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import torch
 
-from skfairdp.fairness import NOTIONS as EVERY_NOTION
-from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
+from skfairdp.fairness import NOTIONS as EVERY_NOTION, FairnessConstraints, RateBound, RateParity
 from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, mlp
 from tests._tools.sources import ZeroNoise
 

@@ -7,11 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
-from skfairdp.fairness import FairnessGate, _gate, _gate_blocks, disparities, largest_disparity
-from skfairdp.fairness import _gate_stream as _stream
+from skfairdp.fairness import FairnessGate, _gate, _gate_blocks, _gate_stream as _stream, disparities, largest_disparity
 from skfairdp.fairness._gate_blocks import _rows_that_fit
 
 GAPS = ["others", "overall", "between"]

@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fairlearn import metrics as fairlearn_metrics
-from fairlearn import reductions
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from fairlearn import metrics as fairlearn_metrics, reductions
+from hypothesis import given, settings, strategies as st
 
 from skfairdp.fairness import RATE_NOTIONS, RATES, RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.metrics import accuracy_disparity, demographic_disparity, equalized_odds_disparity

@@ -7,8 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from skfairdp._tables._backend import Layout
 from skfairdp._tables._cells import drawn_cells, on_simplex

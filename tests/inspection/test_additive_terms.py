@@ -6,8 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from skfairdp import FairDPSGDClassifier, PFLDClassifier
 from skfairdp.exceptions import FairnessWarning, UtilityWarning

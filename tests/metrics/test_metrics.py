@@ -5,8 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.metrics import (

@@ -14,10 +14,14 @@ from skfairdp._tables._dataframes import as_numbers
 from skfairdp._tables._declared import Form
 from skfairdp._tables._marginals import MarginalsPlan
 from skfairdp._usefulness import Comparison
-from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _inputs
-from skfairdp.generative import _adversarial as gan
-from skfairdp.generative import _samplers as samplers
-from skfairdp.generative import _table_codec as _codec
+from skfairdp.generative import (
+    PFGuardGenerator,
+    SyntheticDataClassifier,
+    _adversarial as gan,
+    _inputs,
+    _samplers as samplers,
+    _table_codec as _codec,
+)
 from skfairdp.generative._adversarial import AdversarialPlan
 from skfairdp.generative._published import PATEGANPlan
 from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient

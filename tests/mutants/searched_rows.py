@@ -8,8 +8,8 @@ import numpy as np
 
 from skfairdp import _row_wise
 from skfairdp._teachers import _classifiers, run_tasks
-from skfairdp.model_selection import _composed_epsilon as _totals
 from skfairdp.model_selection import (
+    _composed_epsilon as _totals,
     _frame,
     _frontier,
     _own_table,
@@ -17,9 +17,9 @@ from skfairdp.model_selection import (
     _scored_rows,
     _scores,
     _search_data,
+    _search_run as _run,
     _transfer,
 )
-from skfairdp.model_selection import _search_run as _run
 from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.model_selection._random_trials import Trials
 from skfairdp.model_selection._scores import PrivateScores

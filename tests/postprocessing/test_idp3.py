@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fairlearn.reductions import DemographicParity
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp import privacy as dp
+from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, privacy as dp
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.postprocessing import PrivateThresholds

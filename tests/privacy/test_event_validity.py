@@ -6,8 +6,7 @@ import math
 import attr
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from skfairdp import privacy as dp
 from skfairdp.exceptions import LedgerError

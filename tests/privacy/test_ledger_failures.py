@@ -18,8 +18,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from joblib import Parallel, delayed
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError

@@ -11,8 +11,7 @@ import warnings
 import pytest
 
 import skfairdp.__main__ as cli
-from skfairdp import PATEClassifier
-from skfairdp import privacy as dp
+from skfairdp import PATEClassifier, privacy as dp
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose, composed, epsilon_of, repeat
 from skfairdp.privacy._recompute import SecondOpinion
 from skfairdp.privacy._verify import UnreadableStatementError, verify_file

@@ -17,8 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import KeyedRows, PrivacyLedger
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_generator import generator, table
-from tests.rows.test_streamed_pfld import model as multipliers
-from tests.rows.test_streamed_pfld import trained
+from tests.rows.test_streamed_pfld import model as multipliers, trained
 from tests.rows.test_streamed_sfpate import rows as rows_of_groups
 from tests.rows.test_streamed_teachers import fair_pate, votes
 

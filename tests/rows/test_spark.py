@@ -18,8 +18,7 @@ from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame, started_spark
 from tests.rows.test_streamed_decisions import filtered, skewed
 from tests.rows.test_streamed_dpsgd import trained
-from tests.rows.test_streamed_folds import assert_same as assert_same_search
-from tests.rows.test_streamed_folds import searched
+from tests.rows.test_streamed_folds import assert_same as assert_same_search, searched
 from tests.rows.test_streamed_generator import N, generator, table
 from tests.rows.test_streamed_teachers import fair_pate, votes
 from tests.rows.test_streamed_thresholds import tables

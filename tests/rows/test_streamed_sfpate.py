@@ -12,8 +12,7 @@ from skfairdp._rows._source import Chunk
 from skfairdp._teachers import MLPTeachers, fit_teachers, streamed_counts
 from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.lagrangian import LagrangianClassifier, mlp
-from skfairdp.pate import FairTeachers, GroupTeachers
-from skfairdp.pate import _fair_votes as room
+from skfairdp.pate import FairTeachers, GroupTeachers, _fair_votes as room
 from skfairdp.schema import Category, RawTable, Schema, chosen_public_rows
 from skfairdp.utils import child_seeds
 from tests._tools.engines import Retried

@@ -12,12 +12,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from sklearn.base import clone
 
-from skfairdp import PrivacyLedger
-from skfairdp import privacy as dp
+from skfairdp import PrivacyLedger, privacy as dp
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.privacy import compose, epsilon_of, flatten, verify_file
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
