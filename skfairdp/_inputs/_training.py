@@ -92,24 +92,24 @@ def read_training(
         X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
     check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     refuse_private_as_public(X, X_public, owner=owner)
-    only_groups = protects == Protects.SENSITIVE_ATTRIBUTE
-    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=not only_groups)
-    if only_groups:
+    private = protects != Protects.SENSITIVE_ATTRIBUTE
+    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=private)
+    if not private:
         check_public_table(table, X, y, sensitive_features, owner)
-    classes, codes = read_classes(estimator, y, len(table.X), reads, public=only_groups, raw=table.raw)
+    classes, codes = read_classes(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
         return TrainingData(table.X, codes, classes, *read, None, reads, own)
     if X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, None, None, None, reads, own)
-    groups_given = not (sensitive_features is sensitive_features_public is None)
-    if groups_given and parameter_of(estimator, "sensitive_columns") is not None:
+    given = sensitive_features is not None or sensitive_features_public is not None
+    if given and parameter_of(estimator, "sensitive_columns") is not None:
         raise groups_twice(owner)
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, groups)
     refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, names, reads, groups)
-    private = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
-    return TrainingData(table.X, codes, classes, private, public.domain, public, reads)
+    own_groups = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
+    return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads)
 
 
 def read_any_training(

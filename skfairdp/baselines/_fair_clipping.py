@@ -63,7 +63,22 @@ class Reweighting(BaseEstimator):
         self.max_ratio = max_ratio
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
-        """Release the sizes of the groups, and weigh by them."""
+        """Release the sizes of the groups, and weigh by them.
+
+        Parameters
+        ----------
+        plan : ClippingPlan
+            What is released, with which noise.
+        data : TrainingData
+            Private rows.
+        noise : NoiseSource
+            Of this fit.
+
+        Returns
+        -------
+        ClippingRule
+            How the gradient of a record is clipped.
+        """
         from skfairdp._networks import WeightsByGroup
 
         assert plan.sizes is not None and data.groups is not None and data.domain is not None
@@ -98,7 +113,22 @@ class DPSGDF(BaseEstimator):
         self.max_ratio = max_ratio
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
-        """Bounds that follow the noisy counts of each batch."""
+        """Let bounds follow the noisy counts of each batch.
+
+        Parameters
+        ----------
+        plan : ClippingPlan
+            What is released, with which noise.
+        data : TrainingData
+            Private rows.
+        noise : NoiseSource
+            Of this fit.
+
+        Returns
+        -------
+        ClippingRule
+            How the gradient of a record is clipped.
+        """
         from skfairdp._networks import BoundsByGroup
 
         assert data.domain is not None
@@ -142,7 +172,22 @@ class GlobalAdapt(BaseEstimator):
         self.start = start
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
-        """One scale for all, which follows the noisy count of each batch."""
+        """Let one scale for all follow the noisy count of each batch.
+
+        Parameters
+        ----------
+        plan : ClippingPlan
+            What is released, with which noise.
+        data : TrainingData
+            Private rows.
+        noise : NoiseSource
+            Of this fit.
+
+        Returns
+        -------
+        ClippingRule
+            How the gradient of a record is clipped.
+        """
         from skfairdp._networks import GlobalScaling
 
         return GlobalScaling(

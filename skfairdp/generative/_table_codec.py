@@ -81,6 +81,7 @@ class TableCodec(BaseEstimator):
         Returns
         -------
         encoder : TableEncoder
+            Turns rows into codes.
         read : list of labels
             Columns whose kind, type or values were read from the private rows, which is a release outside the
             guarantee.

@@ -42,6 +42,7 @@ class UnitCodec(BaseEstimator):
         Returns
         -------
         UnitEncoder
+            Turns rows into numbers from 0 to 1.
 
         Raises
         ------

@@ -39,6 +39,7 @@ def poisoned_queries(
     Returns
     -------
     canary : Canary
+        The record to plant.
     queries : ndarray of shape (n_queries, n_features)
         Public rows to ask about.
 

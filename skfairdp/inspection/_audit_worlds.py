@@ -49,8 +49,14 @@ class Canary:
         ``(x, y)`` or ``(x, y, group)``: what the row holds in either world. None: the row is absent.
     row : int, default=0
         Position of the row.
-    name : str
+    name : str, default="canary"
         For the report.
+
+    Examples
+    --------
+    >>> from skfairdp.inspection import Canary
+    >>> Canary(([3.0, 0.0], 1), ([0.0, 3.0], 0)).row
+    0
     """
 
     first: tuple[Any, ...] | None

@@ -66,7 +66,13 @@ class PrivateSelection:
         return RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.law])
 
     def probabilities(self) -> NDArray[np.float64]:
-        """P[K = k] for k = 0, 1, ..., up to a tail below 1e-18."""
+        """Return P[K = k] for the number of trials K.
+
+        Returns
+        -------
+        ndarray of shape (n_values,)
+            For k = 0, 1, ..., up to a tail below 1e-18.
+        """
         shape = _SHAPES[self.law]
         if self.law == "poisson":
             k = np.arange(0, math.ceil(self.mean + 12 * math.sqrt(self.mean) + 60))
@@ -84,7 +90,20 @@ class PrivateSelection:
         return np.concatenate([[0.0], np.exp(log_mass)])
 
     def draw(self, source: NoiseSource, size: int = 1) -> NDArray[np.int64]:
-        """Numbers of trials, by inversion of 64 secret bits each; private, never to be logged."""
+        """Draw numbers of trials, by inversion of 64 secret bits each.
+
+        Parameters
+        ----------
+        source : NoiseSource
+            Of the secret bits.
+        size : int, default=1
+            How many numbers.
+
+        Returns
+        -------
+        ndarray of int of shape (size,)
+            Private: never to be logged.
+        """
         beyond = np.cumsum(self.probabilities()[::-1])[::-1]  # P[K ≥ k], summed from its small end
         uniform = (source.words(size).astype(np.float64) + 0.5) * 2.0**-64
         # K is the largest k with P[K ≥ k] ≥ U.
@@ -102,6 +121,7 @@ class PrivateSelection:
             Makes one trial and returns its score (more is better; NaN loses; of a tuple the first number that differs
             decides) and its result. Its candidate, its noise and everything else random in it must be drawn afresh.
         source : NoiseSource
+            Of the number of trials.
 
         Returns
         -------

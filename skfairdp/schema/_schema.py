@@ -285,7 +285,17 @@ class Schema:
         return counts
 
     def count_misfits(self, table: Any) -> "pd.Series[Any]":
-        """Count cells as :meth:`misfits` does, of rows that are public."""
+        """Count cells as :meth:`misfits` does, of rows that are public.
+
+        Parameters
+        ----------
+        {table_as_read}
+
+        Returns
+        -------
+        Series of int
+            By column, in the order of the schema.
+        """
         cells = self._cells(table)
         return pd.Series({name: int((~self.columns[name].fits(cells[name])).sum()) for name in cells}, dtype=np.int64)
 
