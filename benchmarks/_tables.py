@@ -999,7 +999,8 @@ def arena_verdict(record: Record) -> str:
         else f"{single['method']} alone is level or ahead in all of them."
     )
     holds = sum(row["met"] for row in record["goals"])
-    words.append(f"{holds} of {len(record['goals'])} expectations of accuracy and AUROC hold.")
+    if record["goals"]:
+        words.append(f"{holds} of {len(record['goals'])} expectations of accuracy and AUROC hold.")
     if seeds == 1:
         words.append("With one seed there are no standard errors: differences of a few units may be chance.")
     return " ".join(words)

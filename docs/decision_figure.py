@@ -13,7 +13,7 @@ OUT = Path(__file__).parent / "images" / "which_estimator.png"
 BRANCHES = {
     "a table whose records\nmust stay secret": [
         ("one classifier, as accurate\nas possible", "FairDPSGDClassifier"),
-        ("many fairness levels\nfrom one payment", "FairPATEClassifier"),
+        ("sweep the fairness bound\nat no extra cost", "FairPATEClassifier"),
         ("a learner of your own", "SyntheticDataClassifier"),
         ("rows to hand out", "PFGuardGenerator"),
     ],

@@ -80,7 +80,7 @@ for name, learner in (
     print(f"{name}: accuracy {accuracy:.3f}, gap {gap:.3f}, {model.privacy_}")
 
 # %%
-# All fairness levels from one payment
+# All fairness levels at the privacy cost of one fit
 # ------------------------------------
 # FairPATE samples rows from noisy tables of the private ones, and asks its teachers about them. Tables and votes share
 # one ε. For another γ it trains another student on the same votes, which is free.

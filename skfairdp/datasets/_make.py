@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["make_biased_classification"]
+__all__ = ["make_biased_classification", "make_raw_table"]
 
 _OWNER = "make_biased_classification"
 
@@ -145,3 +145,36 @@ def _rates(disparity: float, rate: float, favoured_share: float) -> tuple[float,
             "'base_rate'."
         )
     return favoured, others
+
+
+def make_raw_table(n_rows: int = 6000, *, random_state: RandomStateLike = None) -> pd.DataFrame:
+    """Draw a raw table of made-up people: texts, gaps marked by a question mark, the group among the columns.
+
+    Men of the same age and hours earn more often above 50K, so that a model without a bound is unfair.
+
+    Parameters
+    ----------
+    n_rows : int, default=6000
+        Number of rows.
+    random_state : int, RandomState or None, default=None
+        Of the draws.
+
+    Returns
+    -------
+    DataFrame of shape (n_rows, 5)
+        Age and hours a week as numbers; work, sex and income as texts.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import make_raw_table
+    >>> table = make_raw_table(1000, random_state=0)
+    >>> table.columns.tolist(), sorted(table["workclass"].unique())
+    (['age', 'workclass', 'hours', 'sex', 'income'], ['?', 'Private', 'State-gov'])
+    """
+    rng = public_generator(random_state)
+    sex = rng.choice(["Female", "Male"], n_rows)
+    age, hours = rng.integers(17, 91, n_rows), rng.integers(10, 80, n_rows)
+    work = rng.choice(["Private", "State-gov", "?"], n_rows, p=[0.7, 0.2, 0.1])
+    score = 0.05 * (age - 40) + 0.06 * (hours - 40) + 0.8 * (sex == "Male") + rng.logistic(size=n_rows)
+    income = np.where(score > 1, ">50K", "<=50K")
+    return pd.DataFrame({"age": age, "workclass": work, "hours": hours, "sex": sex, "income": income})
