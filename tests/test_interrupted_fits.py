@@ -106,7 +106,7 @@ def lines_of(fit, at=-1):
     return tracer.count
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_no_model_of_one_fit_stands_beside_the_report_of_another(name):
     ledger = PrivacyLedger()

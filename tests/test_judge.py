@@ -47,6 +47,7 @@ def test_the_gap_of_the_population_is_below_its_bound_in_95_of_100_runs(sizes, s
     assert abs(np.mean([one.gap for one in found]) - 0.2) < 0.005
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("sigma", [0.0, 20.0])
 @pytest.mark.parametrize(
     ("gap", "runs", "share"),

@@ -50,6 +50,7 @@ MODELS = [
 ids = [f"{type(model).__name__}-{j}" for j, (model, _) in enumerate(MODELS)]
 
 
+@pytest.mark.few(9)
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 @pytest.mark.parametrize(("model", "arguments"), MODELS, ids=ids)
 def test_the_plan_is_the_event_of_the_fit(model, arguments):

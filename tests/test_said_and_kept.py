@@ -75,7 +75,7 @@ def fitted_with(student, *, gamma=0.05, n_groups=2, seed=0, **given):
     return model, held_out, model.score(X[2000:4000], y[2000:4000])
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("voting", ["soft", "gnmax"])
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("student", [LogisticRegression(), DecisionTreeClassifier(max_depth=4), GaussianNB()])

@@ -81,8 +81,7 @@ def hidden_table(n=1500, **columns):
     return X, np.arange(n) % 2, np.where(np.arange(n) % 3, "F", "M")
 
 
-@pytest.mark.few(2)
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("backend", ["marginals", "pate_gan"])
 @pytest.mark.parametrize("dtypes", [float, "Int64", "float32"])

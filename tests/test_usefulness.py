@@ -67,6 +67,7 @@ MODELS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_pure_noise_is_answered_by_the_most_frequent_class_and_told(name):
     """A network learned the rows by heart, and was .05 to .11 behind on others without a word."""
@@ -77,6 +78,7 @@ def test_pure_noise_is_answered_by_the_most_frequent_class_and_told(name):
     assert model.predict_proba(X).shape == (N_ROWS, 2)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_what_features_say_is_kept_in_silence(name):
     X, y, groups = rows(signal=8.0)
@@ -220,6 +222,7 @@ def outcome(name, rows, others, epsilon=2.0):
     return float(ahead), any(w.category is UtilityWarning for w in caught)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(
     ("n", "rate", "signal"),
@@ -233,6 +236,7 @@ def test_a_model_that_is_no_better_is_told(name, n, rate, signal):
     assert told and ahead > -0.01, ahead
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("raw", [False, True], ids=["scaled", "raw"])
 def test_a_model_that_is_better_is_not_told(name, raw):

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, LabelGate, ParityPenaltyStudent, SoftVoting, VoteGate
+from tests._tools.layers import cover
 
 N_ROWS, N_TEACHERS, N_PUBLIC = 48, 12, 30
 
@@ -113,3 +115,10 @@ SETTINGS |= {
     for voting in ("soft", "gnmax", "confident")
     for setting in (pate_setting(True, voting, n_classes, baseline=baseline),)
 }
+
+
+def in_turn(names):
+    """Parameters: each method with each vote, noise and number of classes once; all others in ``make test-all``."""
+    parts = [name.split("-") for name in names]
+    kept = cover([{tuple(part[:2]), *part[2:]} for part in parts])
+    return [pytest.param(name, marks=[pytest.mark.slow] * (i not in kept)) for i, name in enumerate(names)]

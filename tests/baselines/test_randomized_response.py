@@ -308,6 +308,7 @@ def test_a_looser_constraint_costs_less(biased):
     assert accuracies == sorted(accuracies)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:A group of ParityLogisticRegression")
 def test_several_classes_and_groups_reach_parity():
     rng = np.random.default_rng(0)
@@ -524,6 +525,7 @@ def test_debiased_weights_see_the_gap_that_slack_allows_and_raw_answers_a_smalle
     assert gaps[False] > 0.17
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*noise_seed")
 def test_three_groups_are_brought_to_parity_from_randomised_answers():
     rng = np.random.default_rng(0)
@@ -535,6 +537,7 @@ def test_three_groups_are_brought_to_parity_from_randomised_answers():
     assert demographic_disparity(y, y, sensitive_features=groups) > 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*noise_seed")
 @pytest.mark.filterwarnings("ignore:Setting a")  # fairlearn on a pandas newer than itself
 def test_fairlearns_reduction_runs_as_the_papers_baseline(rows):

@@ -226,6 +226,7 @@ def test_admissible_equals_the_exact_reference_at_every_step(stream, gamma, min_
         fast.record(z, k)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("gate", GATES)
 def test_run_equals_row_by_row_admissible_on_a_long_stream(gap, gate):
@@ -269,6 +270,7 @@ def drifting(seed, n_rows):
     return (n_groups, n_classes), groups, labels, options
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("seed", range(30))
 def test_rows_counted_at_once_are_decided_as_one_after_the_other(seed):
     shape, groups, labels, options = drifting(seed, 8500)
@@ -279,6 +281,7 @@ def test_rows_counted_at_once_are_decided_as_one_after_the_other(seed):
     np.testing.assert_array_equal(fast.counts, plain.counts)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("min_count", [0, 10])
 def test_many_cells_looked_at_together_are_decided_as_one_after_the_other(gap, min_count, monkeypatch):
@@ -298,6 +301,7 @@ def test_many_cells_looked_at_together_are_decided_as_one_after_the_other(gap, m
     np.testing.assert_array_equal(fast.counts, plain.counts)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("gap", GAPS)
 def test_no_order_of_rows_that_are_counted_at_once_reaches_gamma_on_the_way(gap):
     """The worst order there is: all rows of a group one after the other, all of one class."""

@@ -60,6 +60,7 @@ def started(rng, n_groups, n_classes):
     return rng.integers(4, 7, size=(n_groups, n_classes, n_classes))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_no_answer_lets_any_labels_break_more_than_they_could_before_it(asked, seed):
@@ -227,6 +228,7 @@ class PairByPair:
         return decided
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (2, 1), (2, 2), (3, 0)])
 @pytest.mark.parametrize("asked", [*ASKED.values(), [RateBound("accuracy", lower=0.65, groups="overall")]],
                          ids=[*ASKED, "lower"])  # fmt: skip

@@ -156,6 +156,7 @@ FITS = {
 }  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("made", FITS.values(), ids=FITS)
 def test_a_constraint_that_cannot_be_reached_is_told(made, seed):

@@ -137,6 +137,7 @@ def test_joint_shares_by_products_of_matrices_are_those_of_sums_over_the_table(z
     np.testing.assert_allclose(found.sum(axis=(1, 2)), 1.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_many_groups_and_labels_take_fewer_rows_of_each_to_choose_rates():
     def model_of(n_cells):
         rng = np.random.default_rng(3)

@@ -196,6 +196,7 @@ def make(frame=True, **more):
     return PFGuardGenerator(**{**given, **more})
 
 
+@pytest.mark.covering
 @every
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("column", COLUMNS)
@@ -212,6 +213,7 @@ def test_no_entry_of_a_declared_column_shows_in_anything_but_releases(container,
     assert result["error"] == (type(None), "None")
 
 
+@pytest.mark.covering
 @every
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("container", ["frame", "objects"])
@@ -466,6 +468,7 @@ def test_which_missing_values_networks_make_follows_released_counts(backend):
     assert frame["size"].isna().any() and not frame["count"].isna().any()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("backend", NETWORKS)
 @pytest.mark.parametrize(
     "settings",

@@ -188,6 +188,7 @@ def kept(monkeypatch):
     monkeypatch.setattr(Comparison, "may_stay", True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize(
     "settings",

@@ -151,7 +151,7 @@ NETS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 def test_raw_numbers_are_learned_from_as_well_as_scaled_ones(make, net):

@@ -64,6 +64,7 @@ def test_one_record_moves_each_of_the_two_releases_by_at_most_one():
     assert look().counts.sensitivity == look().gain.sensitivity == 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("options", [{}, {"lam": 0.5, "parity": SignedLoss(dual_steps=4), "groups": [0, 1]}])
 @pytest.mark.parametrize("epsilon", [0.2, 0.5])
 def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, epsilon):

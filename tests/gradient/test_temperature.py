@@ -33,6 +33,7 @@ def network(n_classes=3, scale=1.0, seed=0):
     return net.eval()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("relation", [ZERO_OUT, ADD_REMOVE])
 @pytest.mark.parametrize("scale", [0.3, 8.0])
 def test_removing_any_record_moves_the_table_by_exactly_the_sensitivity_of_one(relation, scale):
@@ -132,7 +133,7 @@ LEARNED = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "parity"), LEARNED)
 def test_the_rare_class_is_predicted_and_probabilities_are_better_than_the_rates_of_the_classes(name, parity):
     X, y, groups = make_biased_classification(9000, disparity=0.05, random_state=1, **SETS[name])

@@ -138,7 +138,7 @@ def test_known_shift_is_exact(mu):
     assert abs(share_above(found, mu) - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / 1500)
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @repeated
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("mu", [0.5, 1.5])

@@ -110,6 +110,7 @@ def test_an_error_that_depends_on_a_private_row_is_found():
     assert not audit(ToyVotes(), alone, Y, **given).violates
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("factor", [1.2, 2**0.5, 2.0])
 def test_gaussian_noise_too_small_is_found_in_proportion_to_the_runs(factor):
     """μ = 1, at δ = 1e-5 an ε of 4.377; the fault raises it."""
@@ -341,6 +342,7 @@ def test_result_says_what_it_found_and_that_it_is_not_private():
         found.epsilon_lower = 0.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_audit():
     given = {"n_runs": 30, "random_state": 5}
     assert audit(ToyNB(), X, Y, **given) == audit(ToyNB(), X, Y, **given)

@@ -70,6 +70,7 @@ def test_all_right_without_delta_has_a_closed_form():
     assert lower == pytest.approx(math.log(q / (1 - q)), abs=1e-7)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3, 0.03])
 @pytest.mark.parametrize(("m", "r"), [(2, 2), (40, 40), (1000, 30), (1000, 700), (100_000, 500)])
 def test_probability_grows_with_epsilon_as_far_as_a_bound_can_lie(m, r, delta):
@@ -134,6 +135,7 @@ def lower_bounds(draw, seeds, m, r, delta, confidence):
     return np.array(found)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_randomised_response_passes_the_bound_in_nearly_the_nominal_share_of_runs(epsilon, confidence):
@@ -157,6 +159,7 @@ def test_one_gaussian_release_is_never_bounded_above_its_epsilon(epsilon):
     assert epsilon < 1 or np.median(bounds) > 0
 
 
+@pytest.mark.slow
 def test_the_best_of_many_numbers_of_guesses_still_holds():
     """Without sharing the risk, the best of so many numbers passes ε = 0 too often."""
     m, seeds, numbers = 200, 600, list(range(4, 201, 4))
@@ -181,6 +184,7 @@ def test_the_best_of_many_numbers_of_guesses_still_holds():
 
 # ---- what is seen ----------------------------------------------------------------------------------------------
 # The best of five numbers, with no allowance for having chosen it, would show about 3.8, 2.1, 1.0 and 0.4.
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("epsilon", "median"), [(8.0, 3.43), (4.0, 1.84), (2.0, 0.92), (1.0, 0.35)])
 def test_five_thousand_canaries_in_one_gaussian_release(epsilon, median):
     found = []

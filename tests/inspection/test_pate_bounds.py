@@ -84,6 +84,7 @@ def theorem_6(log_q_, sigma, order):
         return float(min(bound, independent))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sigma", [0.6, 2.0, 40.0, 300.0])
 def test_bound_equals_theorem_6_evaluated_in_many_digits(sigma):
     orders = np.array([1.001, 1.25, 2.0, 3.5, 8.0, 25.0, 64.0, 250.0])
@@ -302,6 +303,7 @@ def neighbours(votes):
 TINY = [(n, k, sigma, 1.5) for n in (3, 5, 6) for k in (2, 3) for sigma in (0.5, 0.7, 1.0)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_teachers", "n_classes", "sigma", "order"), TINY)
 def test_smooth_sensitivity_is_smooth_and_covers_every_local_sensitivity(n_teachers, n_classes, sigma, order):
     everything = histograms(n_teachers, n_classes)

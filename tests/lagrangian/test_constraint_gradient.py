@@ -25,6 +25,7 @@ from tests._tools.lagrangian import (
 from tests._tools.sources import UnitNoise, ZeroNoise
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", ["by hand", "fused", "not fused"])
@@ -41,6 +42,7 @@ def test_gradients_equal_those_of_one_row_at_a_time(notions, n_classes, kind, cl
     assert torch.allclose(found, expected, rtol=0, atol=5e-5 * float(expected.norm() + centred.norm()))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", ["by hand", "fused"])
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
@@ -146,6 +148,7 @@ class Counted(Overheard):
         return super()._words(n)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("notions", [*ALONE_AND_TOGETHER, ["generalized_demographic_parity"]], ids=in_words)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n", [40, 3000])  # in one piece, and in several
@@ -212,6 +215,7 @@ def test_a_projection_keeps_the_constraints_direction_and_drops_noise():
     assert float(left.norm()) < 0.7 * float(noise.norm())
 
 
+@pytest.mark.slow
 def test_a_matched_filter_finds_most_of_the_certified_epsilon():
     """Every release of a fit on both neighbours, projected on the difference; multipliers at their bound."""
     module, X, y, groups, constraints, _, gradient = setting("fused", 2, NOTIONS[:1], seed=3)

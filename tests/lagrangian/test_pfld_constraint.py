@@ -185,7 +185,7 @@ def test_few_errors_of_all_rows_and_equal_ones_are_held_together():
     assert errors.mean() < 0.31 and gap(errors, groups) < 0.04
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "make",
     [
@@ -214,7 +214,7 @@ def test_names_of_groups_and_classes_are_those_of_the_rows(make):
 OUT = torch.nn.Linear(8, 2)
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "make",
     [
@@ -244,6 +244,7 @@ def test_a_bound_that_holds_by_itself_changes_nothing():
     assert not wide.multipliers_.any() and wide.violation_ == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("notion", ["false_positive_rate_parity", RateParity("false_positive_rate", 0.05)])
 def test_false_positives_of_every_class_are_made_alike_where_there_are_three(notion):
     X, y, groups = of_unequal_rates(3000)
@@ -268,6 +269,7 @@ def test_notions_that_contradict_each_other_do_not_ruin_the_network():
     assert both.score(X, y) > free.score(X, y) - 0.08
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("m", [2, 3])
 def test_where_nothing_is_violated_the_noise_moves_multipliers_by_half_at_most(m):
     """Labels and features say nothing of the group; ε is small and the rows few, so that full steps would be noise."""

@@ -299,6 +299,7 @@ def test_each_constraint_lowers_its_own_disparity(biased, notion):
     assert gaps[None] > 0.08
 
 
+@pytest.mark.slow
 def test_generalized_demographic_parity_brings_whole_distributions_together():
     """Groups with the same rate at one threshold, and scores of different spread."""
     rng = np.random.default_rng(0)
@@ -319,6 +320,7 @@ def test_generalized_demographic_parity_brings_whole_distributions_together():
     assert max(gap["generalized_demographic_parity"]) < 0.1
 
 
+@pytest.mark.slow
 def test_weights_of_groups_are_read_without_bias(biased):
     """Groups hidden by randomised response: used as they are they leave a gap that signed weights close."""
     X, y, groups = biased

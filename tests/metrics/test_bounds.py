@@ -128,6 +128,7 @@ def test_the_largest_of_many_differences_is_covered_without_correction_for_their
     assert found >= 0.95 - off(repeats)
 
 
+@pytest.mark.few(1)
 @repeated
 @pytest.mark.parametrize("noise", [0.0, 8.0])
 def test_all_intervals_of_the_rates_hold_together(noise, repeats):

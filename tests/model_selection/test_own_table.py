@@ -249,6 +249,7 @@ def test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures():
     assert 0 < np.linalg.norm(tables[0] - tables[1]) <= figures.mechanism.sensitivity
 
 
+@pytest.mark.slow
 def test_accuracies_lie_within_the_error_that_is_stated():
     """In 95 of 100 tables of new people, with noise of their own."""
     figures = _Figures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1)
@@ -301,6 +302,7 @@ def test_a_gap_comes_with_a_bound_that_knows_the_noise():
     assert (frame["gap_bound"] > frame["disparity"]).all() and (frame["gap_bound"] <= 1.0).all()
 
 
+@pytest.mark.slow
 def test_models_with_one_answer_have_the_figures_of_that_class_by_all_tables_and_no_gap():
     """What is not told apart by its answers is not told apart by the noise of its own table."""
     drawn = np.random.default_rng(0).normal(size=(900, 3))

@@ -74,6 +74,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("alone", [True, None])
 @pytest.mark.parametrize("name", COLUMNS)

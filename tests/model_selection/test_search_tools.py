@@ -54,7 +54,6 @@ def composed(times, epsilon=0.5):
 
 
 @pytest.mark.few(1)
-@pytest.mark.covering
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("route", [False, True])
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -197,6 +197,7 @@ def spends(model, **groups):
     return model.ledger.entries
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("highest")
 @pytest.mark.parametrize("module", [*NARROW, "training"])
 @pytest.mark.parametrize("kind", ["dpsgd", "clipping", "pfld", "skorch"])

@@ -96,6 +96,7 @@ def rows_of(name, X):
             yield odd
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NETS)
 def test_a_row_moves_the_sum_by_at_most_the_bound_whatever_it_holds(name, dtype):

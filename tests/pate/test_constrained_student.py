@@ -39,6 +39,7 @@ def accuracy(rule):
     return np.trace(rule.counts.sum(0)) / rule.counts.sum()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_constraints_are_met_on_the_counts_of_the_rows(kind):
     asked, n_groups = KINDS[kind]

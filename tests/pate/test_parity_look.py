@@ -80,6 +80,7 @@ def test_corrected_rates_are_rates_whatever_the_noise(sigma):
         assert all(0 <= likely_gap(*level, weights) <= 1 for level in zip(rates, errors, strict=True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("gamma", [0.05, 0.15])
 def test_the_gap_that_a_fit_states_is_that_of_the_private_rows(gamma):
     X, y, groups = make_biased_classification(20_000, disparity=0.3, random_state=0)

@@ -88,6 +88,7 @@ def test_votes_and_guarantee_are_those_of_pate(voting, baseline, n_classes, n_gr
         np.testing.assert_array_equal(codes(model)[kept], codes(plain)[kept])
 
 
+@pytest.mark.covering
 @every_voting
 @every_baseline
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
@@ -108,6 +109,7 @@ def test_certified_epsilon_is_that_of_pate_whatever_the_constraint(rows, voting,
 
 
 # ---- PATE-S_pre ----------------------------------------------------------------------------------------------
+@pytest.mark.covering
 @every_voting
 @shapes
 @pytest.mark.parametrize("rule", ["excess", "local"])
@@ -156,7 +158,7 @@ def test_the_student_of_s_pre_sees_kept_rows_only_and_is_held_to_nothing(voting)
 
 
 # ---- PATE-S_in -----------------------------------------------------------------------------------------------
-@pytest.mark.covering
+@pytest.mark.few(1)
 @every_voting
 @shapes
 def test_the_penalty_of_s_in_narrows_the_gap_of_the_student(voting, n_classes, n_groups):
@@ -279,6 +281,7 @@ def test_a_penalty_needs_groups():
 
 
 # ---- refitting, sweeping, refusing ---------------------------------------------------------------------------
+@pytest.mark.few(1)
 @every_voting
 def test_other_bounds_and_weights_are_free_and_equal_a_fresh_fit(voting):
     world = World()

@@ -95,7 +95,7 @@ def gap_on_test(predicted, split):
 
 
 # ---- what is promised ----------------------------------------------------------------------------------------
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_method
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
@@ -185,6 +185,7 @@ def test_gap_falls_to_a_third_on_new_rows_for_little_accuracy(biased, method):
     assert len(predicted) == len(split.y_test) and set(predicted) == {0, 1}
 
 
+@pytest.mark.few(1)
 @every_method
 def test_gap_weight_is_the_price_of_the_gap_and_gamma_a_bound_on_it(biased, method):
     model = biased.net if method["method"] == "fine_tune" else biased.regression
@@ -347,6 +348,7 @@ def test_a_threshold_that_the_model_has_already_is_where_the_calibration_starts(
     assert 0.95 < slightly.agreement_ < 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("with_net", [False, True])
 def test_frames_with_names_and_string_labels_behind_a_pipeline(biased, with_net):
     split = biased.split

@@ -78,6 +78,7 @@ def test_a_fitted_model_is_used_as_it_is(wrapper, frozen):
     assert set(wrapped.predict(X_TEST, sensitive_features=Z_TEST)) <= {0, 1, -1}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [pate, fair, signed, synthetic, LogisticRegression])
 @pytest.mark.parametrize("wrapper", [IDP3, FairnessCalibrator])
 def test_an_unfitted_model_is_fitted_on_what_it_asks_for(wrapper, make):

@@ -316,6 +316,7 @@ def test_noise_in_single_precision_costs_what_its_value_costs():
             assert np.array_equal(rdp_of(event_at(noise), ORDERS), rdp_of(event_at(noise.item()), ORDERS))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "event",
     [

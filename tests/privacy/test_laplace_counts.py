@@ -29,6 +29,7 @@ def half_epsilon(n_kinds: int, n_rows: int) -> LaplaceCounts:
 later = [pytest.param(scale, marks=pytest.mark.slow) for scale in (2.0, 5.7)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scale", [0.3, *later, 3000.5])
 def test_noise_is_laplace_noise_of_the_accounted_scale_rounded_down_to_the_grid(scale):
     mechanism = LaplaceCounts(scale, n_rows=10, n_kinds=3)

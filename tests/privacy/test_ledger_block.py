@@ -186,6 +186,7 @@ def test_a_task_of_asyncio_outside_of_the_block_does_not_count():
     assert len(asyncio.run(main()).entries) == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_workers_of_joblib_count_and_stop_to_after_the_block(backend):

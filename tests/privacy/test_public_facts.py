@@ -114,6 +114,7 @@ def shortened(more):
     return {name: value[:-7] if name == "sensitive_features" else value for name, value in more.items()}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_each_public_value_that_is_changed_changes_its_fact_and_no_other_of_its_kind(name):
     """Change one public value at a time: the list tells the two fits apart, and names what was changed."""
@@ -139,6 +140,7 @@ def test_each_public_value_that_is_changed_changes_its_fact_and_no_other_of_its_
         assert changed(facts_of(make(), X, Y, X_public=fewer_public)) == {"public rows"}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_two_fits_with_one_list_of_facts_release_under_one_event(name):
     """What the event follows is on the list: other private values change neither, another number of rows the list."""

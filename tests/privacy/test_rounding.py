@@ -195,6 +195,7 @@ def test_the_conversion_from_renyi_never_lies_below_its_formula():
                     assert exact <= value <= exact * (1 + mpf(10) ** -11) + mpf(10) ** -11
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-5, 1e-2])
 @pytest.mark.parametrize(("noise", "times"), [(1.0, 1), (8.0, 50), (40.0, 2000)])
 def test_composed_privacy_losses_never_lie_below_the_truth(delta, noise, times):

@@ -41,6 +41,7 @@ def composed(q, noise, steps, *, pessimistic=True):
     return one.self_compose(steps)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("q", "noise", "steps"), SETTINGS)
 @pytest.mark.parametrize("delta", [1e-3, 1e-7])
 def test_losses_and_inclusions_lie_above_the_truth_and_losses_next_to_it(q, noise, steps, delta):
@@ -85,6 +86,7 @@ def test_one_step_follows_the_hockey_stick_in_closed_form():
             assert np.maximum(one - math.exp(found) * other, 0).sum() / total <= DELTA * (1 + 1e-6)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e2, 1e4, 1e5, 1e6, 1e9])
 @pytest.mark.parametrize(("q", "steps"), [(0.8, 25), (0.005, 3907), (1e-5, 195313)])
 def test_any_accepted_epsilon_has_a_noise_that_costs_no_more(q, steps, epsilon):

@@ -82,9 +82,21 @@ WAYS = [
 
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("entry", WAYS, ids=lambda entry: entry.name)
+def test_a_neighbour_looks_the_same_by_this_way(entry):
+    """An extreme row and a whole other row take turns."""
+    looks_the_same(entry, [neighbours(entry, everyday)[-(WAYS.index(entry) % 2)]])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_workers")
+@pytest.mark.parametrize("entry", WAYS, ids=lambda entry: entry.name)
 def test_neighbours_look_the_same_by_this_way(entry):
+    looks_the_same(entry, [neighbours(entry, everyday)[i] for i in (0, -1)] + neighbours(entry, lonely)[-1:])
+
+
+def looks_the_same(entry, pairs):
     found = []
-    for pair in [neighbours(entry, everyday)[0], neighbours(entry, everyday)[-1], *neighbours(entry, lonely)[-1:]]:
+    for pair in pairs:
         seen = compared(entry, pair)
         assert seen.original.error is None, f"{pair.name}: the fit on D failed: {seen.original.error}"
         assert seen.record.releases

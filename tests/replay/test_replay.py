@@ -9,7 +9,7 @@ import re
 import pytest
 
 from skfairdp.utils import PRIVATE_ERRORS
-from tests._tools.catalogue import by_name
+from tests._tools.catalogue import OF_EACH_KIND, by_name
 from tests._tools.neighbours import containers, everyday, lonely, pairs, refused
 from tests._tools.observing import observed
 from tests._tools.sources import recording_noise
@@ -18,12 +18,16 @@ from tests.replay.looking import REPLAYED, compared, made_by, neighbours, planne
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 
 
-def marked(entry):
-    """The entry as a parameter: in ``make test``, or in ``make test-all`` only."""
-    return pytest.param(entry, id=entry.name, marks=[pytest.mark.slow] if entry.slow else [])
+def each_fit_of(now):
+    """The entries as parameters: those in ``make test``, and all others in ``make test-all`` only."""
+    return pytest.mark.parametrize(
+        "entry",
+        [pytest.param(entry, id=entry.name, marks=[pytest.mark.slow] * (entry not in now)) for entry in REPLAYED],
+    )
 
 
-each_fit = pytest.mark.parametrize("entry", [marked(entry) for entry in REPLAYED])
+each_fit = each_fit_of([entry for entry in REPLAYED if not entry.slow])
+each_kind = each_fit_of(OF_EACH_KIND)
 
 
 def told(entry, chosen):
@@ -77,7 +81,7 @@ def test_fits_with_secret_batches_are_among_those_that_draw():
         assert recording(entry, neighbours(entry, everyday)[-1]).record.n_secrets
 
 
-@each_fit
+@each_kind
 def test_the_plan_is_that_of_the_neighbour(entry):
     """``planned_privacy`` reads private rows, releases nothing, and says the same of both."""
     if not hasattr(entry.make(), "planned_privacy") or entry.name.startswith("Calibrator"):
@@ -88,7 +92,7 @@ def test_the_plan_is_that_of_the_neighbour(entry):
     assert not seen.differences()
 
 
-@each_fit
+@each_kind
 def test_what_must_be_refused_is_refused_in_constant_words(entry):
     """Whichever value is unusable, and however many rows hold one: the text is one of those listed with a reason."""
     for name, one, more in refused(entry):

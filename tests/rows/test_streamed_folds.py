@@ -55,7 +55,7 @@ def folds_of(source, rule):
     return [[int(one) for chunk in part.chunks() for one in chunk.table["id"]] for part in parts]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["parquet", "dask"])
 def test_with_a_key_scores_and_winner_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     found = []

@@ -89,6 +89,7 @@ def test_shares_are_those_of_arrays_with_the_same_parts():
     assert short.min() > -1e-9 and 0 < short.max() < N_TEACHERS * room.STEP
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_with_a_key_votes_do_not_depend_on_the_order_of_rows_or_on_chunks(name):
     expected = votes(KeyedRows(rows(), key="id"), **VARIANTS[name])
@@ -96,6 +97,7 @@ def test_with_a_key_votes_do_not_depend_on_the_order_of_rows_or_on_chunks(name):
     assert_same(votes(KeyedRows(chunked(mixed, sizes=(1, 333, 0)), key="id"), **VARIANTS[name]), expected)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("engine", "name"),
     [("polars chunks", "groups"), ("parquet", "groups"), ("dataset", "groups"), ("lazy", "groups"), ("dask", "groups"),

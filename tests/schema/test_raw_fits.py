@@ -120,6 +120,7 @@ def test_predictions_ignore_the_label_and_the_groups(name):
         np.testing.assert_array_equal(a, c)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("library", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
 @every_classifier
 def test_all_dataframe_libraries_give_the_same_fit(name, library):
@@ -275,6 +276,7 @@ def with_cell(table, column, value, row=3):
     return table.assign(**{column: cells})
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("column", UNFORESEEN)
 @pytest.mark.parametrize("name", RECORD)
 def test_an_unforeseen_private_value_counts_as_what_the_schema_says(name, column):

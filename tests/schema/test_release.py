@@ -472,6 +472,7 @@ def recording():
     return Recording(Made, released, TABLE, probe)
 
 
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("what", NASTY)
 @pytest.mark.parametrize("at", [0, N - 1])

@@ -171,6 +171,7 @@ def teacher_of(position, backend):
     return int(seen[0].assignment[position])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("backend", "variant"),
     [

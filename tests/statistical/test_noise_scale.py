@@ -27,7 +27,7 @@ from skfairdp.privacy import (
 )
 from skfairdp.privacy._mechanisms import _Noise
 from tests._tools.sources import fixed_entropy, recording_noise
-from tests._tools.worlds import SETTINGS, make_estimator, make_world
+from tests._tools.worlds import SETTINGS, in_turn, make_estimator, make_world
 
 # One false alarm in a million for the right scale; the wrong ones are 50 standard errors away.
 CONFIDENCE = 1 - 1e-6
@@ -82,7 +82,7 @@ def accounted_scale(event: Any, kind: type, n_classes: int) -> float:
     return leaf.sigma
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", in_turn(DECLARED))
 def test_noise_added_in_a_fit_has_the_accounted_scale(name):
     model, kinds = noise_of_a_fit(name)
     assert sum(draws.size for _, draws, _ in kinds.values()) >= 10_000
@@ -113,7 +113,7 @@ def test_noise_added_under_the_filter_adds_up_to_its_cap(name):
         assert not spent[-1] / factor**2 <= cap <= spent[1] * (1 + 3 / n_queries) / factor**2
 
 
-@pytest.mark.parametrize("name", [*DECLARED, *FILTERED])
+@pytest.mark.parametrize("name", in_turn([*DECLARED, *FILTERED]))
 def test_every_query_gets_noise_of_its_own(name):
     _, kinds = noise_of_a_fit(name, n_draws=3000)
     for kind, (mechanism, draws, _) in kinds.items():

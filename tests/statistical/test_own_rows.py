@@ -64,9 +64,19 @@ def releases_of(table, **settings):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_release_moves_further_than_its_declared_sensitivity(name):
+    no_release_moves_further(name, range(0, N, 20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_release_moves_further_whichever_row_is_replaced(name):
+    no_release_moves_further(name, range(0, N, 3))
+
+
+def no_release_moves_further(name, positions):
     here, model = releases_of(world(), **SETTINGS[name])
     reached = np.zeros(len(here.log))
-    for position in range(0, N, 7):
+    for position in positions:
         for stranger in STRANGERS:
             there, other = releases_of(replaced(position, stranger), **SETTINGS[name])
             assert model.privacy_ == other.privacy_

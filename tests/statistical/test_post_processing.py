@@ -21,7 +21,7 @@ from skfairdp._teachers import vote_histogram
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
 from tests._tools.sources import Record, fixed_entropy, recording_noise
 from tests._tools.teachers import WatchedTeachers
-from tests._tools.worlds import SETTINGS, World, make_estimator, make_world
+from tests._tools.worlds import SETTINGS, World, in_turn, make_estimator, make_world
 
 MODES = [name for name in SETTINGS if name.startswith("FairPATE") and "discrete" not in name]
 BASELINE_MODES = [name for name in SETTINGS if name.startswith("S_")]
@@ -55,8 +55,9 @@ class RecordingStudent(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[0])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("student", [None, LogisticRegression()], ids=["built-in", "given"])
-@pytest.mark.parametrize("name", [*MODES, *BASELINE_MODES])
+@pytest.mark.parametrize("name", in_turn([*MODES, *BASELINE_MODES]))
 def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(name, student):
     if student is not None and name.startswith("S_in"):  # it takes no other; one with a hidden layer instead
         student = ParityPenaltyStudent(hidden=(3,))
@@ -142,8 +143,9 @@ def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(
     np.testing.assert_array_equal(kwargs["groups"], world.public.sensitive_features)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("teacher", [None, LogisticRegression()], ids=["built-in", "given"])
-@pytest.mark.parametrize("name", [*MODES, *BASELINE_MODES])
+@pytest.mark.parametrize("name", in_turn([*MODES, *BASELINE_MODES]))
 def test_a_fitted_estimator_keeps_no_private_row_and_no_raw_vote(name, teacher):
     world = make_world(SETTINGS[name]["n_classes"])
     teachers = WatchedTeachers()

@@ -65,6 +65,7 @@ def squared_cost(release: Release) -> Fraction:
     return Fraction(sensitivity_squared) / Fraction(release.mechanism.sigma) ** 2
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("threshold", [0.51, 1.0], ids=["most queries pass", "most queries fail"])
 @pytest.mark.parametrize("name", FAIR)
 def test_every_release_is_covered_by_the_certified_event(name, threshold):
@@ -111,6 +112,7 @@ def test_certified_epsilon_is_the_closed_form_for_the_noise_used_at_the_delta_as
     assert model.privacy_.epsilon == epsilon_of(model.privacy_.event, delta)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("name", FAIR)
 def test_certified_epsilon_is_at_most_what_was_asked_for(name, epsilon):

@@ -19,7 +19,7 @@ from skfairdp.ensemble import MLPTeachers
 from skfairdp.privacy import GaussianMechanism, GNMax, NoisyThreshold, NoisyVotes
 from tests._tools.sources import RecordingNoise, Release, recording_noise
 from tests._tools.teachers import WatchedTeachers
-from tests._tools.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, make_estimator, make_world
+from tests._tools.worlds import N_ROWS, N_TEACHERS, SETTINGS, World, in_turn, make_estimator, make_world
 
 EXTREME = 1e4
 KINDS = ("far out, relabelled", "relabelled", "other side, relabelled", "other side")
@@ -92,7 +92,7 @@ def one_row_of_each_part(setting: dict[str, Any]) -> list[tuple[int, str]]:
     return list(zip(rows, itertools.cycle(KINDS), strict=False))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", in_turn(list(SETTINGS)))
 def test_no_release_moves_further_than_its_declared_sensitivity(name):
     setting = SETTINGS[name]
     neighbours = one_row_of_each_part(setting)
@@ -109,7 +109,7 @@ def test_no_release_moves_further_than_its_declared_sensitivity(name):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if "-confident-" in name])
+@pytest.mark.parametrize("name", in_turn([name for name in SETTINGS if "-confident-" in name]))
 def test_confident_votes_keep_their_sensitivity_along_noisy_transcripts(name):
     """Zero noise walks one transcript; a fixed draw, the same for both neighbours, walks others."""
     setting = SETTINGS[name]

@@ -60,6 +60,7 @@ TEACHERS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("teacher", TEACHERS.values(), ids=TEACHERS)
 def test_a_skorch_net_is_a_teacher(teacher, blobs, capfd):
     X, y = blobs
@@ -69,6 +70,7 @@ def test_a_skorch_net_is_a_teacher(teacher, blobs, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_lists_of_integers_and_frames_reach_a_net_as_float32(blobs):
     X, y = blobs
     whole = np.rint(X).astype(int)
@@ -177,6 +179,7 @@ def test_a_net_with_a_wrong_parameter_is_an_error_before_anything_is_spent(rows)
         pate.fit(X, y, X_public=X_public)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_fair_learners_may_be_nets(rows):
     X, y, groups, _, _ = rows

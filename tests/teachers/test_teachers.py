@@ -44,6 +44,7 @@ def fit(teacher, X, y, assignment=None, n_teachers=4, **keywords):
     return fit_teachers(teacher, X, y, assignment, n_teachers=n_teachers, n_classes=3, **keywords)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "teacher",
     [*ENGINES.values(), MODULE, lambda: nn.Linear(3, 3), KNeighborsClassifier(3), make_pipeline(LogisticRegression())],
