@@ -330,6 +330,7 @@ def test_public_numbers_that_tell_rows_apart_are_named_whatever_they_are_called(
     assert ("By their values" in said[0] and "['file']" in said[0]) if is_one else not said
 
 
+@pytest.mark.few(9)
 @pytest.mark.filterwarnings("ignore:Schema.release draws its noise")
 @pytest.mark.parametrize("name", sorted(set(WRITTEN) - {"yes, no and ja", "True and true"}))
 def test_a_release_finds_how_days_and_numbers_are_written(name):

@@ -10,8 +10,9 @@ cases in ``make test``, as different from each other as may be. The first case o
 from collections import Counter, defaultdict
 
 import pytest
+from hypothesis import settings
 
-__all__ = ["cover", "leave_for_later"]
+__all__ = ["cover", "examples", "leave_for_later"]
 
 
 def cover(cases):
@@ -24,6 +25,11 @@ def cover(cases):
         missing -= cases[best]
         held.update(cases[best])
     return kept
+
+
+def examples(n):
+    """How many examples of a property are tried: n where they are fresh ones, as in ``make test-all``, or a quarter."""
+    return n if settings.default is settings.get_profile("fresh") else n // 4
 
 
 def _values(item, names):

@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skfairdp.fairness import disparities, largest_disparity
+from tests._tools.layers import examples
 
 tables = hnp.arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(0, 30))
 
@@ -31,7 +32,7 @@ def test_the_papers_answered_tables_keep_gamma_under_their_own_definition():
     assert largest_disparity(answered["overall"], "others") > 0.01  # the laxer definition lets more through
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(tables)
 def test_rows_sum_to_zero_and_empty_sides_are_zero(counts):
     for gap in ("others", "overall"):
@@ -43,7 +44,7 @@ def test_rows_sum_to_zero_and_empty_sides_are_zero(counts):
         assert not any(disparities(counts, gap).any() for gap in ("others", "overall", "between"))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(tables)
 def test_between_bounds_others_bounds_overall(counts):
     """Averages of groups cannot differ more than two single groups do."""

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from skfairdp.fairness import FairnessGate, _gate, _gate_blocks, _gate_stream as _stream, disparities, largest_disparity
 from skfairdp.fairness._gate_blocks import _rows_that_fit
+from tests._tools.layers import examples
 
 GAPS = ["others", "overall", "between"]
 GATES = ["excess", "local"]
@@ -111,7 +112,7 @@ def replay(counts, rows, mask):
 
 
 # ---- theorems ---------------------------------------------------------------------------------------------
-@settings(max_examples=150, **REPEATABLE)
+@settings(max_examples=examples(150), **REPEATABLE)
 @given(streams(), gammas, small_counts, st.sampled_from(GAPS))
 def test_no_acceptance_outside_a_cold_start_raises_the_excess(stream, gamma, min_count, gap):
     n_groups, n_classes, rows = stream
@@ -124,7 +125,7 @@ def test_no_acceptance_outside_a_cold_start_raises_the_excess(stream, gamma, min
             assert exact_excess(after, exact_gamma, gap) <= exact_excess(before, exact_gamma, gap)
 
 
-@settings(max_examples=150, **REPEATABLE)
+@settings(max_examples=examples(150), **REPEATABLE)
 @given(
     streams(max_rows=120),
     st.sampled_from([0.05, 0.1, 0.2, 0.3, 0.5]),
@@ -165,7 +166,7 @@ def test_five_groups_with_rates_apart_keep_80_percent_coverage_within_gamma(seed
     assert largest_disparity(ungated.counts) > 0.08  # the stream is unfair: the gate had work to do
 
 
-@settings(max_examples=150, **REPEATABLE)
+@settings(max_examples=examples(150), **REPEATABLE)
 @given(streams(2, 2, 150), st.integers(1, 8), st.integers(0, 20))
 def test_local_equals_excess_for_two_groups_and_two_classes(stream, inverse_half_gamma, extra):
     n_groups, n_classes, rows = stream
@@ -200,7 +201,7 @@ def test_local_gate_does_not_keep_the_invariant_with_three_groups():
 
 # ---- the fast gate against the reference
 # ---------------------------------------------------------------------
-@settings(max_examples=100, **REPEATABLE)
+@settings(max_examples=examples(100), **REPEATABLE)
 @given(streams(), gammas, small_counts, st.sampled_from(GAPS), st.sampled_from(GATES))
 def test_run_equals_the_exact_reference(stream, gamma, min_count, gap, gate):
     n_groups, n_classes, rows = stream
@@ -212,7 +213,7 @@ def test_run_equals_the_exact_reference(stream, gamma, min_count, gap, gate):
         np.testing.assert_array_equal(fast.counts, reference.counts)
 
 
-@settings(max_examples=150, **REPEATABLE)
+@settings(max_examples=examples(150), **REPEATABLE)
 @given(streams(max_rows=30), gammas, small_counts, st.sampled_from(GAPS), st.sampled_from(GATES))
 def test_admissible_equals_the_exact_reference_at_every_step(stream, gamma, min_count, gap, gate):
     n_groups, n_classes, rows = stream

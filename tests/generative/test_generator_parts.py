@@ -24,6 +24,7 @@ from skfairdp._tables._tree import (
     with_mean,
 )
 from skfairdp.generative._group_rates import fair_label_rates, tilted_label_rates
+from tests._tools.layers import examples
 
 
 @given(st.lists(st.floats(-50, 100), min_size=1, max_size=8))
@@ -389,7 +390,7 @@ CELLS = st.one_of(
 
 
 @given(st.lists(CELLS, max_size=4), st.lists(st.integers(0, len(STRANGE) - 1), min_size=1, max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_an_entry_is_read_as_depends_on_that_entry_alone(values, strange):
     """So that a replaced row changes the entries of that row, whatever it does to the type of its column."""
     values = [*values, *(STRANGE[k] for k in strange)]  # by position: hypothesis hashes what it draws

@@ -15,6 +15,7 @@ from scipy.stats import norm
 from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.inspection._smooth_sensitivity import _local_sensitivities, check_conditions, smooth_sensitivity
 from skfairdp.privacy import smooth_sensitivity_release_cost
+from tests._tools.layers import examples
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "pate_bounds.json").read_text())
 
@@ -134,7 +135,7 @@ def test_an_answer_that_cannot_change_costs_nothing():
     assert log_q([[250]], 40)[0] == -np.inf
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(
     logs=st.lists(st.floats(-1e300, 0.0), min_size=1, max_size=6),
     sigma=st.floats(1e-3, 1e6),

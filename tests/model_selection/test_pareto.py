@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skfairdp.model_selection import hypervolume, pareto_frontier
+from tests._tools.layers import examples
 
 # Few distinct values, so that ties in one objective, in several and in all are common.
 COARSE = st.integers(-2, 2).map(float)
@@ -32,7 +33,7 @@ def tables(draw, values=VALUES, max_rows=25):
 
 
 @given(tables())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_frontier_equals_the_brute_force_definition(case):
     points, minimize = case
     np.testing.assert_array_equal(pareto_frontier(points, minimize.tolist()), brute_force(points, minimize))
@@ -77,7 +78,7 @@ def by_grid(points, reference, minimize):
 
 
 @given(tables(values=COARSE | st.floats(-3, 3), max_rows=7))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_hypervolume_equals_a_cell_by_cell_sum(case):
     points, minimize = case
     reference = np.where(minimize, 1.5, -1.5)

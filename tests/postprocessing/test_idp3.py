@@ -27,6 +27,7 @@ from skfairdp.fairness import (
 )
 from skfairdp.metrics import demographic_disparity
 from skfairdp.postprocessing import IDP3
+from tests._tools.layers import examples
 
 
 def fitted(classes=(0, 1), groups=("a", "b"), **parameters):
@@ -611,7 +612,7 @@ columns = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=examples(400), deadline=None, derandomize=True)
 @given(columns, columns, columns, st.one_of(st.none(), columns), odd, odd, odd)
 @example([0, 1], [0, 1], [0, 1], None, 0.05, 0, None)
 def test_odd_input_raises_value_errors_only(y, groups, labels, domain, gamma, min_count, reject_label):

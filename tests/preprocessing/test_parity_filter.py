@@ -15,6 +15,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import disparities, largest_disparity
 from skfairdp.privacy import group_privacy
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.layers import examples
 
 
 def stream(n, *, rates=(0.3, 0.7), seed=0):
@@ -284,7 +285,7 @@ def majority_cut(rows, gamma):
 records = st.dictionaries(st.integers(0, 60), st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=examples(500), deadline=None, derandomize=True)
 @given(records, st.data(), st.sampled_from([0.0, 0.05, 0.2, 0.4, 0.6]))
 def test_for_the_preprocessor_of_its_proof_the_theorem_holds(rows, data, gamma):
     table = [(place, y, z) for place, (y, z) in rows.items()]

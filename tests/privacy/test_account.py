@@ -146,6 +146,12 @@ UNPAID = {
 def test_verify_refuses_what_was_not_paid_for(name, tmp_path):
     event, row = UNPAID[name]
     assert "releases made" in verified(statement(event, row), tmp_path)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", UNPAID)
+def test_verify_admits_what_was_paid_for(name, tmp_path):
+    event, _ = UNPAID[name]
     paid = statement(compose(event, GAUSSIAN, dp.LaplaceDpEvent(4.0)), ROW, ("LaplaceCounts", 1.0, 2**0.5 * 4.0, 1))
     assert verified(paid, tmp_path) == []
 

@@ -24,6 +24,7 @@ from skfairdp.privacy import (
     rdp_of,
     repeat,
 )
+from tests._tools.layers import examples
 
 GUARANTEE = {"protects": "record", "neighboring_relation": "replace one record by a null record"}  # takes all events
 ORDERS = np.array([1.5, 8.0])
@@ -265,7 +266,7 @@ def test_well_formed_events_pass_every_door(event):
     assert accountant_of(event, 1e-5) in ("gdp", "pld", "pure", "rdp", "none")
 
 
-@settings(slowly, max_examples=300)
+@settings(slowly, max_examples=examples(300))
 @given(event=events)
 def test_json_gives_an_equal_event_back(event):
     text = json.dumps(event_to_dict(event), allow_nan=False)
@@ -296,7 +297,7 @@ def spoiled(data, event):
     return forged(type(event), **{**attr.asdict(event, recurse=False), name: data.draw(st.sampled_from(wrong))})
 
 
-@settings(slowly, max_examples=200)
+@settings(slowly, max_examples=examples(200))
 @given(data=st.data(), event=events)
 def test_one_malformed_field_anywhere_shuts_every_door(data, event):
     event = spoiled(data, event)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from skfairdp.privacy import gdp_delta, gdp_epsilon, group_privacy
+from tests._tools.layers import examples
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "group_privacy.json").read_text())["group_privacy"]
 epsilons = st.one_of(st.just(0.0), st.floats(1e-12, 50))
@@ -35,7 +36,7 @@ def test_vectors_and_the_looser_bounds_beside_them(vector):
     assert round(vector["standard"] / tight, 1) == 2.0 and round(vector["paper"] / tight, 1) == 5.4
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(epsilons, deltas, sizes)
 def test_it_is_the_sum_rounded_up_and_capped_at_one(epsilon, delta, size):
     total, converted = group_privacy(epsilon, delta, size)
@@ -51,7 +52,7 @@ def test_no_figure_is_below_the_truth_in_very_many_settings():
     """Of every size: close to 0, where e^ε - 1 cancels, close to 1, and where floats are denormal. None is loose."""
     rng = np.random.default_rng(0)
     with mpmath.workdps(420):
-        for _ in range(4000):
+        for _ in range(examples(4000)):
             epsilon = float(rng.choice([rng.uniform(0, 5), 10.0 ** rng.uniform(-323, 3), 5e-324, 1e-16, 0.1, 709.0]))
             delta = float(rng.choice([10.0 ** rng.uniform(-323, 0), 1e-5, 5e-324, 0.5, rng.random()]))
             size = int(rng.choice([2, 3, 10, rng.integers(2, 200), rng.integers(2, 10**12)]))

@@ -21,10 +21,10 @@ from tests._tools.catalogue import by_name, make_rows
 from tests._tools.spending import spend
 
 FITS = [
-    "PATE-soft-2", "FairPATE-soft-2", "SFPATE-student", "PFLD-opportunity", "RandomizedResponse", "GroupRandomizer",
-    "FairDPSGD-plain", "FairDPSGD-second-look", "FairClipping-reweight", "PrivateThresholds", "PFGuard-marginals",
-    "SyntheticData", "PFLD-raw", "IDP3-over-dpsgd", "Calibrator-fine-tuned", "Pareto-private-folds", "Pareto-public",
-    "Private-selection", "Private-composition", "Private-public", "Schema-release",
+    "PATE-soft-2", "SFPATE-student", "PFLD-opportunity", "RandomizedResponse", "FairDPSGD-plain", "PrivateThresholds",
+    "PFGuard-marginals", "Pareto-private-folds", "Private-selection", "Schema-release",
+    "FairPATE-soft-2", "GroupRandomizer", "FairDPSGD-second-look", "FairClipping-reweight", "SyntheticData", "PFLD-raw",
+    "IDP3-over-dpsgd", "Calibrator-fine-tuned", "Pareto-public", "Private-composition", "Private-public",
 ]  # fmt: skip
 
 
@@ -33,6 +33,7 @@ def labels(ledger):
 
 
 # ---- what counts -----------------------------------------------------------------------------------------------
+@pytest.mark.few(10)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_inside_counts_exactly_as_one_that_is_given_the_ledger(name):
@@ -240,6 +241,7 @@ def test_a_search_of_ours_with_workers_charges_itself_alone():
     assert search.best_estimator_.ledger is None
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_refused_by_the_workers_ledger_is_refused():
     with PrivacyLedger(epsilon=0.8) as ledger, pytest.raises(BudgetExceededError):
         Parallel(n_jobs=2)(delayed(spend)() for _ in range(3))

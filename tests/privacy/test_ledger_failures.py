@@ -23,6 +23,7 @@ from joblib import Parallel, delayed
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, _ledger, _ledger_file, gdp_epsilon
+from tests._tools.layers import examples
 from tests._tools.processes import in_child
 
 RECORD = {"label": "test", "protects": "record", "neighboring_relation": "replace one record"}
@@ -501,7 +502,7 @@ def test_a_damaged_file_is_refused_by_those_who_know_it_and_by_those_who_do_not(
         assert "unreadable" in repr(ledger) and "unreadable" in ledger._repr_html_()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_byte_is_changed_or_cut_no_entry_is_refunded(data, tmp_path):
     path = tmp_path / "ledger.jsonl"

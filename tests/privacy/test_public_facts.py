@@ -16,7 +16,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
 )
-from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, LagrangianClassifier
+from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, LagrangianClassifier, ParityLogisticRegression
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.privacy import PublicFact, PublicReads
 from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
@@ -62,7 +62,9 @@ def test_domains_read_from_rows_are_listed_with_what_follows():
     facts = facts_of(fair(classes=None, groups=None), X, Y, X_public=PUBLIC)
     assert facts["classes"].how == "read" and "outside the guarantee" in facts["classes"].consequence
     assert facts["names of the groups"].consequence == "from the public rows"
-    facts = facts_of(SFPATEClassifier(classes=None, groups=None, epsilon=50), X, Y, sensitive_features=G)
+    fair_estimator = ParityLogisticRegression()
+    model = SFPATEClassifier(classes=None, groups=None, epsilon=50, n_teachers=4, fair_estimator=fair_estimator)
+    facts = facts_of(model, X, Y, sensitive_features=G)
     assert "outside the guarantee" in facts["names of the groups"].consequence
     assert facts["classes"].consequence == "from y, which is public here"
     assert facts["features and labels"].how == "read"

@@ -402,6 +402,12 @@ def test_a_number_of_rows_in_the_schema_is_the_declared_one(cls):
     assert by_schema == by_parameter and str(by_schema.neighboring_relation) == "add or remove one record"
     assert planned(declared, public_n_rows=400) == planned(RAW_SCHEMA, public_n_rows=400) != by_schema
     assert str(planned(RAW_SCHEMA).neighboring_relation) == "replace one record by a null record"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [skfairdp.FairDPSGDClassifier, skfairdp.FairClippingClassifier])
+def test_a_number_of_rows_in_the_schema_is_the_declared_one_of_a_search(cls):
+    declared = skfairdp.Schema(RAW_SCHEMA.columns, label="income", groups="sex", n_rows=250)
     search = skfairdp.ParetoSearchCV(
         cls(net=FEW_STEPS, random_state=0, schema=declared), {"epsilon": [1.0]}, cv=2, scoring="accuracy", refit=False
     ).fit(TABLE)
