@@ -46,6 +46,7 @@ def test_demo_writes_three_files_and_prints_the_certified_table(capsys, tmp_path
     assert shown and all(0 < float(cells[0]) <= 2 for cells in shown)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_data")
 def test_a_second_run_replaces_its_own_files_and_leaves_others_alone(capsys, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
@@ -61,6 +62,7 @@ def test_auto_takes_synthetic_data_without_adult_and_says_so(capsys, tmp_path):
     assert set(pd.read_csv(tmp_path / "frontier.csv")["dataset"]) == {"synthetic"}
 
 
+@pytest.mark.slow
 def test_auto_takes_adult_where_the_file_is_and_says_so(capsys, tmp_path, monkeypatch):
     table = np.random.default_rng(0).integers(0, 5, (ADULT.rows, len(ADULT.columns)))
     adult = pd.DataFrame(table, columns=list(ADULT.columns))

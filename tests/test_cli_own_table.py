@@ -173,6 +173,7 @@ def test_a_file_that_is_no_account_and_another_ceiling_are_refused(table, tmp_pa
     assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_every_method_is_compared_and_what_all_of_it_costs_is_said(tmp_path):
     people(1600).to_csv(tmp_path / "people.csv", index=False)
     done = run("frontier", tmp_path / "people.csv", *ROLES, "--epsilon", 3, "--out", tmp_path / "out")
@@ -189,6 +190,7 @@ def test_every_method_is_compared_and_what_all_of_it_costs_is_said(tmp_path):
     assert run("verify", tmp_path / "out" / "privacy.json").returncode == 0
 
 
+@pytest.mark.slow
 def test_with_a_schema_nothing_is_paid_for_it(table, tmp_path):
     template = run("schema", table, *ROLES)
     assert (
@@ -296,6 +298,7 @@ def test_a_word_like_NA_is_a_value_where_the_schema_lists_it_and_a_gap_elsewhere
     assert read_table(str(tmp_path / "places.csv"), types=False)["region"].isna().tolist() == [True, False, True]
 
 
+@pytest.mark.slow
 def test_the_frontier_compares_a_group_that_is_called_NA(tmp_path):
     table = people(3000)
     table["sex"] = np.where(table["sex"] == "Male", "EU", "NA")
@@ -405,6 +408,7 @@ def test_an_interrupt_that_ends_an_import_in_another_error_is_one_line_too(tmp_p
     assert len(err.splitlines()) == 1 and "interrupted" in err and "half a library" not in out + err
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("after", [0.2, 2.0])  # libraries are being imported, or fits run
 def test_an_interrupt_is_one_line(table, tmp_path, after):
     process = subprocess.Popen(
@@ -450,6 +454,7 @@ def test_the_template_takes_codes_with_leading_zeros_for_names(tmp_path):
     assert (columns["place"]["kind"], columns["age"]["kind"]) == ("category", "number")
 
 
+@pytest.mark.slow
 def test_what_is_noted_is_said_in_words_of_the_command_line(tmp_path):
     rng = np.random.default_rng(0)
     table = people(4000).assign(case_id=np.arange(4000), code=[f"c{j}" for j in rng.permutation(4000)])

@@ -45,6 +45,7 @@ def same(one, other):
 
 
 # ---- the same fits ---------------------------------------------------------------------------------------------
+@pytest.mark.covering
 @pytest.mark.parametrize("asked", ["equalized_odds", SEVERAL, RateParity("selection_rate", ratio_bound=0.8)], ids=str)
 @pytest.mark.parametrize("voting", ["soft", "confident"])
 def test_fair_pate_teaches_a_student_of_the_constraints_and_its_gate_holds_no_rates(asked, voting):

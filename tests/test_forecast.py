@@ -38,6 +38,7 @@ def logistic_table(n, n_features, rate, seed, strength=2.0):
     return X, (score > np.quantile(score, 1 - rate)).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
 def test_a_sixth_and_six_times_the_teachers_are_no_better():
     """On a table that no setting was chosen by."""

@@ -29,6 +29,7 @@ def judged(rates, sizes, constraints, sigma, rng, runs):
         yield Judgement(constraints, np.asarray(noisy, dtype=float), sigma)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "sigma", "runs"),
     [

@@ -781,6 +781,7 @@ def test_a_delta_above_one_over_the_rows_is_said_once(delta, warns):
         assert len(said) == warns and all(name in text and "1 / 240" in text for text in said)
 
 
+@pytest.mark.slow
 def test_a_delta_is_compared_with_the_declared_number_of_rows_where_the_true_one_is_private():
     (said,) = said_by(lambda: sgd(PrivacyLedger(), lam=0.0, public_n_rows=1000, delta=0.002).fit(R.X, R.y))
     assert "1 / 1000" in said

@@ -73,13 +73,14 @@ def check(make, n_rows, n_classes, epsilon, seeds, **options):
         assert told.mean() >= 0.5, (lost, told)
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("make", [pate, fair_pate, dpsgd, synthetic])
 @pytest.mark.parametrize(("n_rows", "n_classes", "epsilon"), [(150, 2, 0.5), (400, 2, 0.5), (400, 3, 1.0)])
 def test_a_few_fits_on_small_tables_are_not_worse_than_the_most_frequent_class(make, n_rows, n_classes, epsilon):
     check(make, n_rows, n_classes, epsilon, range(3))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [pate, fair_pate, dpsgd])
 @pytest.mark.parametrize(("n_rows", "n_classes", "epsilon", "signal"), [(400, 2, 1.0, 0.0), (400, 3, 0.5, 0.7)])
 def test_nor_where_features_say_little(make, n_rows, n_classes, epsilon, signal):

@@ -26,7 +26,7 @@ def _name(page: Path) -> str:
     return str(page.relative_to(DOCS.parent))
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 @pytest.mark.filterwarnings("ignore:Setting an? :DeprecationWarning")  # fairlearn's own, about pandas
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if ">>>" in page.read_text("utf-8") and page.name not in ELSEWHERE], ids=_name

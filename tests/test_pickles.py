@@ -185,6 +185,7 @@ settings = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.few(6)
 @settings
 @pytest.mark.filterwarnings("ignore:The smallest group")
 def test_no_private_number_is_held_or_stored(cls, more):
@@ -199,6 +200,7 @@ def test_no_private_number_is_held_or_stored(cls, more):
         check_nothing_private(case.estimator.refit(student__penalty_weight=0.1), case)
 
 
+@pytest.mark.few(6)
 @settings
 @pytest.mark.filterwarnings("ignore:The smallest group")
 def test_teachers_and_votes_are_dead_after_fit(cls, more):
@@ -208,6 +210,7 @@ def test_teachers_and_votes_are_dead_after_fit(cls, more):
     assert not any(reference() for reference in case.references)
 
 
+@pytest.mark.few(6)
 @settings
 @pytest.mark.filterwarnings("ignore:The smallest group")
 def test_copies_predict_the_same_and_cost_nothing(cls, more):

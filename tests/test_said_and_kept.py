@@ -41,6 +41,7 @@ from skfairdp.schema import Category, IncompleteSchemaError, Number, Schema
 
 
 # ---- one meaning of a constraint --------------------------------------------------------------------------------
+@pytest.mark.covering
 @pytest.mark.parametrize("bound", [0.02, 0.05, 0.1])
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.1, 0.9), (0.2, 0.3, 0.5)])
 def test_the_bound_of_a_fairlearn_moment_holds_between_every_two_groups(bound, shares):
@@ -75,7 +76,7 @@ def fitted_with(student, *, gamma=0.05, n_groups=2, seed=0, **given):
     return model, held_out, model.score(X[2000:4000], y[2000:4000])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("voting", ["soft", "gnmax"])
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("student", [LogisticRegression(), DecisionTreeClassifier(max_depth=4), GaussianNB()])
@@ -93,6 +94,7 @@ def test_a_student_that_keeps_to_gamma_is_the_one_that_was_given():
     assert type(model.student_) is LogisticRegression
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("student", "gate", "said"),
     [
@@ -107,6 +109,7 @@ def test_a_student_that_nothing_holds_is_told_of(student, gate, said):
     assert model.student_gap_ > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Setting a")  # in fairlearn
 def test_a_reduction_as_the_student_learns_with_the_groups_of_the_public_rows():
     reduction = ExponentiatedGradient(LogisticRegression(), DemographicParity(difference_bound=0.01), max_iter=10)
@@ -189,6 +192,7 @@ def with_groups(learner):
 ALL = ["PATE", "FairPATE", "FairPATE, own rows", "synthetic", "SF-PATE", "SF-PATE, teacher", "randomised response"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("where", ALL)
 @pytest.mark.parametrize("student", [Unable(), PredictsTwoColumns(), Detector(), Regression()])
 def test_a_learner_that_cannot_learn_is_refused_before_anything_is_paid(where, student):

@@ -46,6 +46,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("rows_per_noise", [5, 20, 40, 100, 1000])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bins_without_bounds_reach_as_far_as_rows_show_and_no_further(shape, rows_per_noise):
@@ -60,6 +61,7 @@ def test_bins_without_bounds_reach_as_far_as_rows_show_and_no_further(shape, row
             assert np.mean((values >= kept[0]) & (values <= end)) > 0.95
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("backend", [GSWGANBackend, PATEGANBackend, GPATEBackend, DataLensBackend])
 def test_networks_make_missing_values_only_where_some_are(backend):
     X, y, groups = hidden_table(4000)

@@ -68,6 +68,7 @@ def at_once(work, n=THREADS):
         sys.setswitchinterval(before)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("module", [None, Forgetful], ids=["mlp", "dropout"])
 @pytest.mark.parametrize("fit", [pfld, sgd])
 def test_fits_in_threads_are_those_of_one_thread_and_leave_torchs_generator_alone(fit, module):

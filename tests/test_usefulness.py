@@ -86,6 +86,7 @@ def test_what_features_say_is_kept_in_silence(name):
     assert np.mean(model.predict(X) == y) > 0.8 and not told
 
 
+@pytest.mark.slow
 def test_a_network_that_says_it_all_is_not_given_up_for_what_few_rows_say_of_the_groups():
     """Networks on two thirds of 398 rows, held to noisy estimates of their groups, answered one class for every row."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -108,6 +109,7 @@ def test_giving_way_releases_and_costs_the_same():
     assert reports[0].noisy_counts_.shape == reports[1].noisy_counts_.shape
 
 
+@pytest.mark.slow
 def test_equal_errors_are_no_constants_so_that_it_is_only_told():
     for model in (pfld(constraints="accuracy_parity"), sf_pate(constraints="accuracy_parity")):
         found, told = fitted(model, *rows(signal=0.0))

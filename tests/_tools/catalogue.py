@@ -259,10 +259,10 @@ def _pate_fits() -> list[Fit]:
         Fit("FairPATE-constrained", fair_pate(student=ConstrainedStudent("equal_opportunity"), **CLEARLY),
             with_all_groups, answers, RECORD, every),
         Fit("FairPATE-constrained-3", fair_pate(student=ConstrainedStudent("demographic_parity"), **CLEARLY, **THREE),
-            with_public_groups, answers, RECORD, ("X", "y"), three_classes, slow=True),
+            with_public_groups, answers, RECORD, ("X", "y"), three_classes),
         Fit("FairPATE-constrained-own-rows",
             fair_pate(groups=[0, 1], student=ConstrainedStudent("equalized_odds"), **own), with_private_groups, answers,
-            RECORD, every, slow=True),
+            RECORD, every),
         Fit("FairPATE-own-rows-gnmax", fair_pate(groups=[0, 1], voting="gnmax", **own), with_private_groups, answers,
             RECORD, every),
         Fit("FairPATE-own-rows-confident", fair_pate(groups=[0, 1], voting="confident", **own), with_private_groups,
@@ -837,7 +837,12 @@ SLOW = {
     "FairPATE-student-loss", "SFPATE-student-3", "SFPATE-student-discrete", "PFLD-group-model-odds-3",
     "PFLD-gradient-odds", "FairDPSGD-public-3", "FairDPSGD-none-3", "FairDPSGD-momentum", "FairClipping-dpsgd-f",
     "PFGuard-marginals-3", "PFGuard-marginals-star-group", "PFGuard-marginals-rates", "PFGuard-gs-wgan-stratified",
-    "PFGuard-gs-wgan-dpsgd-f", "PFGuard-gs-wgan-one", "Pareto-dpsgd",
+    "PFGuard-gs-wgan-dpsgd-f", "PFGuard-gs-wgan-one", "Pareto-dpsgd", "FairPATE-unconstrained", "FairPATE-discrete",
+    "FairPATE-student-data-confident", "FairPATE-student-loss-gnmax", "FairPATE-filter", "FairPATE-constrained-3",
+    "FairPATE-constrained-own-rows", "FairPATE-confident-3", "FairPATE-second-look", "FairPATE-own-rows-gnmax",
+    "FairPATE-files-raw", "SFPATE-student-gnmax", "SFPATE-student-bounds", "SFPATE-some-kept", "SFPATE-chunks-raw",
+    "FairDPSGD-odds", "FairDPSGD-few-public", "FairDPSGD-several-3", "FairDPSGD-per-sample", "PFGuard-gs-wgan-cnn",
+    "Pareto-attribute", "Pareto-public", "ParetoSearch-raw", "Private-public", "Private-composition",
 }  # fmt: skip
 
 CATALOGUE: tuple[Fit, ...] = tuple(

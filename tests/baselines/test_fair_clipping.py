@@ -89,7 +89,7 @@ def run(method, rows, members, value=0.0, told=None, follow=None, present=None):
     return model, trace, exact, released, sizes
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_record_costs_more_than_the_event_says_counts_included(method):
     """Noise is read off a fit with constant noise, distances off fits without each of the rows. Per step, the squared
@@ -129,6 +129,7 @@ def test_no_record_costs_more_than_the_event_says_counts_included(method):
     assert largest > 0.9  # the records tried reach what is accounted, so less noise would have shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_steps_and_counts_together_cost_at_most_epsilon(method):
     X, y, groups = world(200)
@@ -187,6 +188,7 @@ def test_global_scaling_follows_the_share_above_and_stays_finite():
         assert 0 < rule.strict <= 1e3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_with_flat_bounds_it_is_plain_dpsgd(method):
     """Without noise and with nothing to tell groups apart, all three are the gradients of FairDPSGDClassifier."""

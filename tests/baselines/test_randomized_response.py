@@ -270,6 +270,7 @@ def biased():
     return make_biased_classification(8000, disparity=0.3, random_state=0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("constraint", "gap"),
     [
@@ -491,6 +492,7 @@ def test_a_search_with_routing_counts_every_fit(rows, routing):
     assert len(ledger.entries) == 5
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1e9])
 @pytest.mark.filterwarnings("ignore:A group of ParityLogisticRegression")
 def test_extreme_budgets_give_finite_models(rows, epsilon):
@@ -512,6 +514,7 @@ def test_probabilities_exist_exactly_where_the_learner_has_them(rows):
     assert not hasattr(quiet(fair_estimator=Recorder()), "predict_proba")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*noise_seed")
 def test_debiased_weights_see_the_gap_that_slack_allows_and_raw_answers_a_smaller_one():
     X, y, groups = make_biased_classification(40_000, disparity=0.3, random_state=1)

@@ -215,6 +215,7 @@ def test_other_arrays_than_the_published_ones_are_refused(tmp_path):
         fetch_mnist(data_home=tmp_path)
 
 
+@pytest.mark.slow
 def test_copy_of_openml_is_brought_to_the_same_form(tmp_path, monkeypatch):
     target = np.concatenate([np.repeat(np.arange(10), counts) for counts in _images._DIGITS])
     data = np.zeros((70_000, 784), dtype=np.int64)

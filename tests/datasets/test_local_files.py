@@ -119,6 +119,7 @@ def write_idx(folder, train, test, *, side=28, packed=True):
 CLOTHES = np.arange(60_000) % 10, np.arange(10_000) % 10
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("place", "packed"), [("fashion-mnist", True), ("FashionMNIST/raw", False), (".", False)])
 def test_fashion_mnist_is_read_from_its_four_files(tmp_path, monkeypatch, place, packed):
     write_idx(tmp_path / place, *CLOTHES, packed=packed)

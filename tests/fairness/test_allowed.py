@@ -73,6 +73,7 @@ KINDS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("kind", KINDS)

@@ -56,6 +56,7 @@ def test_every_answer_is_decided_by_the_rule(asked, n_groups, n_classes, min_cou
     np.testing.assert_array_equal(again.counts, gate.counts)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_rows_that_are_counted_at_once_are_those_that_the_rule_admits(asked, monkeypatch):
     rng = np.random.default_rng(0)

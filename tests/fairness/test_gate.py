@@ -153,6 +153,7 @@ def test_fair_predictor_is_answered_on_at_least_95_percent(n_groups, n_classes, 
     assert gate.run(groups, labels).mean() >= 0.95
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_five_groups_with_rates_apart_keep_80_percent_coverage_within_gamma(seed):
     rng = np.random.default_rng(seed)
@@ -227,7 +228,7 @@ def test_admissible_equals_the_exact_reference_at_every_step(stream, gamma, min_
         fast.record(z, k)
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("gate", GATES)
 def test_run_equals_row_by_row_admissible_on_a_long_stream(gap, gate):

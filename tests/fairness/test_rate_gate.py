@@ -80,6 +80,7 @@ def test_no_answer_lets_any_labels_break_more_than_they_could_before_it(asked, s
     assert not gate.run([1, 0] * 9, [1, 0] * 9).all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("asked", [ASKED["equal opportunity"], ASKED["equalized odds"], ASKED["accuracy"],
                                    ASKED["bound"], ASKED["accuracy, by ratio"]])  # fmt: skip
 def test_the_worst_case_is_reached_by_some_labels(asked):
@@ -95,6 +96,7 @@ def test_the_worst_case_is_reached_by_some_labels(asked):
         np.testing.assert_allclose(gate.worst_case(), every.max(axis=0), atol=1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (2, 3)])
 def test_a_stream_at_once_is_decided_as_row_by_row(n_groups, n_classes):
     rng = np.random.default_rng(2)
@@ -261,6 +263,7 @@ def test_a_group_is_not_compared_with_what_it_could_be_itself():
     assert not gate.is_stuck() and gate.worst_case().max() < 0
 
 
+@pytest.mark.slow
 def test_decisions_between_many_groups_never_list_their_pairs(monkeypatch):
     """240 groups of ten classes make 573,600 inequalities of selection rates: a gate over them asks for none."""
     constraints = constraints_of([RateParity("selection_rate", 0.03), RateParity("accuracy", 0.2)], 240, 10)
@@ -274,6 +277,7 @@ def test_decisions_between_many_groups_never_list_their_pairs(monkeypatch):
     assert constraints.largest_violation(labelled) == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("asked", ["to overall", "several", "equalized odds"])
 def test_whom_one_answer_more_would_harm_is_told_as_by_counting_it(asked):
     """An answer moves the rate of its group and that of everybody: both are held against all that they face."""

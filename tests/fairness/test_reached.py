@@ -42,6 +42,7 @@ ASKED = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_the_noise_of_what_is_left_is_that_of_simulated_tables(asked):
     rng = np.random.default_rng(0)
@@ -60,6 +61,7 @@ def test_the_noise_of_what_is_left_is_that_of_simulated_tables(asked):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [1.0, 20.0, 80.0, 2000.0])
 def test_noise_alone_is_told_of_in_one_of_twenty_tables_at_most(noise):
     """Groups of 300 and of 200 rows, whose rates differ by just as much as goes without a word, or hardly."""
@@ -74,6 +76,7 @@ def test_noise_alone_is_told_of_in_one_of_twenty_tables_at_most(noise):
     assert np.mean([drawn().worst is not None for _ in range(500)]) <= 0.05
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 20.0])
 def test_noise_of_violations_alone_is_told_of_in_one_fit_of_twenty_at_most(n_groups, epsilon):
@@ -156,7 +159,7 @@ FITS = {
 }  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("made", FITS.values(), ids=FITS)
 def test_a_constraint_that_cannot_be_reached_is_told(made, seed):
@@ -165,7 +168,7 @@ def test_a_constraint_that_cannot_be_reached_is_told(made, seed):
     assert len(said) == 1 and type(model).__name__ in said[0] and broken(model) > 0.05
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("made", FITS.values(), ids=FITS)
 def test_a_constraint_that_holds_is_not_spoken_of(made, seed):
@@ -215,6 +218,7 @@ PRIVATE = {
 }  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("made", PRIVATE.values(), ids=PRIVATE)
 def test_what_is_said_follows_from_releases_alone(made):
     """Other private groups under the same releases: the same words, the same figures."""

@@ -38,6 +38,7 @@ def largest_gap(table, other):
     return ((one["mean"] - two["mean"]).abs() / np.sqrt(one["variance"] + two["variance"])).max()
 
 
+@pytest.mark.slow
 def test_the_label_is_independent_of_the_group_given_the_admissible_columns():
     _, table = drawn(admissible=ADMISSIBLE)
     assert largest_gap(table, "sex") < 4
@@ -85,6 +86,7 @@ def test_the_density_of_some_columns_is_the_sum_over_the_others():
         np.testing.assert_allclose(np.exp(tree.log_likelihood_of(every, columns)), summed.transform("sum"))
 
 
+@pytest.mark.slow
 def test_a_classifier_of_the_rows_takes_admissible_columns():
     X, y, s = mixed_table(2000)
     given = make(epsilon=15.0, balance=None, admissible="job").get_params(deep=False)

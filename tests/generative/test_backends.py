@@ -127,6 +127,7 @@ def test_images_come_back_in_their_shape_dtype_and_range(backend):
     assert new.min() >= 0 and new.max() <= 1 and new.shape == (50, 4)
 
 
+@pytest.mark.few(2)
 @every_backend
 def test_unknown_groups_are_balanced_towards_public_rows(backend):
     X, y, _ = easy(120)

@@ -115,6 +115,7 @@ def bars(n, side=6, seed=0):
     return images, s
 
 
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 @pytest.mark.parametrize(
     "backend",

@@ -49,6 +49,7 @@ def test_counts_of_many_rows_on_all_cores_are_the_sums_of_parts_on_one():
         np.testing.assert_array_equal(found, sum(part[k] for part in parts))
 
 
+@pytest.mark.slow
 def test_tables_that_do_not_fit_together_are_counted_one_after_the_other():
     rng = np.random.default_rng(2)
     n_codes = (2100, 2100, 3)

@@ -437,6 +437,7 @@ RATES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("rates", RATES)
 def test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings(rates):
     """Bins, rates, chosen pairs and what is said about small groups are functions of noisy counts."""
@@ -448,6 +449,7 @@ def test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_wa
             assert "have a released count below" in str(first["warnings"])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("backend", NETWORKS)
 def test_networks_are_the_same_for_two_tables_with_the_same_releases(backend):
     here, there = unlike()

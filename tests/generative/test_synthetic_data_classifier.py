@@ -90,6 +90,7 @@ def test_a_constraint_of_fairlearn_holds_on_real_rows(table):
     assert held < 0.5 * free
 
 
+@pytest.mark.slow
 def test_a_reduction_that_did_not_reach_its_constraint_is_told(table):
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 

@@ -51,6 +51,7 @@ def fitted(model, table, **recording):
         return model.fit(X, y, sensitive_features=groups), record
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("n", [60, 400, 1200])
 def test_tables_counts_and_the_look_together_cost_at_most_epsilon(n, epsilon):
@@ -113,6 +114,7 @@ def test_one_replaced_record_moves_the_gain_by_at_most_two():
     assert max(moved) == 2  # a row that only the learner gets right, and then only the most frequent class
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n", [60, 500])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n, n_classes):
@@ -155,6 +157,7 @@ def test_the_rows_and_epsilon_told_are_enough_and_no_more_than_needed():
         assert forecast(n=one.n_rows, epsilon=one.enough_epsilon).noise <= DOUBTFUL < HOPELESS
 
 
+@pytest.mark.slow
 def test_a_constraint_of_fairlearn_is_looked_at_in_one_call():
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 

@@ -68,6 +68,7 @@ def test_removing_any_record_moves_a_table_by_at_most_the_sensitivity(relation):
         assert max(moves) == pytest.approx(one.counts.sensitivity)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_tables_and_all_else_together_cost_at_most_epsilon(epsilon):
     model = FairDPSGDClassifier(
@@ -228,6 +229,7 @@ def test_with_images_or_noise_of_your_own_and_with_few_rows_nothing_is_asked():
     assert planned(frame()[["kind", "label"]], schema=only) is None
 
 
+@pytest.mark.slow
 def test_bounds_a_thousand_times_too_wide_cost_next_to_nothing():
     def accuracy(wide):
         model = FairDPSGDClassifier(lam=0.0, schema=schema(wide), random_state=0, noise_seed=0)

@@ -430,6 +430,7 @@ def test_the_fairness_gradient_is_added_whole_beside_the_private_one():
         )
 
 
+@pytest.mark.slow
 def test_fairness_term_lowers_the_gap():
     X, y, groups = make_rows(2500, seed=2)
     X[:, 0] += 0.8 * groups
@@ -706,6 +707,7 @@ def test_more_classes_groups_labels_and_public_rows():
     assert model.privacy_.event.events[0].event.sampling_probability == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow
 def test_the_built_in_convolutional_network_learns_and_belongs_to_the_common_checks():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 36)), rng.integers(0, 2, size=600)
@@ -733,6 +735,7 @@ def test_classes_are_not_read_in_silence():
         dpsgd(**{**QUICK, "classes": None}).fit(X, y, X_public=public)
 
 
+@pytest.mark.slow
 def test_grid_search_over_lam():
     X, y, public = world(80)
     ledger = PrivacyLedger()

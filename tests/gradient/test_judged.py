@@ -30,6 +30,7 @@ def gap(fitted):
     return abs(predicted[GROUPS == 0].mean() - predicted[GROUPS == 1].mean())
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore:epsilon=1e:skfairdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("constraints", ["demographic_parity", RateParity("selection_rate_by_label", 0.2)])
 def test_the_gap_that_is_told_is_that_of_the_hard_answers_of_the_network_that_is_returned(constraints):
@@ -44,6 +45,7 @@ def test_the_gap_that_is_told_is_that_of_the_hard_answers_of_the_network_that_is
     assert fitted.gap_ == pytest.approx(found, abs=0.03) and fitted.gap_ < fitted.gap_bound_ < fitted.gap_ + 0.15
 
 
+@pytest.mark.slow
 def test_the_averaged_network_is_led_to_its_bound_and_one_beyond_it_is_told_of():
     asked = SignedLoss(constraints=BOUND.constraints)
     fitted = model(net=mlp((16,)), parity=asked, epsilon=3.0).fit(X, Y, sensitive_features=GROUPS)

@@ -56,6 +56,7 @@ def quick(**settings):
     return NeuralNetClassifier(MyNet, **{"module__hidden": 8, "batch_size": 30, "max_epochs": 1, **settings})
 
 
+@pytest.mark.slow
 def test_a_grid_search_reaches_into_the_net():
     grid = {"net__module__hidden": [3, 5], "net__lr": [0.5, 1.0]}
     ledger = PrivacyLedger()

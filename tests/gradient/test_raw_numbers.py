@@ -52,6 +52,7 @@ def test_any_record_moves_a_table_by_at_most_the_sensitivity_whatever_it_holds(r
     assert one.counts.sensitivity == pytest.approx(math.sqrt(3))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 @pytest.mark.parametrize(("n_rows", "rounds"), [(4000, 3), (900, 2)])
 def test_tables_and_all_else_together_cost_at_most_epsilon(make, n_rows, rounds):
@@ -189,6 +190,7 @@ def test_rows_that_are_public_say_where_the_columns_of_a_network_under_multiplie
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X_test), model.predict(X_test))
 
 
+@pytest.mark.slow
 def test_public_rows_say_where_columns_lie_for_nothing():
     X, y, _ = raw()
     groups = np.arange(len(y)) % 2
@@ -200,7 +202,7 @@ def test_public_rows_say_where_columns_lie_for_nothing():
     assert model.fit(X, y, **given).score(X_test, y_test) > 0.75
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 def test_bounds_a_thousand_times_too_wide_cost_little(make):
     def score(wide):

@@ -86,6 +86,7 @@ def test_gradients_rates_and_second_look_together_cost_at_most_epsilon(options, 
     assert model.privacy_.epsilon <= epsilon
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["reweight", "dpsgd_f", "global_adapt"])
 def test_fair_clippings_are_looked_at_within_their_epsilon(method):
     """A baseline of differently clipped groups was 65 points below the most frequent class of an imbalanced table."""
@@ -103,6 +104,7 @@ def test_fair_clippings_are_looked_at_within_their_epsilon(method):
     assert model.privacy_.epsilon <= 0.5 and set(model.predict(X)) == {1}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("n_rows", "n_features", "epsilon"), [(600, 4, 5.0), (20_000, 4, 0.5), (400, 2, 100.0)])
 def test_there_is_a_look_however_little_noise_there_is(n_rows, n_features, epsilon):
     """Law school: 48 of 20,798 rows got another class than the most frequent one, without a word."""

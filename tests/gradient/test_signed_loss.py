@@ -377,6 +377,7 @@ def test_a_bound_that_is_a_little_too_wide_by_itself_is_held_on_the_private_rows
     assert gaps[0] > 0.025 and gaps[1] < 0.015, gaps
 
 
+@pytest.mark.slow
 def test_noise_alone_does_not_make_a_model_unfair_or_wrong():
     X, y, groups = make_biased_classification(4800, disparity=0.0, random_state=3)
     given = {"classes": [0, 1], "groups": [0, 1], "epsilon": 0.5, "random_state": 0, "noise_seed": 1}

@@ -78,6 +78,7 @@ def test_tables_of_noise_alone_leave_the_network_as_it_is():
     assert 0.05 <= ONE.factor(np.array([[0.0, 1e9]] + [[-1e9, 1e9]] * len(EDGES))) <= 2.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_the_table_and_all_else_together_cost_at_most_epsilon(epsilon):
     X, y, _ = make_biased_classification(1500, random_state=0)
@@ -133,7 +134,7 @@ LEARNED = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "parity"), LEARNED)
 def test_the_rare_class_is_predicted_and_probabilities_are_better_than_the_rates_of_the_classes(name, parity):
     X, y, groups = make_biased_classification(9000, disparity=0.05, random_state=1, **SETS[name])

@@ -116,6 +116,7 @@ def test_chunks_get_the_network_of_the_whole_table():
     assert [model.net_taken_ for model in models] == ["additive", "additive"]
 
 
+@pytest.mark.slow
 def test_a_grid_goes_over_networks_and_folds_decide_for_themselves():
     edge = math.sqrt(n_parameters("mlp", N_FEATURES + 2 * KNOTS, 2)) / (gdp_mu(1.0, 1e-5) * DOUBTFUL)
     table = frame(round(1.3 * edge))

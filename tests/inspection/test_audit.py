@@ -54,6 +54,7 @@ def share(flags):
 # ---------------------------------------------------------------- coverage
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("mu", [0.0, 0.4, 1.0, 3.0])
 @pytest.mark.parametrize(("n_0", "n_1"), [(200, 200), (20, 60)])
 def test_gdp_limits_hold_in_exactly_the_nominal_share_of_repetitions(mu, n_0, n_1):
@@ -90,6 +91,7 @@ def test_distribution_free_bound_holds_for_randomised_response():
     assert np.median(found) >= 0.7 * epsilon
 
 
+@pytest.mark.slow
 def test_choosing_the_threshold_does_not_bias_the_distribution_free_bound():
     # Equal worlds at a threshold fixed by other runs: both limits (97.5 % each) fail together in one direction with
     # probability P(N > 1.96 sqrt 2) = .0028. A threshold judged on the runs that chose it fails ten times as often.
@@ -164,6 +166,7 @@ def test_matched_filter_reaches_the_quoted_share_of_epsilon(n_runs, quoted):
 # ---------------------------------------------------------------- power, two-sided
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("factor", "least", "most"),
     [(1.0, 0.0, 0.12), (1.1, 0.25, 0.52), (1.2, 0.7, 0.92), (math.sqrt(2), 0.97, 1.0), (1.5, 0.97, 1.0)],

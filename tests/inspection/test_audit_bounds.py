@@ -62,6 +62,7 @@ def test_no_strategy_against_randomised_response_beats_the_bound():
         assert not _refuted(_needed("epsilon_delta", 0.0), np.array([epsilon]), m, r, c, exact * 0.999)[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("curve", ["gdp", "epsilon_delta"])
 def test_fewer_right_guesses_or_a_larger_parameter_are_never_easier_to_refute(curve):
     needed, grid = _needed(curve, DELTA), np.linspace(0, 6, 61)
@@ -108,6 +109,7 @@ def test_one_run_f_dp_passes_the_truth_in_at_most_five_percent_of_runs(mu):
     assert share_above([known[c] for c in counts], mu) <= 0.05
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_one_run_f_dp_of_randomised_response_passes_the_truth_in_at_most_five_percent_of_runs(epsilon):
     m, keep = 100, 1 / (1 + math.exp(-epsilon))
@@ -118,6 +120,7 @@ def test_one_run_f_dp_of_randomised_response_passes_the_truth_in_at_most_five_pe
     assert epsilon < 1 or np.median(found) > 0.5 * epsilon
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mu", [0.0, 0.5, 2.0])
 def test_one_run_gaussian_is_exact(mu):
     found = [audit_one_run_gaussian(*gaussian_run(mu, 200, seed)).mu_lower for seed in range(1500)]
@@ -153,6 +156,7 @@ def test_band_covers_all_its_rates_at_once(mu, ties, repeats):
     assert missed / repeats <= 0.05
 
 
+@pytest.mark.slow
 @repeated
 def test_band_holds_for_a_pure_epsilon_that_the_attacker_reaches(repeats):
     epsilon, found = 1.0, []
@@ -165,6 +169,7 @@ def test_band_holds_for_a_pure_epsilon_that_the_attacker_reaches(repeats):
     assert np.median(found) > 0.4 * epsilon
 
 
+@pytest.mark.slow
 @repeated
 def test_bits_hold_in_at_least_the_nominal_share_of_audits(repeats):
     low, high, n_queries, found = 0.45, 0.55, 20, []

@@ -62,6 +62,7 @@ class Grouped(BaseEstimator):
 # ---------------------------------------------------------------- faults
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", ["inverse scale", "no noise", "shared noise"])
 def test_faults_of_the_noise_of_a_naive_bayes_are_found(fault):
     found = audit(ToyNB(fault=fault), X, Y, n_runs=60, canaries=[CORNER], random_state=0)
@@ -93,6 +94,7 @@ def corner_sum(model):
     return float((model.sums_[1] - model.sums_[0]).sum())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", ["same draw", "dtype", "stale"])
 def test_faults_of_a_table_of_votes_are_found(fault):
     canaries = [Canary((X[0], Y[0]), None, name="a record")]
@@ -180,6 +182,7 @@ def test_sound_toys_are_not_accused_in_repeated_audits_by_a_learned_score(make):
     assert np.mean(found) <= 0.05
 
 
+@pytest.mark.slow
 def test_a_learned_score_is_judged_on_runs_it_has_not_seen():
     """Ninety columns of noise, 20 pilot runs a world: judged on the runs that taught it, it would tell worlds apart."""
 
@@ -227,6 +230,7 @@ def test_an_estimator_of_this_package_states_claim_and_neighbours_and_is_not_acc
     assert 0.4 < found.ratio <= 1
 
 
+@pytest.mark.slow
 def test_audits_of_data_frames_change_one_record():
     seen = []
 
@@ -306,7 +310,7 @@ def test_private_sgd_is_not_accused_by_default_canaries_and_score(seed):
     assert found.relation == NULL and found.claim == pytest.approx(1, abs=1e-3) and not found.violates
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [NULL, RECORD])
 def test_a_tenth_of_the_noise_is_found_with_default_arguments_where_the_reach_allows(relation):
     toy = ToySum if relation == RECORD else ToyDeclaredSum
@@ -318,6 +322,7 @@ def test_a_tenth_of_the_noise_is_found_with_default_arguments_where_the_reach_al
 # ---------------------------------------------------------------- what runs can see
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_refute_the_claim_say_so():
     with pytest.warns(UserWarning, match="no fault can be seen, however large"):
         blind = audit(Counter(epsilon=3.0, factor=1e6), X, Y, n_runs=20, random_state=0)
@@ -354,6 +359,7 @@ def test_two_processes_give_the_same_audit_as_one():
     assert audit(ToyNB(), X, Y, n_jobs=2, **given) == audit(ToyNB(), X, Y, **given)
 
 
+@pytest.mark.slow
 def test_a_pipeline_claims_what_its_last_step_claims():
     broken = make_pipeline(FunctionTransformer(), ToyNB(epsilon=0.7, fault="no noise", random_state=0))
     found = audit(broken, X, Y, n_runs=40, canaries=[CORNER], random_state=0)
@@ -364,6 +370,7 @@ def test_a_pipeline_claims_what_its_last_step_claims():
         audit(make_pipeline(FunctionTransformer(), PATEClassifier(noise_seed=0)), X, Y)
 
 
+@pytest.mark.slow
 def test_a_claim_of_zero_is_refuted_by_any_bound():
     found = audit(Counter(epsilon=1.0, factor=1e3), X, Y, epsilon=0.0, n_runs=40, random_state=0)
     assert found.violates and found.ratio == np.inf

@@ -70,7 +70,7 @@ def test_all_right_without_delta_has_a_closed_form():
     assert lower == pytest.approx(math.log(q / (1 - q)), abs=1e-7)
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3, 0.03])
 @pytest.mark.parametrize(("m", "r"), [(2, 2), (40, 40), (1000, 30), (1000, 700), (100_000, 500)])
 def test_probability_grows_with_epsilon_as_far_as_a_bound_can_lie(m, r, delta):
@@ -85,6 +85,7 @@ def test_probability_grows_with_epsilon_as_far_as_a_bound_can_lie(m, r, delta):
             assert (values[crossed[0] :] > math.log(0.25)).all()
 
 
+@pytest.mark.slow
 def test_more_right_guesses_never_lower_the_bound():
     for delta in (0.0, 1e-5, 1e-3):
         bounds = [_epsilon_lower(300, 80, v, delta, 0.05) for v in range(81)]
@@ -135,7 +136,7 @@ def lower_bounds(draw, seeds, m, r, delta, confidence):
     return np.array(found)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_randomised_response_passes_the_bound_in_nearly_the_nominal_share_of_runs(epsilon, confidence):
@@ -151,6 +152,7 @@ def test_randomised_response_passes_the_bound_in_nearly_the_nominal_share_of_run
     assert passed >= (1 - confidence) / 3  # able to fail: a bound a little higher would be passed too often
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_one_gaussian_release_is_never_bounded_above_its_epsilon(epsilon):
     m, mu = 400, gdp_mu(epsilon, DELTA)

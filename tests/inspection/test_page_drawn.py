@@ -52,6 +52,7 @@ def of_class(page, name):
     return [node for node in nodes(page) if name in node.get("class", "").split()]
 
 
+@pytest.mark.few(2)
 @needs_node
 @pytest.mark.parametrize(("gap", "step"), [(0.15, 0.025), (0.125, 0.02), (0.05, 0.01), (0.3, 0.05), (0.016, 0.0025)])
 def test_a_tick_is_written_with_as_many_digits_as_its_step_has(tmp_path, gap, step):
@@ -70,6 +71,7 @@ def test_a_tick_is_written_with_as_many_digits_as_its_step_has(tmp_path, gap, st
     assert places == pytest.approx([places[0] + scale * (value - values[0]) for value in values])
 
 
+@pytest.mark.covering
 @needs_node
 @pytest.mark.parametrize(("width", "theme"), [*itertools.product([340, 768, 1240], ["light", "dark"])])
 def test_every_mark_lies_inside_the_plot_at_every_width(tmp_path, width, theme):

@@ -48,6 +48,7 @@ def test_the_bound_of_corollary_1_lies_above_the_measured_sensitivity(data, alph
     assert found.private is False and "never publish" in repr(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "fetch", [datasets.fetch_adult, datasets.fetch_bank, datasets.fetch_credit, datasets.fetch_parkinsons]
 )
@@ -88,6 +89,7 @@ def test_the_student_is_the_minimum_of_its_loss(data):
     np.testing.assert_allclose(many.probabilities, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_flips_of_unanimous_votes_follow_theorem_2(data):
     """Teachers that all answer the same: the Monte-Carlo share is 1 - Φ(k / (√2 σ))."""
     X, y, groups = data

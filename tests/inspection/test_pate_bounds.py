@@ -135,6 +135,7 @@ def test_an_answer_that_cannot_change_costs_nothing():
     assert log_q([[250]], 40)[0] == -np.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(
     logs=st.lists(st.floats(-1e300, 0.0), min_size=1, max_size=6),

@@ -29,6 +29,7 @@ def table(n=3000, seed=0):
     return X, y, groups
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [None, 2.0])
 def test_equal_accuracy_is_not_bought_with_errors_for_everybody(epsilon):
     X, y, groups = table()
@@ -42,7 +43,7 @@ def test_equal_accuracy_is_not_bought_with_errors_for_everybody(epsilon):
 PARTS = {"all rows": {}, "sampled": {"sampling_probability": 0.2}}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 def test_noisy_gradients_do_not_buy_it_with_errors_either(part):
     X, y, groups = table()

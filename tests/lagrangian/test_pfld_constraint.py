@@ -1,5 +1,6 @@
 """PFLDClassifier: constraints are met, alone and together, and multipliers go where they should."""
 
+import functools
 import math
 from functools import partial
 
@@ -45,6 +46,7 @@ class OfSomeRows(GroupModel):
     MOST_ROWS = 1000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [None, 8.0])
 def test_what_some_rows_say_of_their_groups_closes_the_gap_of_all(epsilon):
     X, y, groups = biased(3000)
@@ -80,13 +82,22 @@ def of_unequal_rates(n):
     return X, (X[:, 1] + 1.5 * (groups == "m") + rng.normal(size=n) > 0.8).astype(int), groups
 
 
+@functools.cache
+def unheld(primal):
+    """Rows, settings, and the network that no multiplier holds: many tests compare theirs with it."""
+    rows = X, y, groups = of_unequal_rates(3000)
+    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
+    return rows, settings, PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+
+
+both_primals = pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+
+
 @pytest.mark.covering
-@pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+@both_primals
 @pytest.mark.parametrize(("notion", "true_class"), [("equal_opportunity", 1), ("false_positive_rate_parity", 0)])
 def test_a_rate_of_one_true_class_is_made_equal_by_multipliers_of_its_own_rows(notion, true_class, primal):
-    X, y, groups = of_unequal_rates(3000)
-    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
-    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    (X, y, groups), settings, free = unheld(primal)
     fair = PFLDClassifier(constraints=notion, **settings).fit(X, y, sensitive_features=groups)
     here = y == true_class
     assert gap(free.predict(X)[here], groups[here]) > 0.1 > 0.03 > gap(fair.predict(X)[here], groups[here])
@@ -130,25 +141,21 @@ BEYOND = {
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+@both_primals
 @pytest.mark.parametrize(("asked", "beyond"), BEYOND.values(), ids=BEYOND)
 def test_a_bound_is_held_on_the_training_rows_and_no_more_than_that_is_given_up(asked, beyond, primal):
-    X, y, groups = of_unequal_rates(3000)
+    (X, y, groups), settings, free = unheld(primal)
     rate = getattr(asked, "rate", "selection_rate")
-    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
-    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
     fair = PFLDClassifier(constraints=asked, **settings).fit(X, y, sensitive_features=groups)
     assert beyond(of_groups(rate, free.predict(X), y, groups)) > 0.07
     assert -0.03 < beyond(of_groups(rate, fair.predict(X), y, groups)) < 0.02
     assert np.abs(fair.multipliers_).max() > 0 and fair.violation_ < 0.02
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
+@pytest.mark.slow
+@both_primals
 def test_a_bound_of_one_group_pulls_no_other_and_one_of_all_rows_pulls_all_alike(primal):
-    X, y, groups = of_unequal_rates(3000)
-    settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "primal": primal, "epsilon": None}
-    free = PFLDClassifier(lam_max=0.0, **settings).fit(X, y, sensitive_features=groups)
+    (X, y, groups), settings, free = unheld(primal)
     before = of_groups("selection_rate", free.predict(X), y, groups)
     least = round(before.min() - 0.05, 2)
     of_one = PFLDClassifier(constraints=RateBound("selection_rate", upper=least, groups=["f"]), **settings)
@@ -176,6 +183,7 @@ def test_a_bound_of_all_rows_follows_no_private_group():
     np.testing.assert_array_equal(fitted(groups), fitted(groups[::-1]))
 
 
+@pytest.mark.slow
 def test_few_errors_of_all_rows_and_equal_ones_are_held_together():
     X, y, groups = of_unequal_rates(3000)
     settings = {**quick((8,), max_epochs=30, lr=5e-3), "dual_steps": 60, "epsilon": None}
@@ -185,7 +193,7 @@ def test_few_errors_of_all_rows_and_equal_ones_are_held_together():
     assert errors.mean() < 0.31 and gap(errors, groups) < 0.04
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -244,7 +252,7 @@ def test_a_bound_that_holds_by_itself_changes_nothing():
     assert not wide.multipliers_.any() and wide.violation_ == 0
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["false_positive_rate_parity", RateParity("false_positive_rate", 0.05)])
 def test_false_positives_of_every_class_are_made_alike_where_there_are_three(notion):
     X, y, groups = of_unequal_rates(3000)
@@ -259,6 +267,7 @@ def test_false_positives_of_every_class_are_made_alike_where_there_are_three(not
     assert worst(free) > 0.15 > 0.08 > worst(fair)
 
 
+@pytest.mark.slow
 def test_notions_that_contradict_each_other_do_not_ruin_the_network():
     """Base rates differ by .3: no classifier worth having has both."""
     X, y, groups = make_biased_classification(4000, disparity=0.3, random_state=0)
@@ -269,7 +278,7 @@ def test_notions_that_contradict_each_other_do_not_ruin_the_network():
     assert both.score(X, y) > free.score(X, y) - 0.08
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3])
 def test_where_nothing_is_violated_the_noise_moves_multipliers_by_half_at_most(m):
     """Labels and features say nothing of the group; ε is small and the rows few, so that full steps would be noise."""

@@ -26,7 +26,7 @@ OF_SOME = [
 ]
 
 
-@pytest.mark.covering
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "settings",
     [{}, {"primal": "gradient"}, {"primal": NoisyGradients(sampling_probability=0.3)}],

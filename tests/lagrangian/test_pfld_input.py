@@ -17,6 +17,7 @@ from tests._tools.lagrangian import (
 )
 
 
+@pytest.mark.slow
 def test_more_than_twenty_groups_some_of_them_empty():
     X, y, _ = biased()
     names = [f"group {i}" for i in range(25)]
@@ -28,6 +29,7 @@ def test_more_than_twenty_groups_some_of_them_empty():
         assert np.all(np.isfinite(model.predict_proba(X))) and np.all(np.isfinite(model.multipliers_))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("primal", ["group_model", "gradient"])
 def test_a_label_that_is_constant_within_a_group(primal):
     X, y, groups = biased()

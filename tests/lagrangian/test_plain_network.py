@@ -55,6 +55,7 @@ def trained(module, notions, n_classes, *, options=None, **settings):
     return torch.cat([p.detach().flatten() for p in module.parameters()]).numpy(), multipliers
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("notions", "n_classes", "hidden", "activation", "settings"),
     [

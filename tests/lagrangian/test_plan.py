@@ -127,6 +127,7 @@ def _released_lines(plan, table):
     return table[1:] if plan.n_groups == 2 else table
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("m", [2, 3])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)
 @pytest.mark.parametrize("n_classes", [2, 3])

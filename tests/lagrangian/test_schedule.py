@@ -95,6 +95,7 @@ def test_pf_ld_shrinks_the_weights_of_its_own_perceptron_and_of_no_other_net():
     assert PFLDClassifier(net="cnn")._net(1000).optimizer_options == {}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [20.0, 500.0])
 def test_noise_carries_multipliers_as_far_in_many_steps_as_in_few(noise):
     """Of steps that shrink to nothing: the variance of all of them together does not grow with their number."""

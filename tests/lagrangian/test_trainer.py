@@ -339,6 +339,7 @@ def test_weights_of_groups_are_read_without_bias(biased):
     np.testing.assert_array_equal(by_label, by_weight)
 
 
+@pytest.mark.slow
 def test_inside_randomised_response_signed_weights_beat_the_answers_as_they_are(biased):
     """Model M, plain and debiased, with the network of SF-PATE."""
     X, y, groups = biased
@@ -414,6 +415,7 @@ def test_a_module_of_ones_own_is_held_to_the_constraint(biased, constraints):
     assert model.multipliers_.shape == (2, 1, 1 if isinstance(constraints, str) else 2)
 
 
+@pytest.mark.slow
 def test_a_grid_says_net_module_hidden_and_the_trained_net_works(biased, tmp_path):
     X, y, groups = biased
     grid = {"net__module__hidden": [(), (3,)], "net__lr": [0.01], "net__max_epochs": [2]}

@@ -60,6 +60,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.few(1)
 @repeated
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_the_gap_stays_below_its_bound_in_95_of_100_samples(name, repeats):
@@ -69,6 +70,7 @@ def test_the_gap_stays_below_its_bound_in_95_of_100_samples(name, repeats):
     assert 0.95 - off(repeats) <= found <= 0.97 + off(repeats), found
 
 
+@pytest.mark.slow
 def test_forty_samples_are_enough_to_find_a_bound_that_forgets_noise_or_rows():
     """The errors that the tests around this one are there for: each falls short by more than ``off(40)`` forgives."""
     sizes, rates, noise = DIFFERENT["much noise"]
@@ -92,6 +94,7 @@ AT_THE_ENDS = {
 }
 
 
+@pytest.mark.few(3)
 @repeated
 @pytest.mark.parametrize("name", AT_THE_ENDS)
 def test_the_bound_holds_for_rates_of_zero_and_one_and_for_groups_of_few_rows_or_none(name, repeats):
@@ -119,6 +122,7 @@ def test_near_parity_the_bound_holds_more_often_as_its_construction_says(repeats
     assert abs(found - (1 - max(missed, 0.0))) <= off(repeats) + 0.01
 
 
+@pytest.mark.slow
 @repeated
 def test_the_largest_of_many_differences_is_covered_without_correction_for_their_number(repeats):
     noise = 8.0
@@ -128,7 +132,7 @@ def test_the_largest_of_many_differences_is_covered_without_correction_for_their
     assert found >= 0.95 - off(repeats)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @repeated
 @pytest.mark.parametrize("noise", [0.0, 8.0])
 def test_all_intervals_of_the_rates_hold_together(noise, repeats):

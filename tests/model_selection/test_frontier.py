@@ -222,6 +222,7 @@ class Retries(FakePATE):
         return super().fit(X, y, **public)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ledger", [None, "given"])
 def test_what_a_failed_attempt_was_charged_stays_in_the_total(ledger):
     split = make_split()
@@ -371,6 +372,7 @@ def test_progress_is_shown_only_when_asked_for(split, capsys):
 
 
 # ---- a weight in place of γ ----------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_weights_of_a_student_loss_are_swept_from_one_release():
     from skfairdp import FairPATEClassifier
@@ -396,6 +398,7 @@ def test_weights_of_a_student_loss_are_swept_from_one_release():
     assert answered[3.0] < answered[0.0]
 
 
+@pytest.mark.slow
 def test_weights_of_dpsgd_cost_a_fit_each():
     from skfairdp import FairDPSGDClassifier
     from skfairdp.gradient import mlp

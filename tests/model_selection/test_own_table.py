@@ -189,12 +189,14 @@ def test_no_row_teaches_and_measures():
     assert 300 in sizes and len(TABLE) not in sizes
 
 
+@pytest.mark.slow
 def test_the_seed_fixes_the_split_and_not_the_noise():
     one, other = swept(TABLE, schema=SCHEMA), swept(TABLE, schema=SCHEMA)
     assert one.privacy.event == other.privacy.event
     assert not one.frame["accuracy"].equals(other.frame["accuracy"])
 
 
+@pytest.mark.slow
 def test_the_code_on_the_page_makes_the_model_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = swept(TABLE, schema=SCHEMA, epsilons=[9.0], methods=EVERY)
@@ -264,6 +266,7 @@ def test_accuracies_lie_within_the_error_that_is_stated():
     assert np.mean(errors) < 0.1
 
 
+@pytest.mark.slow
 def test_figures_take_what_the_models_cost_together_and_add_nothing_to_the_total():
     """A record is learned from or measured on: as many models as there are pay for exacter figures."""
     one, many = (
@@ -405,6 +408,7 @@ def test_a_ceiling_that_is_too_low_refuses_before_anything_is_spent(schema):
     assert not record.releases and not ledger.entries
 
 
+@pytest.mark.slow
 def test_a_method_that_fails_is_left_out_and_the_others_are_kept(monkeypatch):
     def fails(release):
         raise RuntimeError("no memory")

@@ -32,6 +32,7 @@ def tables(draw, values=VALUES, max_rows=25):
     return draw(hnp.arrays(float, shape, elements=values)), draw(hnp.arrays(bool, shape[1]))
 
 
+@pytest.mark.slow
 @given(tables())
 @settings(deadline=None, max_examples=examples(200))
 def test_frontier_equals_the_brute_force_definition(case):

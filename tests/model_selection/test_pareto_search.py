@@ -373,6 +373,7 @@ def test_domains_read_from_private_rows_are_announced():
         toy_search(Toy(classes=None), {"classes": [[0, 1]]}, scoring="accuracy").fit(X, Y)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("error_score", [math.nan, "raise"])
 @pytest.mark.parametrize("fails", [(True, False), (False, True), (True,)])
 def test_a_fit_that_fails_after_the_charge_ends_the_search_and_tells_nothing(fails, error_score):

@@ -326,6 +326,7 @@ def split():
     return train_private_public_test_split(*rows, random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_fairpate_is_searched_for_little_more_than_one_fit(split):
     model = FairPATEClassifier(epsilon=0.5, classes=[0, 1], gate=VoteGate(min_count=10), random_state=0)

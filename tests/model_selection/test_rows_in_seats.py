@@ -139,6 +139,7 @@ def test_where_no_public_row_is_answered_each_row_is_asked_alone():
     assert [len(call) for call in model.calls] == [1] * 40 and found.tolist() == (ROWS[:40, 0] + 1e3).tolist()
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("kind", ["stratified", "reduction"])
 def test_coins_follow_the_place_and_no_other_row(kind):
@@ -220,6 +221,7 @@ PREDICTORS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_one_row_changes_the_answer_of_no_other(name):

@@ -71,6 +71,7 @@ def test_free_parameters_share_one_release_per_fold(split):
     assert len(confident.cv_results_["params"]) == 2 and confident.privacy_.epsilon > 1.3  # two releases
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_teachers_are_trained_once_per_fold_across_voting_parameters(split, monkeypatch):
     trained = []
@@ -153,6 +154,7 @@ def test_dpsgd_is_searched_over_folds_of_its_relation(split, declared):
     assert search.privacy_.epsilon == pytest.approx(epsilon_of(both, 1e-5), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_randomised_response_needs_a_delta_for_noisy_scores(split):
     model = RandomizedResponseClassifier(groups=[0, 1])
     search = ParetoSearchCV(model, {"epsilon": [0.5, 1.0]}, cv=StratifiedKFold(2))
@@ -162,6 +164,7 @@ def test_randomised_response_needs_a_delta_for_noisy_scores(split):
     assert search.privacy_.protects == "sensitive attribute" and search.privacy_.epsilon < 3.5
 
 
+@pytest.mark.slow
 def test_idp3_in_the_search_answers_only_part_of_public_rows_and_coverage_is_measured(split):
     private = PATEClassifier(epsilon=50.0, n_teachers=20, classes=[0, 1], random_state=0)
     model = IDP3(private, groups=[0, 1])
@@ -185,6 +188,7 @@ def test_steps_fitted_on_private_rows_are_announced(split):
     fitted(make_pipeline(Normalizer(), public, Toy()), grid, scoring="accuracy")  # warnings are errors here
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("route", [False, True])
 def test_pipelines_are_searched_with_and_without_routing(split, route):
     model = make_pipeline(PublicPreprocessor(StandardScaler(), PublicData(split.public.X)), fair(gamma=None))

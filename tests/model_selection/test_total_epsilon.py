@@ -81,6 +81,7 @@ def test_the_whole_search_costs_the_total_and_no_more(name, total):
     assert epsilon_of(search.privacy_.event, 1e-5) == pytest.approx(search.privacy_.epsilon)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["folds", "shared votes", "selection"])
 def test_the_ledger_holds_what_the_search_says_and_a_ceiling_of_the_total_is_enough(name):
     ledger = PrivacyLedger(epsilon=2.0)
@@ -89,6 +90,7 @@ def test_the_ledger_holds_what_the_search_says_and_a_ceiling_of_the_total_is_eno
     assert search.best_estimator_ is not None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("validation", [None, VALIDATION])
 def test_the_plan_says_how_it_is_divided_and_the_fits_keep_to_it(validation):
     search = ParetoSearchCV(Calibrated(epsilon=2.0), CUTS, cv=3, score_epsilon=0.5, total_epsilon=1.0)

@@ -38,6 +38,7 @@ def synthetic(**options):
     return SyntheticDataClassifier(learner, n_samples=500, bounds=(-6.0, 6.0), **DOMAINS, **options)
 
 
+@pytest.mark.slow
 def test_frontier_sweeps_three_methods_without_public_rows():
     methods = {
         "FairPATE": FairPATEClassifier(n_teachers=5, **DOMAINS),

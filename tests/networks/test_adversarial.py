@@ -31,6 +31,7 @@ def value_of(module, loss, real, fake, between, weights):
     return scores[1].mean() - (weights * scores[0]).sum() + 10 * ((slopes.norm(dim=1) - 1) ** 2).mean()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 4)])

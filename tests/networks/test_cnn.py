@@ -99,6 +99,7 @@ def test_flat_rows_are_read_channels_first():
         assert not torch.equal(net(image.roll(1, dims=1).flatten(1)), blind)
 
 
+@pytest.mark.slow
 def test_private_training_with_it_learns():
     X, y = stripes(1500)
     # a loose budget: what is asked is whether the network trains through the fused path at all

@@ -225,6 +225,7 @@ def teacher_of(kind, module):
     return NeuralNetClassifier(module, criterion=nn.CrossEntropyLoss, max_epochs=1, verbose=0, train_split=None)
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("highest")
 @pytest.mark.parametrize(
     ("kind", "module"),

@@ -105,6 +105,7 @@ def test_the_shorthand_takes_square_images_and_other_sizes_are_refused_by_name()
             as_net(given, owner="Owner").build(n_features, 2, seed=0)
 
 
+@pytest.mark.slow
 def test_private_training_with_it_learns():
     X, y = stripes(700, side=6)
     model = FairDPSGDClassifier(  # a loose budget: what is asked is whether it trains through the fused path

@@ -136,6 +136,7 @@ def test_true_positive_rates_of_new_rows_with_their_true_labels_come_together():
     assert fair.student_.satisfied_ and fair.student_.violation_ <= 1e-6 < 0.03 < fair.student_.unconstrained_violation_
 
 
+@pytest.mark.slow
 def test_without_public_rows_labels_and_groups_are_those_of_the_sampled_rows():
     model = fitted(ConstrainedStudent("equal_opportunity"), own=True)
     assert gap(model) < 0.1 and model.student_.violation_ < 0.005 < 0.1 < model.student_.unconstrained_violation_
@@ -153,6 +154,7 @@ def test_private_groups_are_not_read_where_no_label_is_looked_at():
     assert not model._lessons.by_group
 
 
+@pytest.mark.slow
 def test_other_constraints_are_free_but_for_error_rates_after_votes_without_groups():
     model = fitted(ConstrainedStudent("equal_opportunity"))
     other = model.refit(student__constraints="false_positive_rate_parity")

@@ -20,6 +20,7 @@ def peak_of(fit):
         tracemalloc.stop()
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 @pytest.mark.parametrize("make", [PATEClassifier, FairPATEClassifier])
 def test_a_fit_holds_no_copy_of_the_table(make):

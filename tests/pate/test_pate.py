@@ -154,6 +154,7 @@ def test_the_attributes_tell_one_story(voting, n_classes, n_groups):
         np.testing.assert_array_equal(votes[answered], labels[answered].astype(int))
 
 
+@pytest.mark.covering
 @every_voting
 @pytest.mark.parametrize("rule", ["excess", "local"])
 def test_the_gap_stays_below_gamma_once_every_group_is_past_the_cold_start(voting, rule):
@@ -242,6 +243,7 @@ def same(first, second):
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("voting", "changes"),
     [

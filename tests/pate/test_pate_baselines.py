@@ -136,6 +136,7 @@ def plain_gap(world, plain):
     return largest_disparity(counts)
 
 
+@pytest.mark.few(1)
 @every_voting
 def test_the_student_of_s_pre_sees_kept_rows_only_and_is_held_to_nothing(voting):
     world = World()
@@ -181,6 +182,7 @@ def test_without_weight_s_in_is_pate(voting, n_classes, n_groups):
     np.testing.assert_allclose(model.predict_proba(world.X), plain.predict_proba(world.X), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_s_in_of_a_network():
     world = World()
     student = ParityPenaltyStudent(penalty_weight=0.0, hidden=(8,), alpha=1.0, max_iter=60)
@@ -196,6 +198,7 @@ def test_s_in_of_a_network():
     assert not np.allclose(other.predict_proba(world.X), model.predict_proba(world.X))
 
 
+@pytest.mark.slow
 def test_a_gap_above_gamma_is_said_and_a_gap_without_gamma_is_not():
     world = World()
     with pytest.warns(FairnessWarning, match=r"The student of Fair.* above gamma=0.1, and no gate.*\. Raise") as said:
@@ -247,6 +250,7 @@ def test_shares_outside_the_unit_interval_leave_it_unbiased():
     assert np.mean(student.predict(X) == y) > 0.85
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [1.0, 1e100, 1e-100, 0.0])
 @pytest.mark.parametrize(
     "extreme", [{"penalty_weight": 1e9}, {"penalty_weight": 1e-320}, {"temperature": 1e-6}, {"temperature": 1e6}]
@@ -298,6 +302,7 @@ def test_other_bounds_and_weights_are_free_and_equal_a_fresh_fit(voting):
         assert not np.allclose(other.predict_proba(world.X), model.predict_proba(world.X))
 
 
+@pytest.mark.few(1)
 @every_baseline
 def test_a_frontier_over_gamma_or_over_the_weight(baseline):
     world = World(n=900)
@@ -363,6 +368,7 @@ def test_what_released_votes_cannot_answer(rows):
         plain.refit(voting__sigma=1.0)
 
 
+@pytest.mark.covering
 @every_voting
 @every_baseline
 def test_one_class_in_public_and_nobody_answered(rows, voting, baseline):

@@ -88,6 +88,7 @@ def test_set_output_hands_names_through(rows):
 
 
 # ---- searches ------------------------------------------------------------------------------------------------
+@pytest.mark.few(1)
 @pytest.mark.parametrize("route", [False, True], ids=["no routing", "routing"])
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -192,6 +193,7 @@ def test_dataframe_in_keeps_names(rows):
         fair().fit(frame(rows.X), rows.y, X_public=PublicData(public.X.iloc[:, ::-1], rows.groups_public))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("voting", ["soft", "confident", "gnmax"])
 def test_more_classes_and_groups_with_string_labels(voting):
     X, y, groups = make_rows(1500, n_classes=4, n_groups=3, seed=1)
@@ -227,6 +229,7 @@ def test_columns_of_a_dataframe_form_intersections(rows):
         fair(groups=[*given, ("x", 0)]).fit(rows.X, rows.y, X_public=public)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("columns", ["sex", ["sex"], [4], 4, -1])
 def test_sensitive_columns_are_groups_and_no_features(rows, columns):
     private, public = table(rows.X, rows.groups), table(rows.X_public, rows.groups_public)
@@ -297,6 +300,7 @@ def test_memory_trains_the_teachers_of_a_sweep_once(rows, tmp_path, as_object):
     assert len(CALLS) == 21  # another partition: other teachers
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_workers")
 def test_estimators_travel_to_worker_processes_and_back(rows):
     def fit(gamma):  # a closure: sent with cloudpickle
@@ -309,6 +313,7 @@ def test_estimators_travel_to_worker_processes_and_back(rows):
         np.testing.assert_array_equal(first.predict(rows.X), second.predict(rows.X))
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("teacher", [LogisticRegression(), "logistic"])
 def test_teachers_trained_in_processes_are_the_same(rows, teacher):

@@ -150,6 +150,7 @@ def test_of_many_rows_some_are_asked_about_and_all_of_them_teach(ready, monkeypa
     assert short.min() > -1e-9 and short.max() < N_TEACHERS * _fair_votes.STEP
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning", "ignore::skfairdp.exceptions.UtilityWarning")
 @pytest.mark.parametrize("variant", ["student", "teacher"])
 def test_where_some_rows_are_asked_about_any_changed_group_still_moves_one_vote(variant, monkeypatch):
@@ -250,6 +251,7 @@ def test_two_classes_and_three_groups_vote_on_what_the_variant_says():
     assert (np.diff(hard.query_indices_) > 0).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("k", [10, 40, 100])
 def test_a_unanimous_vote_flips_with_the_probability_of_the_paper(k):
     """004, Theorem 2: 1 - Φ(k / (√2 σ)); a noise too small or too large by a factor 3/2 is rejected."""
@@ -554,6 +556,7 @@ def test_inferred_groups_are_a_leak_and_inferred_classes_are_not():
 
 
 # ---- scikit-learn --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_ledger_stops_a_search_and_counts_every_fit(routing):
     X, y, groups = problem(120)
     ledger = PrivacyLedger(epsilon=20, delta=1e-4)
@@ -602,6 +605,7 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
 
 
 # ---- refit ---------------------------------------------------------------------------------------------------
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("settings", "changes"),
     [
@@ -683,6 +687,7 @@ def test_copies_and_pickles_hold_no_rows_and_say_so():
     assert model._released.X.tobytes() not in pickle.dumps(model)
 
 
+@pytest.mark.slow
 def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
     X, y, groups = problem(300)
     releases, original = [], SoftVoting.release

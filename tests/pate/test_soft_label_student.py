@@ -43,6 +43,7 @@ def test_exact_shares_of_a_logistic_model_are_recovered(data, three):
     np.testing.assert_allclose(SoftLabelStudent(alpha=1e-6).fit(X, shares).predict_proba(X), shares, atol=5e-3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_noise_leaves_no_bias(data, three, n_classes):
     """The mean over noise draws is the fit without noise, up to the 1/n of any fitted model; not if clipped."""

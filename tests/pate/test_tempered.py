@@ -20,6 +20,7 @@ def scores(n=3000, n_classes=2, seed=0):
     return rng.normal(size=(n, n_classes)) + np.arange(n_classes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("times", [1.5, 2.5])
 def test_tables_that_count_the_same_column_several_times_are_made_as_sure_as_one(n_classes, times):

@@ -62,6 +62,7 @@ def test_the_noise_of_the_forecast_is_that_of_the_mean_of_released_shares():
 
 
 # ---- counts of the classes -------------------------------------------------------------------------------------
+@pytest.mark.covering
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("voting", ["soft", "gnmax", "confident"])
 def test_counts_and_votes_together_cost_at_most_epsilon(n_classes, voting):
@@ -158,6 +159,7 @@ def test_students_are_kept_in_doubt_where_votes_show_that_they_are_better():
     assert len(kept) >= 3 and np.mean(kept) > 0.7
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("student", [None, LogisticRegression()])
 def test_without_a_signal_students_cost_no_accuracy_on_average(student):
     lost = []

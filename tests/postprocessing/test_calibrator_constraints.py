@@ -103,7 +103,7 @@ def chances_of(fair, features, groups, shares=None):
 
 
 # ---- the constraints hold --------------------------------------------------------------------------------------
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize("method", [AWARE, BLIND], ids=["aware", "blind"])
 @pytest.mark.parametrize("n_groups", [2, 4])
 @pytest.mark.parametrize("constraints", CONSTRAINTS.values(), ids=CONSTRAINTS)

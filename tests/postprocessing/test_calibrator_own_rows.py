@@ -107,6 +107,7 @@ def test_rows_that_were_sampled_by_a_schema_read_as_they_were_sampled():
     assert not schema.misfits(again).any()
 
 
+@pytest.mark.few(1)
 @both
 def test_neighbours_look_the_same(make):
     rows = X[:300], Y[:300], Z[:300]
@@ -122,6 +123,7 @@ def test_neighbours_look_the_same(make):
         assert not recording.on(other).differences()
 
 
+@pytest.mark.slow
 def test_a_search_over_it_needs_no_public_rows_either():
     ledger = PrivacyLedger()
     search = ParetoSearchCV(FairnessCalibrator(synthetic(ledger=ledger)), {"gap_weight": [0.0, 3.0]}, cv=2,

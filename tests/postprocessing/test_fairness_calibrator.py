@@ -95,7 +95,7 @@ def gap_on_test(predicted, split):
 
 
 # ---- what is promised ----------------------------------------------------------------------------------------
-@pytest.mark.few(1)
+@pytest.mark.slow
 @every_method
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
@@ -267,6 +267,7 @@ def private(biased):
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "method"), [("dpsgd", FineTuning), ("pate", Thresholds)])
 def test_private_models_keep_their_epsilon_and_lose_most_of_their_gap(biased, private, name, method):
     split, model = biased.split, private[name]
@@ -305,6 +306,7 @@ def test_pickles_predict_the_same(biased, private, name):
     assert other.privacy_ == calibrator.privacy_
 
 
+@pytest.mark.slow
 def test_a_skorch_net_is_fine_tuned_bare_or_in_net_(biased):
     split = biased.split
     rows, public = (np.asarray(table, dtype=np.float32) for table in (split.X, split.X_public))

@@ -61,6 +61,7 @@ PARITIES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (3, 3)])
 @pytest.mark.parametrize("constraints", PARITIES.values(), ids=PARITIES)
 def test_constraints_hold_after_every_answer_from_the_first_moment_they_do(constraints, n_groups, n_classes):
@@ -98,7 +99,7 @@ OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (3, 3)])
 @pytest.mark.parametrize("constraints", OTHERS.values(), ids=OTHERS)
 def test_a_ratio_or_a_bound_holds_at_every_moment_once_it_does_behind_the_cold_start(constraints, n_groups, n_classes):
@@ -200,6 +201,7 @@ def test_one_call_keeps_the_gap_and_single_row_calls_from_zero_counts_keep_nothi
     assert idp.counts_.sum() == 0  # neither way committed anything
 
 
+@pytest.mark.slow
 def test_single_row_calls_that_carry_their_counts_equal_one_call(stream):
     predicted, groups = stream
     at_once = fitted().transform(predicted, sensitive_features=groups)

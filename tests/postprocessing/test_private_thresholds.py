@@ -80,6 +80,7 @@ def test_without_noise_the_constraints_hold_on_the_counts(notion, by_group, n_gr
         assert not by_group or (np.diff(answers, axis=1) > -1e-9).all()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("by_group", [True, False])
 @pytest.mark.parametrize("notion", NOTIONS)
 def test_no_answers_that_meet_the_constraints_are_more_accurate(notion, by_group):
@@ -366,6 +367,7 @@ def test_a_wrong_parameter_is_refused(options, match):
     assert len(ledger.entries) == 0
 
 
+@pytest.mark.slow
 def test_a_secret_number_of_rows_is_refused():
     with pytest.raises(ValueError, match="Fit the classifier without 'public_n_rows'"):
         fitted(private_model(public_n_rows=3100).fit(X[TRAIN], Y[TRAIN]))

@@ -42,6 +42,7 @@ def test_counts_near_a_smooth_table_lose_most_of_their_noise(rows):
     assert smoothed < noisy / 2
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("table", [bumpy_table, smooth_table])
 @pytest.mark.parametrize("rows", [20, 100, 1000, 10_000])
 def test_no_counts_are_made_worse_than_by_chance(table, rows):

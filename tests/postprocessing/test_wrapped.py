@@ -174,6 +174,7 @@ def test_at_the_end_of_a_pipeline_with_routing(wrapper):
 
 
 # ---- searches ------------------------------------------------------------------------------------------------------
+@pytest.mark.few(1)
 @pytest.mark.parametrize("wrapper", [IDP3, FairnessCalibrator])
 def test_grid_search_with_columns_of_groups_and_public_rows(wrapper):
     grid = {"gamma": [0.05, 0.5], "estimator__gamma": [0.2]}
@@ -182,6 +183,7 @@ def test_grid_search_with_columns_of_groups_and_public_rows(wrapper):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("wrapper", [IDP3, FairnessCalibrator])
 def test_grid_search_with_routed_groups_and_public_rows(wrapper):
@@ -199,6 +201,7 @@ def test_a_search_that_scores_without_groups_is_an_error_not_nan():
         cross_val_score(by_group, X, Y, cv=2, params={"X_public": PUBLIC}, error_score="raise")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("columns", [None, "sex"])
 @pytest.mark.parametrize("piped", [False, True])
 def test_pareto_search_of_idp3_with_coverage_as_an_objective(columns, piped):
@@ -242,6 +245,7 @@ def test_calibrators_with_public_data_vote():
     assert vote.estimators_[1].public_data is PUBLIC
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
 def test_post_processors_in_a_stack_and_around_one():
     public = PublicData(PUBLIC.X, PUBLIC.sensitive_features)

@@ -468,6 +468,7 @@ def test_releases_whose_losses_are_nearly_all_beyond_any_grid_cost_what_their_sa
 # ------------------------------------------------------------------ masses below the smallest normal number
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("grid", [2e-3, 1e-3, 1e-4])
 def test_an_overflow_beside_a_subnormal_mass_moves_no_composition(grid):
     """SciPy divides by the outermost mass to take a moment; the composition is that of the plain double sum."""

@@ -151,6 +151,7 @@ def test_the_event_of_an_attribute_is_no_larger_than_it_has_to_be(name):
     assert delta_between(fit.one, fit.other, 0.8 * epsilon_of(attribute_event(fit.event, NULL), DELTA)) > DELTA
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", FITS)
 def test_the_total_for_attributes_bounds_all_outputs_together_and_the_separate_totals_do_not(name):
     """The fit for records and randomised answers about the attribute, as anybody sees them side by side."""

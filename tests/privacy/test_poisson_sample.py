@@ -39,6 +39,7 @@ def test_words_that_do_not_tell_a_number_are_followed_by_more():
         assert source._numbers(thresholds, 3).tolist() == [number, 0, 2] and not answers
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("probability", "rows"), [(1 / 16, 16), (0.05, 37), (0.03, 7)])
 def test_every_row_joins_by_itself(probability, rows):
     source, n = NoiseSource(seed=1), 8_000

@@ -79,9 +79,12 @@ def lowered(document, path):
     return document
 
 
-#: Every third figure of each event, another third of the next one; all of them in ``make test-all``.
+#: Every third figure of each event, another third of the next one; all of them in ``make test-all``, where randomised
+#: response is, whose figures take a second each.
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "randomised response")) for name in EVENTS]
+)
 def test_each_figure_lowered_by_one_percent_is_refuted(verified, name, step):
     document = statement_of(name)
     figures = [("epsilon",), ("mechanism_epsilon",), ("curve", 0, "epsilon"), ("curve", 4, "epsilon")]
@@ -475,6 +478,7 @@ FAR = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FAR)
 def test_figures_far_out_are_refuted_in_seconds(name, verified):
     began = time.process_time()

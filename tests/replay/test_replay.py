@@ -44,7 +44,8 @@ def told(entry, chosen):
 def split(entry):
     """One pair of a fit, and all others: an extreme row, a whole other row and a label or group that is gone take turns
     from entry to entry."""
-    chances = [neighbours(entry, everyday)[0], neighbours(entry, everyday)[-1], *neighbours(entry, lonely)[-1:]]
+    extreme, *_, whole = neighbours(entry, everyday)
+    chances = [extreme, whole, extreme, whole, *neighbours(entry, lonely)[-1:]]
     first = chances[REPLAYED.index(entry) % len(chances)]
     return [first], [pair for pair in [*neighbours(entry, everyday), *neighbours(entry, lonely)] if pair is not first]
 

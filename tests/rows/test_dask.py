@@ -65,6 +65,7 @@ def test_a_bar_counts_rows_of_partitions_whose_task_has_ended_and_shows_no_rate(
     assert "it/s" not in shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 def test_teachers_show_rows_and_then_parts_and_vote_the_same(scheduler, capsys):
     with dask.config.set(scheduler=scheduler):

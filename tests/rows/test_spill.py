@@ -187,6 +187,7 @@ class Slow(FrameRows):
             yield value
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_a_bar_over_chunks_shows_public_totals_and_no_rate(verbose, capsys):
     fair_pate(verbose=verbose).fit(Slow(table(), 1000))
@@ -196,6 +197,7 @@ def test_a_bar_over_chunks_shows_public_totals_and_no_rate(verbose, capsys):
     assert "/s" not in shown and "?" not in shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_the_generator_shows_the_same_bar_in_each_pass(verbose, capsys):
     generator(backend=MarginalsBackend(verbose=verbose)).fit(Slow(table(), 1000))

@@ -76,6 +76,7 @@ def skewed():
     return frame[(frame["group"] != "a") | (frame["label"] == "no") | (frame["id"] % 3 == 0)].reset_index(drop=True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ["chunks", "polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_the_filter_keeps_the_rows_that_it_keeps_in_memory(engine, tmp_path):
     frame = skewed()

@@ -43,23 +43,25 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_network_is_that_of_a_fit_in_memory_bit_for_bit(way):
     assert_same(trained(chunked(table()), way=way), trained(table(), way=way))
 
 
+@pytest.mark.slow
 def test_other_rows_give_another_network():
     """So that the equalities of this page say something."""
     assert not np.array_equal(trained(chunked(table()))[0], trained(chunked(table(seed=5)))[0])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_the_network_is_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     assert_same(trained(of_engine(engine, table(), tmp_path)), trained(table()))
 
 
+@pytest.mark.slow
 def test_a_stand_in_for_spark_gives_the_same_network_and_rows_need_no_key():
     assert_same(trained(spark_frame(table())), trained(table()))
     assert_same(trained(KeyedRows(table(), key="id")), trained(table()))

@@ -158,6 +158,7 @@ def test_tables_of_neighbours_differ_by_one_row_in_one_fold(row):
     assert sorted(moved)[:2] == [0, 0] and max(moved) <= 2
 
 
+@pytest.mark.slow
 def test_a_search_on_folds_is_charged_as_one_by_position_in_memory():
     ledgers = [PrivacyLedger(epsilon=40.0, delta=1e-3) for _ in range(2)]
     one, other = (searched(X, ledger=ledger) for X, ledger in zip((table(), chunked(table())), ledgers, strict=True))
@@ -167,7 +168,7 @@ def test_a_search_on_folds_is_charged_as_one_by_position_in_memory():
     assert other.n_splits_ == 2
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"cv": 2}, {"method": "selection", "test_size": 0.3}])
 def test_private_selection_runs_on_folds_of_chunks(options):
     search = PrivateSearchCV(fair_pate(), {"n_teachers": [8, 12]}, random_state=0, **options)

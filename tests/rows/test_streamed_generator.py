@@ -102,7 +102,7 @@ def released(X, **options):
     return [np.asarray(release.output) for release in record.releases], model.sample_labels(50, random_state=1)
 
 
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ["chunks", "polars chunks", "parquet", "dataset", "lazy", "dask"])
 @pytest.mark.parametrize("structure", ["tree", "star"])
 def test_counts_are_the_same_bit_for_bit_from_every_engine(engine, structure, tmp_path):

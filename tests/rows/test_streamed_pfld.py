@@ -75,6 +75,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_network_is_that_of_a_fit_in_memory_bit_for_bit(way):
     """Rows come in their order, and every sum is made of all rows at once: no addition of floats follows chunks."""
@@ -89,6 +90,7 @@ def test_other_rows_give_another_network():
     assert not np.array_equal(trained(chunked(rows()))[0], trained(chunked(mixed))[0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ["polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_the_network_is_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     assert_same(trained(of_engine(engine, rows(), tmp_path)), trained(rows()))

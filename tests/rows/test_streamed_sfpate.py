@@ -109,6 +109,7 @@ def test_with_a_key_votes_are_the_same_bit_for_bit_from_every_engine(engine, nam
     assert_same(votes(KeyedRows(of_engine(engine, rows(), tmp_path), key="id"), **VARIANTS[name]), expected)
 
 
+@pytest.mark.slow
 def test_a_stand_in_for_spark_gives_the_same_votes():
     assert_same(votes(KeyedRows(spark_frame(rows()), key="id")), votes(KeyedRows(rows(), key="id")))
 
@@ -156,6 +157,7 @@ def test_the_group_of_a_row_moves_no_row_to_another_teacher(key):
         assert np.count_nonzero(other[1] != one[1]) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["groups", "groups, trees", "labels"])
 def test_a_changed_group_changes_one_teacher_and_moves_the_votes_on_a_row_by_root_two(name):
     one, largest = value_of(rows(), **VARIANTS[name]), 0.0

@@ -78,7 +78,7 @@ def test_votes_are_those_of_arrays_with_the_same_parts(teacher):
     assert (expected.sum(axis=1) == N_TEACHERS).all() and len(np.unique(expected[:, 0])) > 3
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("engine", ["chunks", "polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_with_a_key_votes_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     expected = votes(KeyedRows(table(), key="id"))

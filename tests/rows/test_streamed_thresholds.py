@@ -41,6 +41,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("model", [ENCODED, RAW], ids=["encoded", "raw"])
 def test_tables_are_those_of_a_fit_in_memory_bit_for_bit(model):
     expected = tables(table(), model)
@@ -49,12 +50,13 @@ def test_tables_are_those_of_a_fit_in_memory_bit_for_bit(model):
         assert_same(tables(chunked(table(), sizes=sizes), model), expected)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["polars chunks", "parquet", "dataset", "lazy", "dask"])
 def test_tables_are_the_same_bit_for_bit_from_every_engine(engine, tmp_path):
     assert_same(tables(of_engine(engine, table(), tmp_path)), tables(table()))
 
 
+@pytest.mark.slow
 def test_a_stand_in_for_spark_and_another_order_of_rows_give_the_same_tables(monkeypatch):
     """But for the rows that are kept aside: those are drawn by their places."""
     assert_same(tables(spark_frame(table())), tables(table()))

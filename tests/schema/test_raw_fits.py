@@ -88,6 +88,7 @@ def assert_same(mine, theirs):
     assert mine.privacy_ == theirs.privacy_
 
 
+@pytest.mark.few(4)
 @every_classifier
 def test_what_comes_out_of_a_raw_table_is_what_the_schema_says(name):
     model = as_it_is(name)
@@ -99,6 +100,7 @@ def test_what_comes_out_of_a_raw_table_is_what_the_schema_says(name):
     assert model.score(TEST) == model.score(TEST, TEST["income"]) == np.mean(model.predict(TEST) == TEST["income"])
 
 
+@pytest.mark.few(4)
 @every_classifier
 def test_label_and_groups_may_be_columns_or_arguments(name):
     takes_groups = "sensitive_features" in inspect.signature(made(name)[0].fit).parameters
@@ -120,7 +122,7 @@ def test_predictions_ignore_the_label_and_the_groups(name):
         np.testing.assert_array_equal(a, c)
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize("library", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
 @every_classifier
 def test_all_dataframe_libraries_give_the_same_fit(name, library):
@@ -171,6 +173,7 @@ def test_groups_alone_are_released_by_the_schema():
     assert GroupRandomizer(**SEEDED).release(pl.from_pandas(TABLE)).tolist() == from_table.tolist()
 
 
+@pytest.mark.slow
 def test_several_columns_of_groups_form_intersections():
     columns = {**RAW_SCHEMA.columns, "citizen": Boolean()}
     schema = skfairdp.Schema(columns, label="income", groups=["sex", "citizen"])
@@ -297,6 +300,7 @@ def test_public_features_and_labels_are_checked_where_only_the_group_is_private(
         fitted(name, table, table["income"] if column == "income" else None)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("cell", [None, "female", "?"])
 @pytest.mark.parametrize("name", ["dpsgd_signed", "fair_clipping", "synthetic", *ATTRIBUTE])
 def test_a_private_group_that_is_not_listed_is_refused_in_constant_words(name, cell):
@@ -326,6 +330,7 @@ OPEN = skfairdp.Schema(
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["dpsgd_signed", "fair_clipping", "synthetic", *ATTRIBUTE])
 def test_a_group_that_may_be_missing_has_a_group_of_its_own(name):
     rows = np.arange(len(TABLE)) % 3 == 0

@@ -42,6 +42,7 @@ SIGNED = FairDPSGDClassifier(net=mlp((), max_epochs=5, batch_size=100), parity=S
 MAJORITY = (TEST["income"] == "<=50K").mean()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("library", [None, pl.from_pandas], ids=["pandas", "polars"])
 def test_a_stack_of_private_models_learns_from_a_raw_table(library):
     table, test = (rows if library is None else library(rows) for rows in (TABLE, TEST))
@@ -69,7 +70,7 @@ SEARCHED = GridSearchCV(FAIR, {"gamma": [0.3, 0.8]}, cv=2)
 OTHER_LABELS = {"texts": None, "numbers": {"<=50K": 1, ">50K": 2}, "texts of numbers": {"<=50K": "1", ">50K": "2"}}
 
 
-@pytest.mark.covering
+@pytest.mark.few(3)
 @pytest.mark.parametrize("labels", OTHER_LABELS.values(), ids=OTHER_LABELS)
 @pytest.mark.parametrize(
     "member", [PATE, FAIR, SIGNED, SYNTHETIC, FairnessCalibrator(SYNTHETIC), SEARCHED],

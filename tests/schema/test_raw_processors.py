@@ -47,6 +47,7 @@ def test_idp3_takes_the_groups_of_a_raw_table(library):
     np.testing.assert_array_equal(answered, idp.predict(library(TEST), sensitive_features=TEST["sex"].tolist()))
 
 
+@pytest.mark.few(1)
 @every_library
 def test_a_calibrator_takes_the_groups_of_a_raw_table(library):
     model = plain().fit(TABLE, TABLE["income"])

@@ -115,7 +115,7 @@ def test_an_unforeseen_private_record_does_not_show(name, row):
     assert_same_sight(name, nasty(row))
 
 
-@pytest.mark.covering
+@pytest.mark.few(3)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", ATTRIBUTE)
 def test_an_unforeseen_private_group_does_not_show(name, row):

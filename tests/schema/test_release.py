@@ -122,6 +122,7 @@ def test_it_is_a_schema_as_any_other_and_keeps_its_report():
     assert len(rows.X) == N and set(rows.y) == {"<=50K", ">50K"}
 
 
+@pytest.mark.slow
 def test_more_noise_finds_less_and_the_middle_of_the_rows_stays_inside():
     found = []
     for epsilon in (0.2, 1.0, 8.0):
@@ -408,6 +409,7 @@ def test_what_is_refused_would_have_been_found_in_one_run_of_twenty_at_most():
 # ---------------------------------------------------------------------- that nothing else shows
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_the_rows_does_not_show(seed):
     columns = ["income", "sex", "job"]
@@ -529,6 +531,7 @@ NATURAL = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("beside", NATURAL, ids=repr)
 def test_what_a_cell_is_read_as_follows_from_no_type_of_a_column(beside):
     """One complex number makes all of its column complex, one text makes them objects: they stay what they are."""
@@ -567,6 +570,7 @@ def test_tables_of_counts_move_by_no_more_than_is_declared(values, at, kind):
         assert moved <= allowed * (1 + 1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_tables_of_other_libraries_are_read_alike(library):
     module = pytest.importorskip(library)

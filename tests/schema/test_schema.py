@@ -337,6 +337,7 @@ def test_a_column_of_any_type_is_read_without_a_word(kind):
         np.testing.assert_array_equal(Schema({"x": column}).numbers(table)["x"], expected)
 
 
+@pytest.mark.slow
 def test_a_schema_of_twenty_thousand_columns_takes_seconds():
     """Every name is looked up once: looked for among all others it took 14 s."""
     began = time.process_time()

@@ -62,7 +62,7 @@ def fault(result: AuditResult, certified: float, factor: float, *, sharp: bool) 
 FACTORS = pytest.mark.parametrize("factor", [1.0, 2**0.5], ids=["as declared", "noise too small"])
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @FACTORS
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 def test_hard_votes_of_two_classes(noise, factor):
@@ -97,6 +97,7 @@ def test_thresholds_of_a_confident_vote(n_classes, gated, factor):
     assert not fault(result, epsilon_of(plan.event, DELTA), factor, sharp=True)
 
 
+@pytest.mark.few(1)
 @FACTORS
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 @pytest.mark.parametrize("n_classes", [2, 3])

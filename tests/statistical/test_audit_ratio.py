@@ -57,6 +57,7 @@ def cell(bench, method, epsilon, n_draws):
     return bench.cases()[method](epsilon, bench.Setting(n_draws, 0.99, seed=3))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("method", SHARP)
 def test_most_of_the_certified_epsilon_is_proved_and_no_more(bench, method):
     found = cell(bench, method, 4.0, 6000)
@@ -86,6 +87,7 @@ def test_published_bits_give_away_no_more_than_their_pair_of_votes(bench, method
     assert 0 < found.lower <= found.pair <= found.certified * (1 + 1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("factor", [1.2, 2**0.5, 2.0])
 @pytest.mark.parametrize("method", ["DP-SGD", "PATE, soft votes", "PF-LD, group model and dual", "PFGuard, marginals"])
 def test_noise_too_small_by_a_factor_passes_the_certificate(bench, method, factor, monkeypatch):

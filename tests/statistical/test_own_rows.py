@@ -176,6 +176,7 @@ def test_a_schema_says_where_categories_and_bounds_stand_so_that_no_block_is_tor
     assert np.mean(rows[:, 5] == -1.0) == pytest.approx(0.5, abs=0.05)  # pay of exactly 0
 
 
+@pytest.mark.slow
 def test_noise_alone_hardly_ever_stretches_a_column():
     """Nor do empty bins far out: a thousand of them, in each of a hundred fits."""
     X, y, groups = np.zeros((N, 10)), np.arange(N) % 2, np.arange(N) // 2 % 2
@@ -290,6 +291,7 @@ def test_noise_far_out_in_wide_bounds_is_not_taken_for_rows():
         assert np.mean((out[:, 0] + 1) * 500 > 100) < 0.01
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("has_schema", [True, False])
 def test_pate_learns_from_its_own_rows_with_wide_bounds_and_with_none(has_schema):
     """4,000 rows at ε = 1, a line that says it all: from 24 bins, drawn evenly, it learned about two points."""

@@ -74,6 +74,7 @@ def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(na
         assert joblib.hash(value) == joblib.hash(states[1][attribute]), f"{attribute} depends on private rows"
 
 
+@pytest.mark.few(6)
 @pytest.mark.filterwarnings("ignore:The gate of FairPATEClassifier ended")  # of so few rows it may
 @pytest.mark.parametrize("name", [*MODES, *(name for name in BASELINE_MODES if name.startswith("S_pre"))])
 def test_a_student_is_given_public_rows_and_released_labels_only(name):
@@ -88,6 +89,7 @@ def test_a_student_is_given_public_rows_and_released_labels_only(name):
     np.testing.assert_array_equal(y, model.released_labels_[model.answered_mask_].astype(int))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", MODES)
 def test_the_built_in_student_is_given_public_rows_and_released_votes_only(name):
     world = make_world(SETTINGS[name]["n_classes"])
@@ -115,6 +117,7 @@ def test_the_built_in_student_is_given_public_rows_and_released_votes_only(name)
         np.testing.assert_array_equal(kwargs["groups"], world.public.sensitive_features)
 
 
+@pytest.mark.few(4)
 @pytest.mark.filterwarnings("ignore:The student of FairPATEClassifier has a demographic disparity")  # no gate holds it
 @pytest.mark.parametrize("name", BASELINE_MODES)
 def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(name):

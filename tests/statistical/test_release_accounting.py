@@ -93,6 +93,7 @@ def test_every_release_is_covered_by_the_certified_event(name, threshold):
         assert n <= certified.get(leaf, 0), f"{n} releases of {leaf}; certified are {certified}"
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9])
 @pytest.mark.parametrize(
     "name", ["FairPATE-soft-2classes", "FairPATE-soft-3classes", "FairPATE-gnmax-3classes", "PATE-soft-3classes"]
@@ -121,6 +122,7 @@ def test_certified_epsilon_is_at_most_what_was_asked_for(name, epsilon):
     assert model.privacy_.delta == 1e-5
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", FAIR)
 def test_certified_guarantee_is_the_same_for_every_data_set_and_transcript(name):
     """The figure is a cap. One that followed the transcript, or the votes, would itself be a release."""
@@ -256,6 +258,7 @@ def test_seven_fits_of_a_search_are_seven_entries_and_their_composition():
     assert ledger.epsilon_spent == pytest.approx(epsilon_of(GaussianDpEvent(mu_squared**-0.5), 1e-5), rel=1e-9)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", FAIR)
 def test_seeded_noise_certifies_nothing(name):
     with pytest.warns(PrivacyLeakWarning, match="noise_seed"):

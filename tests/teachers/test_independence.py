@@ -68,6 +68,7 @@ def assert_only_teacher_changes(before, after, changed):
     assert not np.array_equal(before[changed], after[changed])
 
 
+@pytest.mark.covering
 @engines
 @pytest.mark.parametrize("changed", [0, 5])
 def test_replacing_the_rows_of_one_part_changes_that_teacher_only(teacher, changed, data):

@@ -60,7 +60,7 @@ TEACHERS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("teacher", TEACHERS.values(), ids=TEACHERS)
 def test_a_skorch_net_is_a_teacher(teacher, blobs, capfd):
     X, y = blobs
@@ -158,6 +158,7 @@ def rows(blobs):
     return X[:150], (y[:150] > 0).astype(int), np.arange(150) % 3 // 2, X[150:], np.arange(50) % 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_pate_takes_a_bare_net_as_teacher(rows):
     X, y, _, X_public, groups_public = rows

@@ -61,6 +61,7 @@ def test_every_kind_of_teacher_learns(teacher, blobs):
     assert (votes == y).mean(axis=1).min() > 0.95
 
 
+@pytest.mark.slow
 def test_mlp_by_name_and_bare_module_use_their_engines(blobs):
     X, y = blobs
     assert np.array_equal(fit("mlp", X, y).predict(X), fit(MLPTeachers(), X, y).predict(X))

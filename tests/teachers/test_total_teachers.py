@@ -198,6 +198,7 @@ def test_the_rehearsal_is_a_function_of_public_values():
     assert seen == []
 
 
+@pytest.mark.slow
 def test_searches_choose_the_same_way_with_and_without_a_record_that_makes_teachers_fail():
     """Neighbours: on one the teacher of a part is fitted, on the other it cannot be. Both searches have a winner."""
     labels = Y.copy()

@@ -136,6 +136,7 @@ LABELS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("method", ["fit", "planned_privacy"])
 @pytest.mark.parametrize("name", FITS)
 def test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever_type(name, method):
@@ -147,6 +148,7 @@ def test_a_label_outside_the_classes_has_one_text_however_many_rows_and_whatever
     assert len(only) == 1 and templates("unknown value").fullmatch(only[0].split(": ", 1)[1].strip()), only
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("method", ["fit", "planned_privacy"])
 @pytest.mark.parametrize("name", GROUPED)
 def test_a_group_outside_the_groups_has_one_text(name, method):
@@ -162,6 +164,7 @@ def test_a_group_that_is_no_label_has_one_text(name):
     assert len({repr(error) for error in outcomes.values()}) == 1, outcomes
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, float("inf")], ids=str)
 @pytest.mark.parametrize("name", FITS)
 def test_missing_labels_have_one_text(name, missing):
