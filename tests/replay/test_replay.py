@@ -121,6 +121,13 @@ def test_the_relation_of_the_catalogue_is_the_one_that_is_reported(entry):
     assert charges and all(f"'neighboring_relation': '{entry.relation}'" in text for text in charges), charges[:1]
 
 
+def test_a_fit_of_every_class_is_among_those_that_are_not_left_for_later():
+    def kind(entry):
+        return type(entry.make()).__name__
+
+    assert {kind(entry) for entry in REPLAYED if not entry.slow} == set(map(kind, REPLAYED))
+
+
 def test_no_two_pairs_of_a_fit_have_the_same_name():
     for entry in REPLAYED:
         names = [pair.name for pair in pairs(entry)]
