@@ -40,19 +40,23 @@ test test-all coverage: export PYTHONDONTWRITEBYTECODE =
 # Two workers on two cores: pools of their own inside would wait for each other.
 test test-all coverage test-kernels: export OMP_NUM_THREADS ?= 1
 
+FAST := not slow and not browser and not dask and not spark
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile --durations=20
+	$(PYTEST) -m "$(FAST)" --durations=20
 
 # Users have other processors: frozen fits, proofs of gradients and sums hold to the tolerance on any of them.
 KERNELS := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2 OPENBLAS_CORETYPE=Haswell
 test-kernels: $(STAMP)
-	$(KERNELS) $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/test_golden.py tests/networks
+	$(KERNELS) $(PYTEST) -m "not slow" tests/test_golden.py tests/networks
 
+# Properties are tried on other examples each time. Each layer says how long it took; the second runs whatever the first says.
 test-all: $(STAMP)
-	$(BIN)/python -m pytest --hypothesis-profile=fresh -n 2 --dist loadfile --durations=50
+	$(PYTEST) -m "$(FAST)" --hypothesis-profile=fresh --durations=20; fast=$$?; \
+	$(PYTEST) -m "not ($(FAST))" --hypothesis-profile=fresh --durations=50 && exit $$fast
 
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser and not dask and not spark" -n 2 --dist loadfile --cov=skfairdp --cov-report=term-missing:skip-covered
+	$(PYTEST) -m "$(FAST)" --cov=skfairdp --cov-report=term-missing:skip-covered
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

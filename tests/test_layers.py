@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests._tools.layers import cover, leave_for_later
+from tests._tools.layers import LONG_EXAMPLES, cover, leave_for_later
 
 
 @pytest.mark.parametrize("sizes", [(3, 4), (2, 2, 5), (1, 6), (4,)])
@@ -30,7 +30,8 @@ class Item:
     """As pytest makes one of each case."""
 
     def __init__(self, name, params, *marks):
-        self.nodeid, self.marks = f"test_file.py::{name}[{'-'.join(map(str, params.values()))}]", list(marks)
+        self.name, self.marks = name, list(marks)
+        self.nodeid = f"test_file.py::{name}[{'-'.join(map(str, params.values()))}]"
         self.callspec = SimpleNamespace(params=params)
 
     def get_closest_marker(self, name):
@@ -74,3 +75,8 @@ def test_without_the_mark_or_a_table_nothing_is_left_for_later():
     alone = Item("test_alone", {}, pytest.mark.covering)
     del alone.callspec
     assert later([*table, alone]) == [False, False, True, False]
+
+
+def test_examples_of_docstrings_that_take_seconds_are_slow_and_the_others_are_not():
+    examples = [Item(name, {}) for name in [*sorted(LONG_EXAMPLES), "skfairdp.pate._pate.PATEClassifier"]]
+    assert later(examples) == [True] * len(LONG_EXAMPLES) + [False]

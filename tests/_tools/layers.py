@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import settings
 
-__all__ = ["cover", "examples", "leave_for_later"]
+__all__ = ["LONG_EXAMPLES", "cover", "examples", "leave_for_later"]
 
 
 def cover(cases):
@@ -46,10 +46,22 @@ def _key(value):
     return type(value), value
 
 
+#: Examples in docstrings that take seconds.
+LONG_EXAMPLES = {
+    "skfairdp.pate._sf_pate.SFPATEClassifier",
+    "skfairdp.inspection._audit_estimator.audit",
+    "skfairdp.model_selection._pareto_search.ParetoSearchCV",
+    "skfairdp.postprocessing._private_thresholds.PrivateThresholds",
+    "skfairdp.lagrangian._fld.LagrangianClassifier",
+}
+
+
 def leave_for_later(items):
     """Mark as slow what the tests with ``covering`` do not need to cover their values, and those with ``few`` leave."""
     tables = defaultdict(list)
     for item in items:
+        if item.name in LONG_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
         mark = item.get_closest_marker("few") or item.get_closest_marker("covering")
         if mark is not None and hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
             tables[item.nodeid.partition("[")[0], mark.name, mark.args].append(item)
