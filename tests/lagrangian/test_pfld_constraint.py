@@ -93,7 +93,7 @@ def unheld(primal):
 both_primals = pytest.mark.parametrize("primal", ["group_model", NoisyGradients()])
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @both_primals
 @pytest.mark.parametrize(("notion", "true_class"), [("equal_opportunity", 1), ("false_positive_rate_parity", 0)])
 def test_a_rate_of_one_true_class_is_made_equal_by_multipliers_of_its_own_rows(notion, true_class, primal):
@@ -140,7 +140,7 @@ BEYOND = {
 }  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @both_primals
 @pytest.mark.parametrize(("asked", "beyond"), BEYOND.values(), ids=BEYOND)
 def test_a_bound_is_held_on_the_training_rows_and_no_more_than_that_is_given_up(asked, beyond, primal):
