@@ -126,7 +126,8 @@ def test_a_winner_states_what_the_search_has_cost(tmp_path):
 
 # ---- what verify refuses ---------------------------------------------------------------------------------------------
 def statement(event, *performed, **options):
-    spent = PrivacySpent.of(event, 1e-5, performed=[PerformedRelease(*row) for row in performed], **RECORD)
+    made, public = [PerformedRelease(*row) for row in performed], ["names"] * bool(performed)
+    spent = PrivacySpent.of(event, 1e-5, performed=made, public=public, **RECORD)
     return spent.statement(subject="a mean", **options).to_dict()
 
 
