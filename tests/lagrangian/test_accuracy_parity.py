@@ -29,7 +29,7 @@ def table(n=3000, seed=0):
     return X, y, groups
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [None, 2.0])
 def test_equal_accuracy_is_not_bought_with_errors_for_everybody(epsilon):
     X, y, groups = table()

@@ -62,7 +62,7 @@ def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notion
     assert best <= 1 and (len(notions) > 1 or best >= 0.99)
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["by hand", "fused"])
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("notions", ALONE_AND_TOGETHER, ids=in_words)

@@ -222,7 +222,7 @@ def test_names_of_groups_and_classes_are_those_of_the_rows(make):
 OUT = torch.nn.Linear(8, 2)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "make",
     [

@@ -23,6 +23,7 @@ def page():
             plt.close("all")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("m", "ratio"), [(5, 6.6), (20, 33.4), (100, 177.0), (1000, 1797.0)])
 def test_a_flipped_sign_moves_the_gradient_far_beyond_theorem_1(page, m, ratio):
     found = page["sign_flip_jump"](m) / page["claimed_gradient_sensitivity"](m)

@@ -23,7 +23,7 @@ NETS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [10, 11, 12])
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS)
 def test_the_constraint_is_met_on_training_rows_by_few_passes_without_noise(net, seed):

@@ -401,7 +401,7 @@ class OneLayer(torch.nn.Module):
         return self.linear(X)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", ["demographic_parity", ["generalized_demographic_parity"]])
 def test_a_module_of_ones_own_is_held_to_the_constraint(biased, constraints):
     X, y, groups = biased

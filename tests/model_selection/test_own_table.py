@@ -110,7 +110,7 @@ def recording(request):
 
 
 #: Every record at one of the two places, each schema with the other one first; at both in ``make test-all``.
-@pytest.mark.covering
+@pytest.mark.few(2)
 @pytest.mark.parametrize("places", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", NASTY)
 def test_neighbours_look_the_same_wherever_the_record_lies(recording, what, places, request):
@@ -139,6 +139,7 @@ def test_what_is_stated_covers_what_was_released_to_each_part():
 EVERY = ["synthetic", "fair_pate", "dpsgd"]
 
 
+@pytest.mark.slow
 def test_all_methods_are_on_one_page_with_one_sum_for_what_they_cost(tmp_path):
     table = people(400)
     alone = swept(table, schema=SCHEMA, epsilons=[9.0]).privacy

@@ -40,6 +40,7 @@ def test_frontier_equals_the_brute_force_definition(case):
     np.testing.assert_array_equal(pareto_frontier(points, minimize.tolist()), brute_force(points, minimize))
 
 
+@pytest.mark.slow
 @given(tables(values=COARSE), st.randoms())
 @settings(deadline=None)
 def test_frontier_does_not_depend_on_the_order_of_points(case, random):

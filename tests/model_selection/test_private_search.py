@@ -153,6 +153,7 @@ def test_nothing_but_the_winner_is_left():
     assert all(params["verbose"] == 0 for params in Toy.made)  # a progress bar would count the trials
 
 
+@pytest.mark.slow
 def test_the_report_does_not_tell_how_often_something_was_released():
     """The number of tables is the number of trials: it varies from search to search, and what is shown does not."""
     shown = set()

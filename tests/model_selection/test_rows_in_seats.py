@@ -74,7 +74,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("alone", [True, None])
 @pytest.mark.parametrize("name", COLUMNS)
@@ -221,7 +221,7 @@ PREDICTORS = {
 }  # fmt: skip
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_one_row_changes_the_answer_of_no_other(name):
