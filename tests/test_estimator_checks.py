@@ -2,10 +2,10 @@
 
 import dataclasses
 import inspect
-import itertools
 import random
 import re
 import warnings
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -71,20 +71,24 @@ pytestmark = [
 
 # ---- scikit-learn's suite ------------------------------------------------------------------------------------
 def checks_of(estimators):
-    """Scikit-learn's checks of each estimator: all of them in ``test-all``, every fourth in ``make test``, where they
-    take turns, so that each check is asked of some estimators. What another check does as well is left for later too:
-    sparse matrices are read as sparse arrays are, and of training from read-only memory one of two types of numbers is
-    enough.
+    """Scikit-learn's checks of each estimator: all of them in ``test-all``; in ``make test`` each check of every fifth
+    estimator, where they take turns. What another check does as well is left for later too: sparse matrices are read as
+    sparse arrays are, and of training from read-only memory one of two types of numbers is enough.
     """
     parametrized = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
     names, checks = parametrized.args
     called = parametrized.kwargs["ids"]
     printed = {id(estimator): called(estimator) for estimator in estimators}  # once, not for every check
-    marked, turns = [], {id(estimator): itertools.count(place) for place, estimator in enumerate(estimators)}
-    for check in (given if hasattr(given, "marks") else pytest.param(*given) for given in checks):
-        estimator, asked = check.values
-        later = [pytest.mark.slow] * (said_by_another(asked) or next(turns[id(estimator)]) % 4 > 0)
-        marked.append(pytest.param(*check.values, marks=[*check.marks, *later]))
+    checks = [given if hasattr(given, "marks") else pytest.param(*given) for given in checks]
+    by_check = defaultdict(list)
+    for place, check in enumerate(checks):
+        if not said_by_another(check.values[1]):
+            by_check[called(check.values[1])].append(place)
+    now = {place for j, places in enumerate(by_check.values()) for place in places[j % min(5, len(places)) :: 5]}
+    marked = [
+        pytest.param(*check.values, marks=[*check.marks, *[pytest.mark.slow] * (place not in now)])
+        for place, check in enumerate(checks)
+    ]
     return pytest.mark.parametrize(names, marked, ids=lambda value: printed.get(id(value)) or called(value))
 
 
