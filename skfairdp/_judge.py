@@ -1,6 +1,7 @@
 """The judge: what the model that is returned does to the groups, by its answers to rows, and how sure that is."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,11 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import CLEAR_SIZE, RateConstraints, RateParity, gaps_of, violation_bounds
+from skfairdp.fairness import (
+    CLEAR_SIZE,
+    LeftOver,
+    RateConstraints,
+    RateParity,
+    gaps_of,
+    read_constraints,
+    read_rate_constraints,
+    violation_bounds,
+)
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 from skfairdp.utils import warn_caller
 
-__all__ = ["Judge", "Judgement"]
+__all__ = ["Judge", "Judgement", "held_by_learner", "held_by_network"]
 
 Array = NDArray[np.float64]
 
@@ -39,7 +49,7 @@ class Judgement:
     constraints : RateConstraints
     counts : ndarray of shape (n_groups, n_classes or 1, n_classes)
         Of hard answers.
-    noise : float, default=0.0
+    noise : float or ndarray of the shape of counts, default=0.0
         Standard deviation of the Gaussian noise on each count; 0 for public rows.
 
     Examples
@@ -55,7 +65,7 @@ class Judgement:
 
     constraints: RateConstraints
     counts: Array
-    noise: float = 0.0
+    noise: Any = 0.0
 
     @classmethod
     def by_rows(cls, constraints: RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
@@ -64,13 +74,34 @@ class Judgement:
         truth = np.zeros(len(answers), dtype=np.int64) if truth is None else truth
         return cls(constraints, constraints.tally(groups, truth, answers).astype(np.float64))
 
+    @classmethod
+    def by_weights(
+        cls, constraints: RateConstraints, weights: Array, truth: Any, answers: Any, noise: float = 0.0
+    ) -> "Judgement":
+        """By rows whose groups are known as weights, (n_rows, n_groups), with noise in a sum of those of all rows.
+
+        Weights outside of [0, 1] are unbiased answers with noise of their own: of a weight w that is 0 or 1 on average,
+        ``w² - w`` is on average its variance. Those of a row add up to 1, so that what noise gives to one group it
+        takes from another: of a difference both add up, and count so.
+        """
+        n_classes, weights = len(constraints.classes), np.asarray(weights, dtype=np.float64)
+        cells = np.asarray(truth, dtype=np.int64) * n_classes + np.asarray(answers, dtype=np.int64)
+
+        def table(values: Array) -> Array:
+            sums = [np.bincount(cells, column, minlength=n_classes**2) for column in values.T]
+            return np.array(sums, dtype=np.float64).reshape(-1, n_classes, n_classes)
+
+        variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
+        return cls(constraints, table(weights), np.sqrt(2 * variance))
+
     @cached_property
     def gap(self) -> float:
         """The largest difference between two groups, of the rates that are constrained; of another constraint, by how
         much it is broken. Of groups that the noise lets anybody see; NaN where there are no two."""
         gaps, counts = gaps_of(self.constraints), np.maximum(self.counts, 0.0)
-        rows = np.einsum("ayk,ry->ar", self.counts, gaps.cells[:, : self.counts.shape[1]])
-        noise = self.noise * np.sqrt(gaps.cells[:, : self.counts.shape[1]].sum(1) * self.counts.shape[2])
+        cells, variance = gaps.cells[:, : self.counts.shape[1]], np.broadcast_to(self.noise, self.counts.shape) ** 2
+        rows, noise = (np.einsum("ayk,ry->ar", table, cells) for table in (self.counts, variance))
+        noise = np.sqrt(noise)
         clear = np.vstack([rows > CLEAR_SIZE * noise, np.ones((1, rows.shape[1]), dtype=bool)])
         told = ((gaps.coefficients == 0) | clear).all((1, 2))
         return float(np.where(told, gaps.violations(counts), 0.0).max(initial=0.0)) if told.any() else math.nan
@@ -88,6 +119,16 @@ class Judgement:
         # of a pair of opposite inequalities only one can be broken
         alarms = (1 - LEVEL) / max(1.0, self.constraints.n_inequalities / 2)
         return "no" if self._largest(self.constraints, alarms) > 0 else "within the noise"
+
+    @cached_property
+    def violation(self) -> float:
+        """By how much the worst constraint is broken, by the counts as they are; 0 where all hold."""
+        return float(self.constraints.violations(np.maximum(self.counts, 0.0)).max(initial=0.0))
+
+    @property
+    def violation_noise(self) -> float:
+        """Standard deviation of the one noise of a released table in that; infinite where no group can be told."""
+        return LeftOver.of_rates(self.constraints, [self.counts], [], self.noise).violation_noise
 
     @property
     def said(self) -> tuple[float, float, str]:
@@ -186,6 +227,12 @@ class Judge:
         return self.table.event
 
     @property
+    def squared_cost(self) -> float:
+        """What it takes of the μ² of a fit."""
+        table = self.table
+        return (table.sensitivity / table.sigma) ** 2
+
+    @property
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
         what = "by group, true class and answer" if self.shape[1] > 1 else "by group and answer"
@@ -202,3 +249,46 @@ class Judge:
     def release(self, counts: NDArray[Any], noise: NoiseSource) -> Judgement:
         """Release a table of hard answers, and judge by it."""
         return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma)
+
+
+def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints:
+    """What the hard answers of a network are judged by that follows Lagrange multipliers.
+
+    Parameters
+    ----------
+    constraints : str, fairlearn moment, RateParity, RateBound or list of them
+        See :func:`~skfairdp.fairness.read_constraints`. Whose scores are to be alike as a whole has to be alike at the
+        threshold that decides.
+    groups, classes : sequence
+        The names they go by.
+    owner : str
+        Class that has the parameter.
+    """
+    notions = read_constraints(constraints, owner)
+    asked = ["demographic_parity" if one == "generalized_demographic_parity" else one for one in notions]
+    return RateConstraints(read_rate_constraints(asked, owner), list(groups), list(classes), owner)
+
+
+def held_by_learner(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints | None:
+    """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds.
+
+    Parameters
+    ----------
+    learner : object
+        Says by its ``constraints`` what it holds, as ours and the reductions of fairlearn do, and by its ``slack``, if
+        there is one, how far a group may lie from all rows.
+    groups, classes : sequence
+        The names they go by.
+    owner : str
+        Class that has the learner.
+    """
+    asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
+    try:
+        held = held_by_network(asked, groups, classes, owner)
+    except ValueError:
+        return None
+    if slack > 0:
+        rates = (one.rate for one in held.constraints)
+        within = tuple(RateParity(rate, float(slack), method="to_overall") for rate in rates)
+        return RateConstraints(within, held.groups, held.classes, owner)
+    return held

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._judge import Judge
 from skfairdp._tables._counting import counted_pairs
 from skfairdp.privacy import (
     DpEvent,
@@ -205,6 +206,8 @@ class GeneratorPlan:
         For the number of rows by which a learner is ahead of the most frequent class, where it has to show it.
     pure_counts : LaplaceCounts or None
         For those counts instead, where they are all that so few rows tell. Shares are then of what they leave.
+    judge : Judge or None
+        What looks at the answers of a learner that was given a bound.
     """
 
     epsilon: float
@@ -215,6 +218,7 @@ class GeneratorPlan:
     counts_share: float = _COUNTS_SHARE
     gain: GaussianMechanism | None = None
     pure_counts: LaplaceCounts | None = None
+    judge: Judge | None = None
     relation: ClassVar[NeighboringRelation] = RELATION
 
     @property
@@ -246,7 +250,8 @@ class GeneratorPlan:
 
     def event_at(self, scale: float) -> DpEvent:
         """Everything, with this noise scale of the backend."""
-        extras = [mechanism.event for mechanism in (self.bins, self.counts, self.gain) if mechanism is not None]
+        parts = self.bins, self.counts, self.gain, self.judge
+        extras = [mechanism.event for mechanism in parts if mechanism is not None]
         return compose(*extras, self.backend.event_at(scale))
 
     @property
@@ -260,4 +265,4 @@ class GeneratorPlan:
         words = ["fine histograms of numbers"] if self.bins else []
         words += ["counts of groups and labels"] if self.counts else []
         gain = ["by how many rows the learner is ahead of the largest class"] if self.gain else []
-        return (*words, *self.backend.releases, *gain)
+        return (*words, *self.backend.releases, *gain, *(() if self.judge is None else self.judge.releases))

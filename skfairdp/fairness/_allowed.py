@@ -1,15 +1,13 @@
 """How far the rates of groups may lie apart, or where: the nearest differences that a bound allows."""
 
 import math
-from collections.abc import Iterator
-from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.fairness._rates import RateBound, RateParity
 
-__all__ = ["comparisons_of", "nearest_allowed"]
+__all__ = ["nearest_allowed"]
 
 Array = NDArray[np.float64]
 #: Halvings of an interval of length 2 or so, down to rounding.
@@ -70,40 +68,6 @@ def nearest_allowed(constraint: RateParity | RateBound, differences: Array, mean
     least = (low + high) / 2
     found: Array = np.where(allowed, differences, np.clip(differences, least, (least + room) / factor))
     return found
-
-
-def comparisons_of(constraint: RateParity | RateBound | None, groups: int) -> Iterator[tuple[int, int, float, float]]:
-    """Yield the inequalities ``factor · rate of one - rate of the other ≤ slack``; None wants equality.
-
-    ``groups`` is the position of all rows together, ``groups + 1`` that of nobody, whose rate is 0.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateBound, RateParity
-    >>> from skfairdp.fairness._allowed import comparisons_of
-    >>> list(comparisons_of(RateParity("accuracy", 0.1, method="to_overall"), 1))
-    [(0, 1, 1.0, 0.1), (1, 0, 1.0, 0.1)]
-    >>> list(comparisons_of(RateBound("error_rate", upper=0.2), 1))
-    [(0, 2, 1.0, 0.2)]
-    """
-    everybody, nobody = groups, groups + 1
-    if isinstance(constraint, RateBound):
-        lower, upper = _interval(constraint)
-        named = range(groups) if constraint.groups is None else constraint.groups
-        for a in [everybody] if constraint.groups == "overall" else named:
-            if upper < math.inf:
-                yield a, nobody, 1.0, upper
-            if lower > -math.inf:
-                yield nobody, a, 1.0, -lower
-        return
-    factor, slack = (1.0, 0.0) if constraint is None else constraint.factor_and_slack
-    if constraint is not None and constraint.method == "to_overall":
-        for a in range(groups):
-            yield a, everybody, factor, slack
-            yield everybody, a, factor, slack
-        return
-    for a, b in permutations(range(groups), 2):
-        yield a, b, factor, slack
 
 
 def _interval(bound: RateBound) -> tuple[float, float]:

@@ -19,7 +19,7 @@ _DRAWS = 2000
 _REACH = 3.0  # standard deviations
 
 
-def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: float = 0.0) -> Array:
+def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: Any = 0.0) -> Array:
     """Upper confidence bounds on the violation of every inequality in the population.
 
     Each holds by itself with at least the given probability, also for rates of 0 and 1 and for groups of a few rows or
@@ -34,7 +34,7 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
         Counts of independent rows that the predictions do not follow from.
     level : float, default=0.95
         Below 1/2 they are bounds from below, each with a confidence of ``1 - level``.
-    noise : float, default=0.0
+    noise : float or ndarray of the shape of counts, default=0.0
         Standard deviation of the Gaussian noise that each count has.
 
     Returns
@@ -72,10 +72,11 @@ def gaps_of(constraints: RateConstraints) -> RateConstraints:
     return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 
-def _check_settings(level: float, noise: float) -> None:
+def _check_settings(level: float, noise: Any) -> None:
     if not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError(f"'level' must lie between 0 and 1: it is how often the bound holds. Got {level!r} instead.")
-    if not isinstance(noise, Real) or not 0 <= noise < np.inf:
+    known = isinstance(noise, Real | np.ndarray) and np.all(np.isfinite(noise))
+    if not known or np.any(noise < 0):
         raise ValueError(
             f"'noise' must be a standard deviation: at least 0 (no noise) and finite. Got {noise!r} instead."
         )
@@ -141,7 +142,7 @@ def rate_bounds(
     return np.quantile(lower, tail, axis=2), np.quantile(upper, 1 - tail, axis=2)
 
 
-def _laws(constraints: RateConstraints, counts: Any, noise: float) -> tuple[Array, Array]:
+def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Array, Array]:
     """Rates that the counts speak for, from below and from above, each (n_groups + 1, n_rates, draws).
 
     ``Beta(hits, misses + 1)`` lies below a rate and ``Beta(hits + 1, misses)`` above it as often as a bound of Clopper
@@ -153,10 +154,11 @@ def _laws(constraints: RateConstraints, counts: Any, noise: float) -> tuple[Arra
     events, cells = constraints.events[:, : counts.shape[1]], constraints.cells[:, : counts.shape[1]]
     spread = _spread(len(counts) * len(events))  # always the same: bounds are a function of the table
     of_noise, of_rest, of_rate, of_size = spread.reshape(4, len(counts), len(events), _DRAWS)
-    hits, misses = (np.einsum("ayk,ryk->ar", counts, w)[..., None] for w in (events, cells[..., None] - events))
-    if noise > 0:
-        hits = hits - noise * np.sqrt(events.sum((1, 2)))[:, None] * ndtri(of_noise)
-        misses = misses - noise * np.sqrt((cells[..., None] - events).sum((1, 2)))[:, None] * ndtri(of_rest)
+    variance, others = np.broadcast_to(np.square(noise), counts.shape), cells[..., None] - events
+    hits, misses = (np.einsum("ayk,ryk->ar", counts, w)[..., None] for w in (events, others))
+    if np.any(variance):
+        hits = hits - np.sqrt(np.einsum("ayk,ryk->ar", variance, events))[..., None] * ndtri(of_noise)
+        misses = misses - np.sqrt(np.einsum("ayk,ryk->ar", variance, others))[..., None] * ndtri(of_rest)
     positive, rest, size = np.maximum(hits, 0.0), np.maximum(misses, 0.0), hits + misses
     lower = np.where(positive > 0, betaincinv(np.where(positive > 0, positive, 1.0), rest + 1, of_rate), 0.0)
     upper = np.where(rest > 0, betaincinv(positive + 1, np.where(rest > 0, rest, 1.0), of_rate), 1.0)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -19,19 +20,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
+from skfairdp._judge import Judge, Judgement, held_by_learner
 from skfairdp._row_wise import known_row_wise, predict_codes, row_wise_predictions
-from skfairdp._tables import GeneratorBackend, MarginalsBackend
+from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend
 from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.fairness import LeftOver
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, read_container, read_generator_data
 from skfairdp.generative._schema_columns import raw_features
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import Plan, PrivacyLedger
+from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
 from skfairdp.utils import (
     PublicData,
@@ -125,6 +126,10 @@ class SyntheticDataClassifier(PrivateClassifier):
         Draw more rows from it at no cost.
     encoder_ : SchemaEncoder
         What turns rows into the numbers that the learner gets.
+    {judged}
+        A learner is given something by its ``constraints``, as ours and the reductions of fairlearn are. After
+        ``refit``, which costs nothing, and of rows in chunks, ``gap_`` is that of synthetic rows, ``gap_bound_`` is 1,
+        and whether a constraint holds is in doubt at least.
     {classes_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -134,8 +139,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     UtilityWarning
         One class is predicted for every row, or the learner is hardly better than that.
     FairnessWarning
-        The learner is a reduction of fairlearn, and breaks its own constraint by more than .05 on the synthetic rows
-        that it was trained on.
+        ``constraint_holds_`` is "no". A bound of fairlearn counts between every two groups.
 
     Examples
     --------
@@ -241,7 +245,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         answer_like(generator, self)
         learner = self._learner(data.layout.n_classes)
         self._rehearse(*learner, data)
-        plan, rng = generator._plan(data), public_generator(generator.random_state)
+        plan, rng = self._plan(data), public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.is_hopeless
         with generator._spend(plan, data.reads, holder=self) as noise:
@@ -251,17 +255,32 @@ class SyntheticDataClassifier(PrivateClassifier):
                 self._learn(*learner)  # synthetic rows only
             except Exception as error:
                 problem = error
-            if plan.gain is not None:
-                ahead = 0 if problem is not None else self._rows_ahead(X, data.cells % data.layout.n_classes)
-                gain = float(plan.gain.release([float(ahead)], noise)[0])
-                self._beside = self._forecast.compared(generator.observed_rates_.sum(axis=0), gain)
-                self._is_behind = not self._beside.may_stay
+            judgement = self._looked_at(plan, X, data, noise, has_learned=problem is None)
         # Released values only from here on.
         self.privacy_ = generator.privacy_
         if problem is not None:
             problem.add_note("The generator is released and paid for: refit(estimator=...) trains another learner.")
             raise problem
-        return self._give_way()
+        return self._give_way(judgement)
+
+    def _looked_at(
+        self, plan: GeneratorPlan, X: Any, data: GeneratorData, noise: NoiseSource, *, has_learned: bool
+    ) -> Judgement | None:
+        """Release by how much the learner is ahead, and what the answers of the one that stays do to the groups."""
+        if plan.gain is None and plan.judge is None:
+            return None
+        nothing = np.full(len(data.cells), -1), data.cells
+        answers, cells = self._asked(X, data.cells) if has_learned else nothing
+        groups, labels = np.divmod(cells, data.layout.n_classes)
+        if plan.gain is not None:
+            ahead = self._rows_ahead(answers, labels) if has_learned else 0
+            gain = float(plan.gain.release([float(ahead)], noise)[0])
+            self._beside = self._forecast.compared(self.generator_.observed_rates_.sum(axis=0), gain)
+            self._is_behind = not self._beside.may_stay
+        if plan.judge is None:
+            return None
+        given = np.full_like(answers, self._usual) if self._is_behind else answers
+        return plan.judge.release(plan.judge.counts(groups, labels, given), noise)
 
     def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> "SyntheticDataClassifier":
         """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
@@ -337,28 +356,41 @@ class SyntheticDataClassifier(PrivateClassifier):
         self._left = self._left_over(features, codes, groups[0]) if with_groups else None
         return self
 
-    def _left_over(self, features: NDArray[np.float64], codes: NDArray[np.int64], groups: Any) -> LeftOver | None:
-        """What a reduction of fairlearn leaves of its constraint on the synthetic rows it was trained on."""
+    def _left_over(self, features: NDArray[np.float64], codes: NDArray[np.int64], groups: Any) -> Judgement | None:
+        """What the answers of a learner that was given a bound do to the synthetic rows that it was trained on."""
         values = as_groups(groups, len(codes), owner=type(self).__name__)
         names = group_domain(values)
         given = encode_labels(
             values, names, owner=type(self).__name__, name="sensitive_features", parameter="sensitive_columns"
         )
-        return LeftOver.of_reduction(self.estimator_, features, codes, given, names.tolist(), self.classes_.tolist())
+        held = held_by_learner(self.estimator, names.tolist(), range(len(self.classes_)), type(self).__name__)
+        if held is None:
+            return None
+        return Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
 
-    def _rows_ahead(self, X: Any, codes: NDArray[np.int64]) -> int:
-        """Private: by how many rows the learner is ahead of the most frequent class, each row judged by itself."""
+    def _asked(self, X: Any, cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Private: the learner's answers to rows, each judged by itself, -1 where there is none, and their cells."""
         with silence():
             features = self._encoded(X)  # cell by cell
-        if self._forecast.n_looked_at < len(codes):  # their number is public, and so are the places that are drawn
-            drawn = np.random.default_rng(0).choice(len(codes), self._forecast.n_looked_at, replace=False)
-            features, codes = features[drawn], codes[drawn]
+        if self._forecast.n_looked_at < len(cells):  # their number is public, and so are the places that are drawn
+            drawn = np.random.default_rng(0).choice(len(cells), self._forecast.n_looked_at, replace=False)
+            features, cells = features[drawn], cells[drawn]
         predicted = row_wise_predictions(self.estimator_, features, None, places=np.arange(len(features)))
-        right = np.array([answer == code for answer, code in zip(predicted, codes, strict=True)], dtype=bool)
-        usual = int(self.generator_.observed_rates_.sum(axis=0).argmax())
-        return int(np.count_nonzero(right)) - int(np.count_nonzero(codes == usual))
+        codes = np.full(len(predicted), -1)
+        for code in range(len(self.classes_)):
+            codes[np.array([answer == code for answer in predicted], dtype=bool)] = code
+        return codes, cells
 
-    def _give_way(self) -> "SyntheticDataClassifier":
+    def _rows_ahead(self, answers: NDArray[np.int64], codes: NDArray[np.int64]) -> int:
+        """Private: by how many rows the learner is ahead of the most frequent class."""
+        return int(np.count_nonzero(answers == codes)) - int(np.count_nonzero(codes == self._usual))
+
+    @property
+    def _usual(self) -> int:
+        """The most frequent class, by released counts."""
+        return int(self.generator_.observed_rates_.sum(axis=0).argmax())
+
+    def _give_way(self, judgement: Judgement | None = None) -> "SyntheticDataClassifier":
         """Answer the most frequent class where the learner is not ahead of it, and say so wherever one class is all."""
         if self._is_behind:
             self.estimator_ = self._constant
@@ -368,14 +400,29 @@ class SyntheticDataClassifier(PrivateClassifier):
             warn_caller(self._forecast.words(self.classes_[answered[0]], owner), UtilityWarning)
         elif not (beside := beside or self._on_samples()).is_better and len(self.classes_) > 1:
             beside.warn(self.classes_[beside.usual], owner, gives_way=False, advice=self._forecast.advice)
-        elif self._left is not None and not self._is_behind:
-            self._left.warn(
-                type(self).__name__,
-                "on the synthetic rows that its learner was trained on",
-                "Give its fairlearn reduction more iterations, a larger bound, or another learner: refit is free.",
-            )
+        self._tell_judgement(judgement, is_told=self._is_behind or len(answered) == 1)
         del self._constant, self._shown, self._left, self._beside
         return self
+
+    def _tell_judgement(self, judgement: Judgement | None, *, is_told: bool) -> None:
+        """What the answers do to the groups; of private rows that nobody looked at synthetic ones say something."""
+        for name in ("gap_", "gap_bound_", "constraint_holds_"):
+            self.__dict__.pop(name, None)
+        if self._left is None:
+            return
+        found, rows = judgement or self._left, "private" if judgement else "synthetic"
+        self.gap_, self.gap_bound_, self.constraint_holds_ = found.said
+        if judgement is None:
+            self.gap_bound_ = 1.0
+            self.constraint_holds_ = "no" if found.holds == "no" else "within the noise"
+        if not is_told:
+            found.warn(
+                type(self).__name__,
+                f"{rows} rows",
+                "Between every two groups so much is left, while fairlearn compares each with all rows. Synthetic rows "
+                "need not have the gap of private ones: give the learner a smaller bound, or take another; refit is "
+                "free. FairDPSGDClassifier is held to its bound by private rows.",
+            )
 
     def _on_samples(self) -> Comparison:
         """The learner beside the most frequent class on other rows of the generator, which cost nothing."""
@@ -450,8 +497,16 @@ class SyntheticDataClassifier(PrivateClassifier):
 
         rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__)
 
-    def _plan(self, data: Any) -> Plan:
-        return self._generator()._plan(data)
+    def _plan(self, data: Any) -> GeneratorPlan:
+        plan, (learner, with_groups) = self._generator()._plan(data), self._learner(data.layout.n_classes)
+        held = None
+        if with_groups and len(data.cells) and not plan.pure_counts:
+            classes = range(data.layout.n_classes)
+            held = held_by_learner(learner, np.asarray(data.form.groups).tolist(), classes, type(self).__name__)
+        if held is None:
+            return plan
+        n_rows = TableForecast.of(data.layout, self.epsilon, self.delta).n_looked_at
+        return replace(plan, judge=Judge(held, n_rows, self.epsilon, self.delta, plan.relation))
 
     def _generator(self) -> PFGuardGenerator:
         shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()

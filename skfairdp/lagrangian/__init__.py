@@ -11,7 +11,6 @@ from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron as as_p
 from skfairdp.lagrangian._perceptron import (
     FairPerceptron as FairPerceptron,
     Perceptron as Perceptron,
-    left_over as left_over,
     standard_scale as standard_scale,
 )
 from skfairdp.lagrangian._pfld import PFLDClassifier

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
+from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import FairPerceptron, left_over, standard_scale
+from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.utils import (
     NamedEstimator,
@@ -99,8 +100,9 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         The last multipliers; a cell is a true class where a constraint compares within classes. Empty without
         constraints.
     violation_ : float or None
-        The largest difference between two groups that the constraints want to be 0, or by how much a bound is broken,
-        on the rows and groups that it was given; None without constraints.
+        By how much the worst constraint is broken on the rows and groups that it was given, by hard answers; None
+        without constraints.
+    {judged}
     {classes_, n_features_in_, feature_names_in_}
 
     Raises
@@ -111,8 +113,8 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
     Warns
     -----
     FairnessWarning
-        Only one group was given, so that the constraint says nothing; or a constraint was not reached: ``violation_``
-        is above .05, by two standard deviations of the noise that weights outside of [0, 1] have.
+        Only one group was given, so that the constraint says nothing; or ``constraint_holds_`` is "no", and for a
+        constraint without a bound of its own ``violation_`` above .02.
 
     Examples
     --------
@@ -210,23 +212,22 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         self.multipliers_ = np.zeros((0, 1, 0)) if multipliers is None else multipliers
         self.violation_: float | None = None
         if membership is not None:
-            constraints = FairnessConstraints(notions, codes, len(classes), self.moments)
-            self._tell_what_is_left(features, constraints, membership, groups)
+            self._tell_judgement(features, codes, membership, groups)
         return self
 
-    def _tell_what_is_left(
-        self, features: Array, constraints: FairnessConstraints, membership: Array, groups: list[Any]
-    ) -> None:
-        """Say so where the groups it was given show a constraint that was not reached."""
+    def _tell_judgement(self, features: Array, codes: NDArray[np.int64], membership: Array, groups: list[Any]) -> None:
+        """What the answers of the network do to the groups it was given, and a warning where that is not held."""
         from skfairdp._networks import predict_logits
 
-        probabilities = softmax(predict_logits(self.net_.module_, features), axis=1)
-        left = left_over(constraints, probabilities, self.violations, membership, groups, self.classes_.tolist())
-        self.violation_ = 0.0 if left is None else left.violation
-        if left is not None and self.lam_max > 0:
-            left.warn(
-                type(self).__name__,
-                "on the rows and groups that it was given",
+        owner, answers = type(self).__name__, predict_logits(self.net_.module_, features).argmax(axis=1)
+        constraints = held_by_network(self.constraints, groups, self.classes_.tolist(), owner)
+        judgement = Judgement.by_weights(constraints, membership, codes, answers)
+        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+        self.violation_ = judgement.violation
+        if self.lam_max > 0:
+            judgement.warn(
+                owner,
+                "the rows and groups that it was given",
                 f"Raise 'lam_max' ({self.lam_max:g}) or 'max_epochs' of 'net', or take another constraint: features, "
                 "or the price of errors, may not allow this one.",
             )

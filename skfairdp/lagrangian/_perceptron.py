@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from skfairdp.fairness import FairnessConstraints, LeftOver, RateBound, RateParity
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
 from skfairdp.lagrangian._schedule import usual_batches, usual_lr, usual_passes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skfairdp.lagrangian._dual_ascent import LagrangianTraining
     from skfairdp.lagrangian._stack import StackedParity
 
-__all__ = ["FairPerceptron", "Perceptron", "left_over", "standard_scale"]
+__all__ = ["FairPerceptron", "Perceptron", "standard_scale"]
 
 Array = NDArray[np.float64]
 
@@ -97,29 +97,6 @@ def standard_scale(X: Array) -> tuple[Array, Array]:
     """Centre and scale of the columns; 1 where a column says nothing."""
     center, scale = X.mean(axis=0), X.std(axis=0)
     return center, np.where(scale > 0, scale, 1.0)
-
-
-def left_over(
-    constraints: FairnessConstraints,
-    probabilities: Array,
-    violations: str,
-    membership: Array,
-    groups: Any,
-    classes: Any,
-    noise: float = 0.0,
-) -> LeftOver | None:
-    """By how much a network breaks its constraints, by groups that are known, released or estimated.
-
-    None where one group leaves nothing to compare. ``violations`` is that of :class:`LagrangianTraining`; for the
-    others see :meth:`LeftOver.of_weights`.
-    """
-    if membership.shape[1] < 2:
-        return None
-    hard = np.eye(constraints.n_classes)[probabilities.argmax(axis=1)]
-    scores, of_soft = (constraints.values(table, constraints.y) for table in (hard, probabilities))
-    generalized = [column.notion == "generalized_demographic_parity" for column in constraints.columns]
-    scores = np.where(np.array(generalized) | (violations == "probabilities"), of_soft, scores)
-    return LeftOver.of_weights(constraints, scores, membership, groups, classes, noise)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """PF-LD: a network held to fairness constraints while the groups of its training rows stay private."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +15,16 @@ from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
+from skfairdp._judge import Judge, Judgement, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen, tried
-from skfairdp.fairness import NOTIONS, FairnessConstraints, LeftOver, by_position, read_constraints
-from skfairdp.lagrangian._plan import PFLDPlan, ViolationsAsked
+from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
+from skfairdp.lagrangian._plan import PFLDPlan, release_asked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
-from skfairdp.privacy import PrivacyLedger, Protects
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -48,8 +51,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     columns (``sensitive_columns``). The group is needed by ``fit`` only.
 
     The network minimises ``loss + Σ_a λ_a (mean of h in group a - mean of h)``, where the multipliers λ follow the
-    violations. The fit releases three things about the groups: their sizes, once; their violations, ``dual_steps``
-    times; and what the primal steps need. Each violation is one number, so it is accurate even at ε = 0.5.
+    violations. The fit releases four things about the groups: their sizes, once; their violations, ``dual_steps``
+    times; what the primal steps need; and at the end a table of the network's answers, which says whether it holds.
+    Each violation is one number, so it is accurate even at ε = 0.5.
 
     The method is that of Tran, Fioretto & Van Hentenryck (2021), whose Theorem 1 does not hold: the sign of a violation
     depends on private groups, and so does the scale of the noise. Here multipliers have a sign of their own, signs come
@@ -88,7 +92,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         features in each group, once, from which the group of every row is estimated; all steps then follow those
         estimates at no cost. "gradient" is :class:`NoisyGradients`: noisy gradients of the constraints.
     budget_split : mapping, default=None
-        Shares of the releases "sizes", "primal" and "dual" in the squared Gaussian budget μ². None is
+        Shares of the releases "sizes", "primal" and "dual" in the squared Gaussian budget μ², of which the table of
+        answers takes .04 before, or as much less as many rows make it need. None is
         ``{"sizes": 0.02, "primal": 0.49, "dual": 0.49}`` for a group model and
         ``{"sizes": 0.02, "primal": 0.78, "dual": 0.2}`` for noisy gradients.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
@@ -121,11 +126,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         than two classes. Differentially private.
     noisy_counts_ : ndarray of shape (n_groups, n_cells)
         Sizes of the groups, within each class if a constraint needs that, as released.
+    {judged}
     violation_, violation_noise_ : float
-        The largest difference between two groups that the constraints want to be 0, or by how much a bound is broken,
-        by the mean of the noisy violations that were released in the last quarter of the training, and the standard
-        deviation of the noise in it (infinite where groups are too small beside the noise). Released already: it costs
-        nothing. 0 where one class is predicted for every row.
+        By how much the worst constraint is broken, by the same noisy table of answers (0 where all hold by it), and the
+        standard deviation of the noise in that (infinite where groups are too small beside the noise).
     {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -133,8 +137,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     Warns
     -----
     FairnessWarning
-        A constraint was not reached: by the released violations a difference is left of .05 and two standard deviations
-        of their noise more. Noise alone says so in one fit of twenty at most.
+        ``constraint_holds_`` is "no", and for a constraint without a bound of its own ``violation_`` above .02. Of fits
+        that hold their constraint one in twenty says so, at most.
     UtilityWarning
         By its labels, which are public, it is no better than the most frequent class: on its rows or, of at most 10,000
         rows, on thirds of them that are kept from networks like it. Of so few rows that class is then predicted for
@@ -251,7 +255,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
             of_asked = counts if chosen is None else counts * (len(chosen) / len(groups))
-            asked = ViolationsAsked(plan, *_asked_of(constraints, groups, watched), noise, self.dual_steps)
+            asked = partial(release_asked, plan, *_asked_of(constraints, groups, watched), noise)
             released = primal.release(groups, noise)
             module, multipliers = train_lagrangian(
                 network, rows, data.y, constraints, constraints.sizes(of_asked), self._training(net),
@@ -259,15 +263,18 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 dual_noise=plan.largest_dual_noise(len(constraints.asked_once[0])),
                 make_optimizer=net.make_optimizer, seed=seeds[1], verbose=self.verbose,
             )  # fmt: skip
+            # all of this is released or public, up to the table of the answers of what is returned
+            answers = predict_logits(module, rows).argmax(axis=1)
+            trial = self._tried(answers, rows, data, net, seeds[1])
+            gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
+            judgement = plan.release_answers(
+                groups, data.y, np.full_like(answers, trial.usual) if gives_way else answers, noise
+            )
 
-        # Released and public values only from here on.
-        predicted = predict_logits(module, rows).argmax(axis=1)  # before net_, which may raise its precision
-        trial = self._tried(predicted, rows, data, net, seeds[1])
-        gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
         self.net_ = fitted_net(net, _constant(data) if gives_way else behind(scales, module), data.classes)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
-        self._tell(trial, gives_way, asked.left_over(of_asked, domain, data.classes))
+        self._tell(trial, gives_way, judgement)
         return self
 
     def _tried(
@@ -301,25 +308,21 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         trial = tried(data.y, answers, seed)
         return replace(trial, ahead=on_its_rows.ahead - max(0.0, float(np.mean(known)) - trial.ahead))
 
-    def _tell(self, trial: Comparison, gives_way: bool, left: LeftOver | None) -> None:
-        """Say so where one class is as good, or released violations show a constraint that was not reached."""
+    def _tell(self, trial: Comparison, gives_way: bool, judgement: Judgement) -> None:
+        """Say so where one class is as good, or where the answers of what is returned do not hold a constraint."""
         if not trial.is_better and len(self.classes_) > 1:
             trial.warn(self.classes_[trial.usual], type(self).__name__, gives_way=gives_way)
-        left = None if gives_way else left
-        self.violation_ = 0.0 if left is None else left.violation
-        self.violation_noise_ = 0.0 if left is None else left.violation_noise
-        if left is None or self.lam_max == 0:  # then none was asked for
+        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+        self.violation_, self.violation_noise_ = judgement.violation, judgement.violation_noise
+        if gives_way or self.lam_max == 0:  # one class for everybody is told already, and 0 asks for nothing
             return
         at_bound = bool((np.abs(self.multipliers_) >= self.lam_max).any())
         ways = [f"raise 'lam_max' ({self.lam_max:g}), which a multiplier has reached, or "] if at_bound else []
-        by = "by the noisy violations of the last quarter of its training"
-        if self.epsilon is None:
-            by = by.replace("noisy ", "")
-        elif not at_bound:
+        if self.epsilon is not None and not at_bound:
             ways = [f"raise 'epsilon' ({self.epsilon:g}) or 'max_epochs' of 'net', or "]
         ways.append("take another constraint: features, or the price of errors, may not allow this one.")
         advice = "".join(ways)
-        left.warn(type(self).__name__, by, advice[:1].upper() + advice[1:])
+        judgement.warn(type(self).__name__, "its rows", advice[:1].upper() + advice[1:])
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
         self._validate_params()
@@ -363,6 +366,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             "n_groups": max(2, len(data.domain)),  # a single group, if given, is compared with an empty one
             "dual_steps": self.dual_steps,
             **primal._planned(),
+            "judge": self._judge(data),
         }
         if self.epsilon is None:
             return PFLDPlan.without_privacy(**shape)
@@ -380,6 +384,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         notions = read_constraints(self.constraints, owner, supported=_NOTIONS)
         notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
         return FairnessConstraints(notions, y, len(data.classes))
+
+    def _judge(self, data: TrainingData) -> Judge:
+        """What looks at the answers of the network that is returned."""
+        assert data.domain is not None
+        held = held_by_network(self.constraints, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
+        epsilon = math.inf if self.epsilon is None else self.epsilon
+        return Judge(held, len(data.X), epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
 
     def _split(self, primal: GroupModel | NoisyGradients) -> tuple[float, float, float]:
         """Shares of sizes, primal and dual releases."""

@@ -6,13 +6,13 @@ neighbours, who differ in the group of one row.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.fairness import FairnessConstraints, LeftOver, last_quarter
+from skfairdp._judge import Judge, Judgement
+from skfairdp.fairness import FairnessConstraints
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
@@ -27,7 +27,7 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["PFLDPlan", "ViolationsAsked"]
+__all__ = ["PFLDPlan", "release_asked"]
 
 Array = NDArray[np.float64]
 _RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
@@ -55,6 +55,8 @@ class PFLDPlan:
         that centred contributions have.
     moments : bool, default=False
         Whether the primal release is a table of moments, and not gradients.
+    judge : Judge or None, default=None
+        What looks at the answers of the network that is returned.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class PFLDPlan:
     sigma_dual: float
     sampling_probability: float = 1.0
     moments: bool = False
+    judge: Judge | None = None
 
     def __post_init__(self) -> None:
         if self.n_groups < 2:
@@ -101,29 +104,33 @@ class PFLDPlan:
         budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
         sampling_probability: float = 1.0,
         moments: bool = False,
+        judge: Judge | None = None,
     ) -> "PFLDPlan":
         """The plan whose certified ε is at most ``epsilon``.
 
-        ``budget_split`` are the shares of counts, primal and dual releases in the squared Gaussian budget μ². With
-        Poisson sampling the first and the last are spent so, and primal releases get all that is left.
+        ``budget_split`` are the shares of counts, primal and dual releases in what the judge leaves of the squared
+        Gaussian budget μ². With Poisson sampling the first and the last are spent so, and primal releases get all that
+        is left.
         """
         mu = gdp_mu(epsilon, delta)
+        mu = mu if judge is None else math.sqrt(mu**2 - judge.squared_cost)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)
-        sigmas = [
+        sigma_count, sigma_primal, sigma_dual = (
             _UP / (mu * math.sqrt(counts)),
             _UP * math.sqrt(primal_steps / primal) / mu,
             _UP * math.sqrt(dual_steps / dual) / mu,
-        ]
+        )
+        sigmas = sigma_count, sigma_primal, sigma_dual
+        made = cls(n_groups, primal_steps, dual_steps, *sigmas, sampling_probability, moments, judge)
         if sampling_probability < 1:
-            sigmas[1] = calibrate_noise(
-                lambda sigma: (
-                    cls(n_groups, primal_steps, dual_steps, sigmas[0], sigma, sigmas[2], sampling_probability).event
-                ),
+            sigma = calibrate_noise(
+                lambda sigma: replace(made, sigma_primal=sigma).event,
                 epsilon,
                 delta,
-                guess=max(0.4, 2 * sampling_probability * sigmas[1]),
+                guess=max(0.4, 2 * sampling_probability * sigma_primal),
             )
-        return cls(n_groups, primal_steps, dual_steps, sigmas[0], sigmas[1], sigmas[2], sampling_probability, moments)
+            return replace(made, sigma_primal=sigma)
+        return made
 
     @classmethod
     def without_privacy(
@@ -134,9 +141,10 @@ class PFLDPlan:
         dual_steps: int,
         sampling_probability: float = 1.0,
         moments: bool = False,
+        judge: Judge | None = None,
     ) -> "PFLDPlan":
         """The same releases without noise (F-LD)."""
-        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability, moments)
+        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability, moments, judge)
 
     @property
     def is_private(self) -> bool:
@@ -152,7 +160,8 @@ class PFLDPlan:
     def releases(self) -> tuple[str, ...]:
         """The kinds of release, in words, for the ledger."""
         primal = "noisy moments by group" if self.moments else f"{self.primal_steps} noisy gradients"
-        return "noisy sizes of the groups", primal, f"{self.dual_steps} noisy tables of violations"
+        of_answers = () if self.judge is None else self.judge.releases
+        return "noisy sizes of the groups", primal, f"{self.dual_steps} noisy tables of violations", *of_answers
 
     @property
     def event(self) -> DpEvent:
@@ -166,6 +175,7 @@ class PFLDPlan:
             GaussianDpEvent(self.sigma_count),
             repeat(primal, self.primal_steps),
             repeat(GaussianDpEvent(self.sigma_dual), self.dual_steps),
+            *(() if self.judge is None else [self.judge.event]),
         )
 
     # ------------------------------------------------------------------ noise
@@ -256,10 +266,15 @@ class PFLDPlan:
         used[cells, np.arange(k)] = True
         return released.reshape(-1, n_cells, k) * bounds * used
 
-    def noise_of_violations(self, values: Array, cells: NDArray[np.int64], n_cells: int) -> Array:
-        """Standard deviation of the noise on each sum that :meth:`release_violations` releases, by constraint."""
-        flat, bounds = _centred(values, cells, n_cells)
-        return self.dual_noise(flat) * bounds
+    def release_answers(
+        self, groups: NDArray[np.int64], y: NDArray[np.int64], answers: NDArray[np.int64], source: NoiseSource
+    ) -> Judgement:
+        """What the network that is returned does to the groups, by a noisy table of its answers."""
+        assert self.judge is not None
+        counts = self.judge.counts(groups, y, answers)
+        if not self.is_private:
+            return Judgement(self.judge.constraints, counts.astype(np.float64))
+        return self.judge.release(counts, source)
 
     def _release(
         self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
@@ -277,8 +292,10 @@ class PFLDPlan:
         return sums + (total - sums.sum(0)) / self.n_groups
 
 
-class ViolationsAsked:
-    """The violations of a fit as multipliers ask for them, released one after the other, and what the last ones say.
+def release_asked(
+    plan: PFLDPlan, constraints: FairnessConstraints, groups: NDArray[np.int64], source: NoiseSource, scores: Array
+) -> Array:
+    """The violations as multipliers ask for them: those of each score once, whatever is asked of it.
 
     Parameters
     ----------
@@ -288,61 +305,20 @@ class ViolationsAsked:
     groups : ndarray of int of shape (n_rows,)
         Private.
     source : NoiseSource
-    n_asked : int
-        How often they are going to be asked for.
+    scores : ndarray of shape (n_rows, n_constraints)
+        Scores h.
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_cells, n_constraints)
     """
-
-    def __init__(
-        self,
-        plan: PFLDPlan,
-        constraints: FairnessConstraints,
-        groups: NDArray[np.int64],
-        source: NoiseSource,
-        n_asked: int,
-    ) -> None:
-        self._plan, self._constraints, self._groups, self._source = plan, constraints, groups, source
-        self._skipped, self._n_asked = n_asked - last_quarter(n_asked), 0
-        self._sums: list[Array] = []
-        self._variances: list[Array] = []
-        self._means: list[Array] = []  # of the scores over all rows: public
-
-    def __call__(self, scores: Array) -> Array:
-        """Release the sums for these scores h."""
-        cells, n_cells = self._constraints.cells, self._constraints.n_cells
-        first, place = self._constraints.asked_once
-        values = scores if len(first) == len(place) else scores[:, first]
-        cells = cells if len(first) == len(place) else cells[:, first]
-        released, noise = np.zeros((self._plan.n_groups, n_cells, len(place))), np.zeros(len(place))
-        if len(first):  # or all is asked of all rows together
-            released = self._plan.release_violations(values, cells, n_cells, self._groups, self._source)[..., place]
-        self._n_asked += 1
-        if self._n_asked > self._skipped:
-            if len(first):
-                noise = self._plan.noise_of_violations(values, cells, n_cells)[place]
-            self._sums.append(released)
-            self._means.append(self._constraints.means(scores))
-            self._variances.append(noise**2)
-        return released
-
-    def left_over(self, counts: Array, groups: Any, classes: Any) -> LeftOver | None:
-        """What the releases of the last quarter say; None where nothing was asked. Post-processing.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_groups, n_cells)
-            Released sizes.
-        groups, classes : sequence
-            The names they go by.
-        """
-        if not self._sums or len(groups) < 2:
-            return None
-        constraints = self._constraints
-        noise = np.sqrt(np.sum(self._variances, axis=0)) / len(self._variances)
-        first = [column.cells(constraints.n_cells)[0] for column in constraints.columns]
-        cells_of_a_size = (constraints.merged_cells == first).sum(0)
-        size_noise = self._plan.count_noise * np.sqrt(cells_of_a_size)
-        sizes, sums, means = constraints.sizes(counts), np.mean(self._sums, axis=0), np.mean(self._means, axis=0)
-        return LeftOver.of_sums(constraints, sums, sizes, noise, size_noise, groups, classes, means)
+    first, place = constraints.asked_once
+    if not len(first):  # all is asked of all rows together
+        return np.zeros((plan.n_groups, constraints.n_cells, len(place)))
+    cells = constraints.cells
+    if len(first) < len(place):
+        scores, cells = scores[:, first], cells[:, first]
+    return plan.release_violations(scores, cells, constraints.n_cells, groups, source)[..., place]
 
 
 def _centred(values: Array, cells: NDArray[np.int64], n_cells: int) -> tuple[Array, Array]:

@@ -1,5 +1,6 @@
 """The private side of SF-PATE: its two kinds of teachers, on parts that positions or keys decide, and their votes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -99,6 +100,17 @@ class AttributeRows:
     def n_rows(self) -> int:
         """All rows, kept or not."""
         return len(self.groups) if self.source is None else self.source.n_rows
+
+    def each(self) -> "Iterator[Rows]":
+        """All rows, kept or not, with their features as they are given; private are the groups."""
+        if self.source is None:
+            yield self.whole or _Whole(self.X * self.scale + self.center, self.codes, self.groups)
+            return
+        schema = self.schema
+        assert schema is not None
+        yield from self.source.each(
+            lambda chunk: RawTable.read(schema, chunk.table, owner=self.owner, may_be_empty=True)
+        )
 
     @property
     def with_labels(self) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """SF-PATE: fairness carried through an ensemble while the groups of its training rows stay private."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
+from skfairdp._judge import Judge, Judgement, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
@@ -26,8 +28,8 @@ from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, Gro
 from skfairdp.pate._learning import ConstantStudent, LearnsFromVotes, paid_votes
 from skfairdp.pate._rehearsal import rehearse_student
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
-from skfairdp.pate._votes import GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
+from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
+from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, compose
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -118,6 +120,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     sigma_ : float
         Noise on each released count, in votes.
     n_teachers_, n_queries_ : int
+    {judged}
+        Of a student that ``refit`` has trained, which costs nothing, nobody has looked at the private groups: by
+        released votes there is ``gap_``, ``gap_bound_`` is 1, and whether a constraint holds is in doubt at least.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -127,9 +132,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     FairnessWarning
         By public numbers, before anything is spent: the votes are too noisy to hold any constraint, or fair teachers
         have too few rows each, or winners are released on too few rows; the message says how many rows, or which ε,
-        would do. Or by the released votes a group has too few rows to speak of, or too much noise in its rates; or the
-        network of the fair student did not reach its constraint, and the message says which. (What fair teachers do to
-        private groups is in no release: of the "teacher" variant that cannot be told.)
+        would do. Or by the released votes a group has too few rows to speak of, or too much noise in its rates; or
+        ``constraint_holds_`` is "no", and the message says which constraint is broken. That is told of both variants,
+        wherever the fair learner says by its ``constraints`` what it holds.
     UtilityWarning
         By its labels, which are public, it is no better than the most frequent class: on its rows or, of the built-in
         network and at most 10,000 rows, on thirds of them that are kept from students like it. That network then gives
@@ -259,23 +264,42 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         rng = public_generator(self.random_state)
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
 
+        judge, problem = self._judge(data), None
         with self._spend(plan, data.reads) as noise:
             votes = variant._votes(
                 data, self._fair_learner(data), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
             )
             released = self._voting().release(votes, plan, noise, verbose=self.verbose)
+            self.classes_, self.groups_ = data.classes, data.domain
+            self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
+            self.query_indices_ = queries if data.kept is None else data.kept[queries]
+            self.released_votes_, self.sigma_ = released.values, plan.sigma
+            self._released = Released.of(
+                data, queries, released, n_values=variant._n_values(data), doubted=not forecast.is_fair
+            )
+            self._student_seed = int(rng.integers(2**31 - 1))
+            try:
+                self._train()
+            except Exception as error:  # the votes are paid for, and stay
+                problem = error
+            judgement = None
+            if judge is not None and problem is None:
+                judgement = judge.release(
+                    np.sum([self._answers_of(rows, judge) for rows in data.each()], axis=0), noise
+                )
+        if problem is not None:
+            other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
+            with paid_votes(f"; refit({other}=...) trains another from them"):
+                raise problem
+        if judgement is not None:
+            self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+            self._warn_of(judgement, "its rows")
+        return self
 
-        self.classes_, self.groups_ = data.classes, data.domain
-        self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
-        self.query_indices_ = queries if data.kept is None else data.kept[queries]
-        self.released_votes_, self.sigma_ = released.values, plan.sigma
-        self._released = Released.of(
-            data, queries, released, n_values=variant._n_values(data), doubted=not forecast.is_fair
-        )
-        self._student_seed = int(rng.integers(2**31 - 1))
-        other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
-        with paid_votes(f"; refit({other}=...) trains another from them"):
-            return self._learn()
+    def _answers_of(self, rows: Any, judge: Judge) -> NDArray[np.int64]:
+        """Private: the table of the student's answers to some rows."""
+        answers = seeded_predictions(self.student_, rows.features, self._student_seed)
+        return judge.counts(rows.groups(), rows.labels(), np.asarray(answers, dtype=np.int64))
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> AttributeRows:
         """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
@@ -317,7 +341,22 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             with_weights=check_fair_learner(learner, owner),
         )  # fmt: skip
 
+    def _judge(self, data: AttributeRows) -> Judge | None:
+        """What looks at the answers of the student; None where the fair learner does not say what it holds."""
+        learner = self._built_in() if self.fair_estimator is None else self.fair_estimator
+        held = held_by_learner(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
+        if held is None or min(len(data.domain), len(data.classes)) < 2:
+            return None
+        return Judge(held, data.n_rows, self.epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
+
     def _plan(self, data: AttributeRows) -> VotePlan:
+        judge = self._judge(data)
+        if judge is None:
+            return self._plan_of_votes(data, NOTHING)
+        votes = self._plan_of_votes(data, judge.event)
+        return replace(votes, event=compose(votes.event, judge.event), releases=(*votes.releases, *judge.releases))
+
+    def _plan_of_votes(self, data: AttributeRows, beside: DpEvent) -> VotePlan:
         n_kept, n_values = len(data.X), self._variant._n_values(data)
         most = self.max_queries or (n_kept if self.voting == "soft" else STUDENT_ROWS)
         return self._voting().plan(
@@ -328,9 +367,33 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             n_classes=n_values,
             noise=self.noise,
             relation=NeighboringRelation.REPLACE_ATTRIBUTE,
+            beside=beside,
         )
 
     def _learn(self) -> "SFPATEClassifier":
+        """Train another student, for nothing: what it does to the groups is known by released votes at most."""
+        self._train()
+        found: Judgement | None = getattr(self.student_, "judgement", None)
+        for name in ("gap_", "gap_bound_", "constraint_holds_"):
+            self.__dict__.pop(name, None)
+        if found is not None:
+            self.gap_, self.gap_bound_ = found.gap, 1.0
+            self.constraint_holds_ = "no" if found.holds == "no" else "within the noise"
+            self._warn_of(found, "its rows, with groups by its released votes,")
+        return self
+
+    def _warn_of(self, judgement: Judgement, rows: str) -> None:
+        """Say so where the student does not hold what was asked."""
+        if isinstance(self.student_, ConstantStudent):  # which is told already
+            return
+        judgement.warn(
+            type(self).__name__,
+            rows,
+            "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon'; "
+            "PFLDClassifier has the same guarantee, and its multipliers follow the private groups.",
+        )
+
+    def _train(self) -> None:
         """Train the student: post-processing of released votes and public rows; the same seed for every student."""
         if not hasattr(self, "_released"):
             raise ValueError(
@@ -349,7 +412,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self.student_ = ConstantStudent(released.n_classes, trial.usual)
         if not trial.is_better and released.n_classes > 1:
             trial.warn(released.classes[trial.usual], type(self).__name__, gives_way=gives_way)
-        return self
 
     def _student(self, released: Released) -> Any:
         """A student of released votes and public rows, those of a trial too."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp._judge import Judgement, held_by_network
 from skfairdp._teachers import as_classifiers, check_fair_learner
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian import FairPerceptron, Perceptron, as_perceptron, left_over
+from skfairdp.lagrangian import Perceptron, as_perceptron
 from skfairdp.pate._fair_votes import AttributeRows, features_and_labels
 from skfairdp.pate._learning import ConstantStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
@@ -22,6 +22,7 @@ __all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]
 
 Array = NDArray[np.float64]
 FEW_ROWS = 10
+_OWNER = "SFPATEClassifier"
 #: Noise in the rates of a group that is worth a word: gaps that were left on made-up tables were about as large.
 FAIR_RATE = 0.1
 
@@ -122,13 +123,22 @@ class NetworkStudent:
         For features as they are given to ``fit``.
     classes_ : ndarray of int
         Class codes.
-    violation_ : float or None, default=None
-        The largest difference between two groups that its constraints want to be 0, by released votes.
+    judgement : Judgement or None, default=None
+        What its answers do to the groups, by released votes, which may be wrong about groups.
+
+    Attributes
+    ----------
+    violation_ : float or None
+        By how much the worst constraint is broken, by the same.
     """
 
     network: Perceptron
     classes_: NDArray[np.int64]
-    violation_: float | None = None
+    judgement: Judgement | None = None
+
+    @property
+    def violation_(self) -> float | None:
+        return None if self.judgement is None else self.judgement.violation
 
     def predict_proba(self, X: Array) -> Array:
         return self.network.predict_proba(X)
@@ -213,31 +223,13 @@ def _network(
         unconstrained = replace(perceptron, notions=())
         start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
     network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=weight)
-    violation = (
-        None if membership is None or released.is_part else _left(released, perceptron, network, X, targets, membership)
-    )
-    return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes), violation)
-
-
-def _left(
-    released: Released, fair: FairPerceptron, network: Perceptron, X: Array, y: NDArray[np.int64], membership: Array
-) -> float:
-    """What the student leaves of its constraints by released votes; say so where that is much."""
-    constraints = FairnessConstraints(fair.notions, y, released.n_classes, fair.moments)
-    noise = 0.0 if released.shares is None else released.noise_std * len(X) / math.sqrt(max(1, len(released.queries)))
-    left = left_over(
-        constraints, network.predict_proba(X), fair.settings["violations"], membership, released.groups,
-        released.classes, noise,
-    )  # fmt: skip
-    if left is None:
-        return 0.0
-    left.warn(
-        "SFPATEClassifier",
-        "by its released votes",
-        "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon': "
-        "refit(constraints=...) is free.",
-    )
-    return left.violation
+    judgement = None
+    if membership is not None and not released.is_part:  # what it is held to goes by positions
+        held = held_by_network(perceptron.notions, range(released.n_values), range(released.n_classes), _OWNER)
+        noise = 0.0 if released.shares is None else released.noise_std * len(X) / math.sqrt(len(released.queries))
+        answers = network.predict_proba(X).argmax(axis=1)
+        judgement = Judgement.by_weights(held, membership, targets, answers, noise)
+    return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes), judgement)
 
 
 def _unscale(released: Released, X: Array) -> Array:

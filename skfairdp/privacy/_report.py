@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
@@ -320,7 +320,13 @@ class PrivacySpent:
         return False
 
     def statement(
-        self, *, subject: str = "a private fit", ledger: Any = None, gap_bound: float | None = None
+        self,
+        *,
+        subject: str = "a private fit",
+        ledger: Any = None,
+        gap_bound: float | None = None,
+        gap: float | None = None,
+        holds: str | None = None,
     ) -> "PrivacyStatement":
         """Make the statement that travels with a model: see ``estimator.privacy_statement()``.
 
@@ -332,6 +338,10 @@ class PrivacySpent:
             What else was spent on the same rows.
         gap_bound : float, default=None
             What the gap between groups is at most, with 95 % confidence; released, like everything else.
+        gap : float, default=None
+            What it is about.
+        holds : str, default=None
+            Whether the constraints hold: "yes", "no" or "within the noise".
 
         Returns
         -------
@@ -348,7 +358,7 @@ class PrivacySpent:
         """
         from skfairdp.privacy._statement import state
 
-        return state(self, subject=subject, ledger=ledger, gap_bound=gap_bound)
+        return replace(state(self, subject=subject, ledger=ledger), gap_bound=gap_bound, gap=gap, holds=holds)
 
     def __add__(self, other: object) -> "PrivacySpent":
         """Both fits on the same data, composed from their events, under the relation that both imply, if any."""
@@ -397,8 +407,8 @@ class StatesPrivacy:
     def privacy_statement(self) -> "PrivacyStatement":
         """State what the fit guarantees, in a form that travels with the model and can be recomputed by anybody.
 
-        It is made from ``privacy_`` and, where there are any, from ``gap_bound_`` and the ledger; nothing in it follows
-        private values.
+        It is made from ``privacy_`` and, where there are any, from the ledger and from ``gap_bound_``, ``gap_`` and
+        ``constraint_holds_``; nothing in it follows private values.
 
         Returns
         -------
@@ -415,8 +425,10 @@ class StatesPrivacy:
         if spent is None:
             name = type(self).__name__
             raise AttributeError(f"This {name} has no privacy_ to make a statement of. Fit it first.")
-        bound = getattr(self, "gap_bound_", None)
+        figures = {"gap_bound": "gap_bound_", "gap": "gap_", "holds": "constraint_holds_"}
         statement: PrivacyStatement = spent.statement(
-            subject=type(self).__name__, ledger=ledger_of(self), gap_bound=bound
+            subject=type(self).__name__,
+            ledger=ledger_of(self),
+            **{name: getattr(self, attribute, None) for name, attribute in figures.items()},
         )
         return statement

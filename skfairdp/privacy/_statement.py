@@ -48,9 +48,11 @@ POST_PROCESSING = (
 )
 FAIRNESS = (
     "On new rows the largest difference between two groups, of the rates that were constrained, is at most {most:.3f}, "
-    "with a confidence of 95%. The figure comes from noisy counts that ε pays for; it cannot be recomputed "
-    "without the data, so the JSON of this statement leaves it out."
+    "with a confidence of 95%. {found}The figures come from public rows, or from noisy counts that ε pays for; they "
+    "cannot be recomputed without the data, so the JSON of this statement leaves them out."
 )
+ABOUT = "The model's answers to its rows leave about {gap:.3f}. "
+HOLDS = "Whether the constraints hold: {holds}. "
 NO_LEDGER = (
     "No ledger was kept, so this statement covers one fit with what it was given. If other fits on the same rows chose "
     "its parameters, their cost comes on top."
@@ -151,6 +153,9 @@ class PrivacyStatement:
     gap_bound : float, default=None
         See ``gap_bound_`` of an estimator that has one. It is shown to people; the JSON leaves it out, as nobody can
         recompute it without the data.
+    gap : float, default=None
+    holds : str, default=None
+        Likewise ``gap_`` and ``constraint_holds_``.
 
     Examples
     --------
@@ -167,6 +172,8 @@ class PrivacyStatement:
 
     text: str = field(repr=False)
     gap_bound: float | None = None
+    gap: float | None = None
+    holds: str | None = None
 
     @property
     def content(self) -> dict[str, Any]:
@@ -326,7 +333,9 @@ class PrivacyStatement:
         sections.append(("What was taken as public", [("what", "how it was obtained", "consequence"), *public]))
         sections.append(("Afterwards", content["post_processing"]))
         if self.gap_bound is not None:
-            sections.append(("Fairness, beside ε", FAIRNESS.format(most=self.gap_bound)))
+            about = "" if self.gap is None or math.isnan(self.gap) else ABOUT.format(gap=self.gap)
+            found = about + ("" if self.holds is None else HOLDS.format(holds=self.holds))
+            sections.append(("Fairness, beside ε", FAIRNESS.format(most=self.gap_bound, found=found)))
         sections.append(("Other fits on the same rows", self._story()))
         sections.append(("Made with", ", ".join(f"{name} {version}" for name, version in content["versions"].items())))
         return sections
@@ -350,7 +359,7 @@ class PrivacyStatement:
         return [("fit on the ledger", "releases"), *rows, *totals]
 
 
-def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | None = None) -> PrivacyStatement:
+def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
     """Make the statement of what was spent.
 
     Parameters
@@ -360,8 +369,6 @@ def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | No
         Whose statement it is, for example the class of the estimator.
     ledger : PrivacyLedger, default=None
         Which other fits there were. None says that none was kept.
-    gap_bound : float, default=None
-        See ``gap_bound_`` of an estimator that has one.
     """
     secret = spent.epsilon == spent.mechanism_epsilon
     private = math.isfinite(spent.mechanism_epsilon)
@@ -394,7 +401,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None, gap_bound: float | No
         "versions": _versions(),
     }
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return PrivacyStatement(text, None if gap_bound is None else float(gap_bound))
+    return PrivacyStatement(text)
 
 
 def _mu_and_curve(spent: Any) -> tuple[float | None, list[tuple[float, float]]]:

@@ -566,8 +566,8 @@ def the_learner_gives_way_by_its_exact_gain(patch):
     """Planted: the true number of rows it is ahead decides. Right: the released one."""
     honest = SyntheticDataClassifier._rows_ahead
 
-    def rows_ahead(self, X, codes):
-        found = honest(self, X, codes)
+    def rows_ahead(self, answers, codes):
+        found = honest(self, answers, codes)
         patch.setattr(Comparison, "may_stay", property(lambda self: found > 0))
         return found
 

@@ -214,6 +214,7 @@ def a_judge_by_the_share_itself(patch):
 def a_judge_of_soft_answers(patch):
     """Probabilities are counted, which agree between groups while the answers stay apart. Right: hard answers."""
 
+    @torch.no_grad()
     def soft(self, module, X, cells, n_cells, *args, **where):
         counts = torch.zeros(n_cells, 2, dtype=torch.float64)
         return counts.index_add_(0, cells, torch.softmax(module(X), 1).double())

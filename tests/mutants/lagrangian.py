@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from skfairdp import _networks
 from skfairdp.fairness import ConstraintColumn, FairnessConstraints, RateBound, _constraints
-from skfairdp.lagrangian import ConstraintGradient, PFLDPlan, _stack
+from skfairdp.lagrangian import ConstraintGradient, PFLDClassifier, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
-from skfairdp.lagrangian._plan import ViolationsAsked
 from skfairdp.lagrangian._primal import _EstimatedGroups
 from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
@@ -56,21 +57,37 @@ def a_bound_of_one_group_is_held_in_all(patch):
 
 
 @mutant
-def a_warning_from_the_exact_violations(patch):
-    """Found: whether a constraint was reached is told by exact sums over private groups.
+def a_judge_of_drawn_answers(patch):
+    """Found: probabilities are counted, which agree between groups while answers stay apart. Right: hard answers."""
+    fit, logits, rng = PFLDClassifier.fit, _networks.predict_logits, np.random.default_rng(0)
 
-    Right: by the noisy ones that multipliers have followed.
-    """
-    asked = ViolationsAsked.__call__
+    def drawn(module, X):
+        scores = logits(module, X)
+        return scores + rng.gumbel(size=scores.shape)
 
-    def exact(self, scores):
-        released, plan = asked(self, scores), replace(self._plan, sigma_count=0.0, sigma_primal=0.0, sigma_dual=0.0)
-        if self._sums:
-            cells, n_cells = self._constraints.cells, self._constraints.n_cells
-            self._sums[-1] = plan.release_violations(scores, cells, n_cells, self._groups, self._source)
-        return released
+    def judged(self, *args, **given):
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(_networks, "predict_logits", drawn)
+            return fit(self, *args, **given)
 
-    patch.setattr(ViolationsAsked, "__call__", exact)
+    patch.setattr(PFLDClassifier, "fit", judged)
+
+
+@mutant
+def a_judge_of_the_network_that_gave_way(patch):
+    """Found: a network that is not returned is judged. Right: the answers of what is, which may be a constant."""
+    release, trained = PFLDPlan.release_answers, []
+    logits = _networks.predict_logits
+
+    def seen(module, X):
+        trained.append(logits(module, X))
+        return trained[-1]
+
+    def judged(self, groups, y, answers, source):
+        return release(self, groups, y, trained[0].argmax(axis=1), source)
+
+    patch.setattr(_networks, "predict_logits", seen)
+    patch.setattr(PFLDPlan, "release_answers", judged)
 
 
 @mutant

@@ -40,6 +40,7 @@ COLUMN_TABLES = tests_in("gradient.test_column_tables")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 JUDGE = tests_in("test_judge")
 JUDGED = tests_in("gradient.test_judged")
+JUDGED_FITS = tests_in("test_judged_fits")
 RAW_NUMBERS = tests_in("gradient.test_raw_numbers")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
@@ -121,6 +122,11 @@ REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
+JUDGED_PARITY = Named("tests.test_judged_fits.PARITY")
+JUDGED_FIT = {
+    name: Named("tests.test_judged_fits.FITS", name) for name in ("PF-LD", "FairDP-SGD", "SF-PATE", "synthetic rows")
+}
+JUDGED_CONSTANT = {name: Named("tests.test_judged_fits.GIVE_WAY", name) for name in ("PF-LD", "SF-PATE")}
 SAID_OF = {name: Named("tests.fairness.test_reached.PRIVATE", name) for name in ("PF-LD", "signed loss")}
 BOUGHT = {"n_rows": 12_000, "settings": Named("tests.lagrangian.test_accuracy_parity.SFPATE", "student", 1)}
 NOTHING_GIVEN = Named("tests.lagrangian.test_accuracy_parity.PARTS", "all rows")
@@ -577,6 +583,7 @@ NOTICED: dict[str, Noticed] = {
     "gradient.a_judge_for_nothing": trap(5, JUDGED("test_the_look_is_the_last_release_and_within_epsilon")),
     "gradient.a_judge_with_the_exact_table": also(
         REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["signed loss"]),
+        REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["PF-LD"]),
         JUDGE("test_the_noise_of_a_table_has_the_accounted_scale"),
     ),
     "gradient.a_record_in_another_s_place_moves_one_cell": also(
@@ -589,9 +596,10 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.a_judge_by_the_share_itself": also(JUDGE("test_a_table_costs_its_share_and_many_rows_cost_less")),
     "gradient.a_judge_of_soft_answers": also(
-        JUDGED(
-            "test_the_gap_that_is_told_is_that_of_the_hard_answers_of_the_network_that_is_returned",
-            constraints="demographic_parity",
+        JUDGED_FITS(
+            "test_what_is_told_is_of_the_hard_answers_of_what_is_returned",
+            made=JUDGED_FIT["FairDP-SGD"],
+            asked=JUDGED_PARITY,
         )
     ),
     "gradient.a_row_counted_as_sure_in_two_lines": also(
@@ -749,8 +757,15 @@ NOTICED: dict[str, Noticed] = {
             "test_a_bound_of_one_group_pulls_no_other_and_one_of_all_rows_pulls_all_alike", primal="group_model"
         )
     ),
-    "lagrangian.a_warning_from_the_exact_violations": also(
-        REACHED("test_what_is_said_follows_from_releases_alone", made=SAID_OF["PF-LD"])
+    "lagrangian.a_judge_of_drawn_answers": also(
+        JUDGED_FITS(
+            "test_what_is_told_is_of_the_hard_answers_of_what_is_returned",
+            made=JUDGED_FIT["PF-LD"],
+            asked=JUDGED_PARITY,
+        )
+    ),
+    "lagrangian.a_judge_of_the_network_that_gave_way": also(
+        JUDGED_FITS("test_a_class_for_everybody_is_what_is_judged", made=JUDGED_CONSTANT["PF-LD"])
     ),
     "lagrangian.loss_and_constraint_share_a_batch": trap(
         28, CONSTRAINT_GRADIENT("test_a_poisson_sample_of_everything_estimates_the_full_gradient")

@@ -1,0 +1,88 @@
+"""Whoever was given a bound says what the model that it returns does to the groups, by its hard answers."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skfairdp import (
+    FairDPSGDClassifier,
+    LagrangianClassifier,
+    PFLDClassifier,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
+)
+from skfairdp._judge import Judgement
+from skfairdp.datasets import make_biased_classification
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.fairness import RateConstraints, RateParity
+from skfairdp.gradient import SignedLoss
+from skfairdp.lagrangian import mlp
+from skfairdp.privacy import epsilon_of
+from tests._tools.sources import recording_noise
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
+]
+
+X, Y, GROUPS = make_biased_classification(1500, n_features=8, disparity=0.3, random_state=0)
+PARITY = RateParity("selection_rate", 0.3)
+ODDS = RateParity("selection_rate_by_label", 0.3)
+QUICK = {"net": mlp((4,), max_epochs=4, batch_size=64), "dual_steps": 2}
+#: Constraints and ε to a fit.
+FITS = {
+    "PF-LD": lambda asked, epsilon: PFLDClassifier(
+        constraints=asked, epsilon=epsilon, groups=[0, 1], random_state=0, **QUICK
+    ),
+    "FairDP-SGD": lambda asked, epsilon: FairDPSGDClassifier(
+        parity=SignedLoss(constraints=asked, dual_steps=2), epsilon=epsilon, classes=[0, 1], groups=[0, 1],
+        net=QUICK["net"], random_state=0,
+    ),
+    "SF-PATE": lambda asked, epsilon: SFPATEClassifier(
+        fair_estimator=LagrangianClassifier(constraints=asked, **QUICK), epsilon=epsilon, groups=[0, 1], random_state=0
+    ),
+    "synthetic rows": lambda asked, epsilon: SyntheticDataClassifier(
+        LagrangianClassifier(constraints=asked, **QUICK), epsilon=epsilon, classes=[0, 1], groups=[0, 1],
+        bounds=(-8.0, 8.0), n_samples=1500, random_state=0,
+    ),
+}  # fmt: skip
+#: One class takes the place of what was learnt by heart.
+GIVE_WAY = {name: FITS[name] for name in ("PF-LD", "SF-PATE")}
+
+
+def fitted(made, asked, X=X, y=Y, epsilon=2.0):
+    """The model, its last release, and the table of its hard answers."""
+    with recording_noise(entropy=0) as record, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        model = made(asked, epsilon).fit(X, y, sensitive_features=GROUPS)
+    rates = RateConstraints([asked], [0, 1], [0, 1])
+    table = rates.tally(GROUPS, y if rates.needs_labels else 0 * y, model.predict(X))
+    return model, record.releases[-1], table if rates.needs_labels else table[:, :1]
+
+
+@pytest.mark.parametrize("asked", [PARITY, ODDS], ids=["parity", "odds"])
+@pytest.mark.parametrize("made", FITS.values(), ids=FITS)
+def test_what_is_told_is_of_the_hard_answers_of_what_is_returned(made, asked):
+    model, last, table = fitted(made, asked)
+    np.testing.assert_allclose(np.reshape(last.value, table.shape), table, atol=1)  # a row at the edge may be rounded
+    judgement = Judgement(RateConstraints([asked], [0, 1], [0, 1]), np.reshape(last.output, table.shape), last.sigma)
+    assert (model.gap_, model.gap_bound_, model.constraint_holds_) == judgement.said
+    text = model.privacy_statement().to_markdown()
+    assert f"{model.gap_:.3f}" in text and f"{model.gap_bound_:.3f}" in text and model.constraint_holds_ in text
+
+
+@pytest.mark.parametrize("made", GIVE_WAY.values(), ids=GIVE_WAY)
+def test_a_class_for_everybody_is_what_is_judged(made):
+    """Labels that nothing says anything of: one class is returned in place of what was learnt by heart."""
+    _, last, table = fitted(made, ODDS, X, np.random.default_rng(0).integers(2, size=len(X)))
+    assert np.count_nonzero(table.sum((0, 1))) == 1
+    np.testing.assert_array_equal(np.reshape(last.value, table.shape), table)
+
+
+@pytest.mark.parametrize("made", FITS.values(), ids=FITS)
+def test_the_look_is_within_epsilon_and_a_few_hundredths_of_it(made):
+    model, last, _ = fitted(made, PARITY, epsilon=0.7)
+    assert 0.69 < model.privacy_.epsilon <= 0.7 and model.privacy_.epsilon == epsilon_of(model.privacy_.event, 1e-5)
+    assert 0.1 < epsilon_of(last.mechanism.event, 1e-5) < 0.15
