@@ -224,7 +224,7 @@ def outcome(name, rows, others, epsilon=2.0):
     return float(ahead), any(w.category is UtilityWarning for w in caught)
 
 
-@pytest.mark.covering
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(
     ("n", "rate", "signal"),
@@ -238,7 +238,7 @@ def test_a_model_that_is_no_better_is_told(name, n, rate, signal):
     assert told and ahead > -0.01, ahead
 
 
-@pytest.mark.covering
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("raw", [False, True], ids=["scaled", "raw"])
 def test_a_model_that_is_better_is_not_told(name, raw):

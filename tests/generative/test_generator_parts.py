@@ -28,7 +28,7 @@ from tests._tools.layers import examples
 
 
 @given(st.lists(st.floats(-50, 100), min_size=1, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_nearest_point_of_the_simplex_is_nearer_than_any_other(values):
     noisy = np.array(values)
     shares = on_simplex(noisy)
@@ -224,7 +224,7 @@ def test_a_value_that_fills_a_bin_alone_gets_a_bin_of_its_own():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(2, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_value_decoded_lies_in_its_own_bin(values, n_bins):
     numbers = np.array(values)
     starts = quantile_starts(numbers, n_bins, numbers.min(), numbers.max(), False)
@@ -319,7 +319,7 @@ def test_fair_rates_are_less_unfair_on_the_model_than_equal_ones_and_cost_little
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda v: sum(v) > 0.01), st.integers(1, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_groups_and_labels_are_drawn_as_often_as_their_shares_say_up_to_one_row(shares, n_samples):
     rates = np.array(shares) / sum(shares)
     drawn = drawn_cells(rates, n_samples, np.random.default_rng(0))

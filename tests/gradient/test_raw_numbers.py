@@ -18,6 +18,7 @@ from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu, repeat
 from skfairdp.schema import Category, Number, NumberPlace, Schema
+from tests._tools.layers import examples
 from tests._tools.sources import recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
@@ -95,7 +96,7 @@ def test_given_its_releases_no_scale_hangs_on_a_row():
 
 # ---- what follows from the tables --------------------------------------------------------------------------------
 @given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 def test_compressing_keeps_the_order_and_is_turned_round(numbers):
     numbers = np.sort(np.array(numbers))
     squeezed = _compressed(numbers)

@@ -15,6 +15,7 @@ from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
 from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian, largest_price
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
+from tests._tools.layers import examples
 from tests._tools.networks import dpsgd
 from tests._tools.problems import make_rows
 from tests._tools.sources import recording_noise
@@ -56,7 +57,7 @@ def lagrangian_of(asked, n_groups, n_classes, **settings):
     st.integers(2, 4),
     st.integers(2, 4),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 def test_the_signed_part_sums_to_n_times_the_lagrangian_of_the_constraints(rate, seed, n_groups, n_classes):
     rng = np.random.default_rng(seed)
     every = np.arange(n_groups * n_classes)  # of each group a row of each class
@@ -159,7 +160,7 @@ def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
 
 
 @given(st.integers(1, 400), st.integers(1, 60))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 def test_rates_are_never_released_more_often_than_charged(steps, releases):
     times = DualPlan(releases, 1.0).times(steps)
     assert len(times) <= releases and all(0 < t < steps for t in times)

@@ -16,6 +16,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp
 from skfairdp.gradient._temperature import EDGES, ODDS, Temperature
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
+from tests._tools.layers import examples
 from tests._tools.sources import ZeroNoise, recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
@@ -55,7 +56,7 @@ def test_rows_without_a_finite_answer_count_nowhere_and_say_nothing():
 
 
 @given(st.integers(0, 10_000), st.integers(2, 4))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 def test_no_answer_changes_and_all_logits_have_one_factor(seed, n_classes):
     rng, net = np.random.default_rng(seed), network(n_classes, scale=3.0, seed=seed)
     X = torch.tensor(rng.normal(size=(50, 4)), dtype=torch.float32)

@@ -104,7 +104,7 @@ def days(values):
 
 
 # ---- exact --------------------------------------------------------------------------------------------------------
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_terms_of_any_raw_rows_add_up_to_the_decision(model):
     terms = AdditiveTerms(model)
 
@@ -222,7 +222,7 @@ def test_the_plot_shows_every_column_that_is_asked_for(curved):
 DIRECTIONS = {"amount": -1, "years": 1, "day": 1, "vip": -1}
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["knots", "lines", "most frequent class"])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_monotone_model_goes_in_one_direction_everywhere_and_nothing_else_moves(name, sign):

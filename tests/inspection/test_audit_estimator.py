@@ -69,7 +69,7 @@ def test_faults_of_the_noise_of_a_naive_bayes_are_found(fault):
     assert found.violates and found.claim == 1.0 and found.ratio > 1
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["no clipping", "bounds from data"])
 def test_default_canaries_find_what_only_extreme_records_show(fault):
     found = audit(ToyNB(fault=fault), X, Y, n_runs=40, random_state=0)
@@ -82,7 +82,7 @@ def test_a_fit_that_pays_once_for_many_counts_is_found():
     assert found.violates
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["xor", "scale by ten to the delta"])
 def test_a_slip_in_the_gaussian_scale_is_found_where_gaussian_scores_are_assumed(fault):
     options = {"canaries": [CORNER], "method": "gaussian", "random_state": 0, "score": corner_sum, "n_runs": 800}
@@ -202,6 +202,7 @@ def test_a_learned_score_is_judged_on_runs_it_has_not_seen():
 # ---------------------------------------------------------------- our own estimators
 
 
+@pytest.mark.slow
 def test_an_estimator_of_this_package_states_claim_and_neighbours_and_is_not_accused():
     model = PATEClassifier(
         epsilon=2.0,

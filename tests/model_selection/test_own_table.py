@@ -166,6 +166,7 @@ def test_no_method_and_an_unknown_one_are_errors_before_anything_is_read():
             swept(None, methods=methods)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["fair_pate", "dpsgd"])
 def test_an_unforeseen_record_does_not_show_in_any_method(method):
     def fitted(made, rows):

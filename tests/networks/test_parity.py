@@ -18,6 +18,7 @@ from skfairdp._networks import (
 from skfairdp.fairness import largest_disparity
 from skfairdp.privacy import NoiseSource
 from tests._tools.formulas import plain_formula
+from tests._tools.layers import examples
 
 TABLES = st.tuples(st.integers(0, 10_000), st.integers(2, 40), st.integers(2, 5), st.integers(1, 5))
 
@@ -32,7 +33,7 @@ def table(drawn):
 
 
 @given(TABLES, st.sampled_from(["soft", "hard"]))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 def test_the_term_tends_to_the_hard_gap_as_the_temperature_goes_to_zero(drawn, maximum):
     logits, groups, n_groups = table(drawn)
     counts = np.zeros((n_groups, logits.shape[1]), dtype=int)
@@ -46,7 +47,7 @@ def test_the_term_tends_to_the_hard_gap_as_the_temperature_goes_to_zero(drawn, m
 
 
 @given(TABLES, st.sampled_from(["soft", "hard"]), st.sampled_from([0.05, 0.5, 2.0]))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 def test_value_and_gradient_are_those_of_the_plain_formula(drawn, maximum, temperature):
     logits, groups, n_groups = table(drawn)
     ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()

@@ -80,6 +80,7 @@ def test_a_rule_that_cannot_come_near_to_parity_gives_its_bends_up():
     assert student.satisfied_ and student.coef_.shape == (2, 1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [SoftLabelStudent, ParityPenaltyStudent, ConstrainedStudent])
 def test_students_by_themselves_are_straight_and_bend_on_demand(kind):
     X, y, _ = beyond_a_threshold(600)

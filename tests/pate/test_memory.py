@@ -43,6 +43,7 @@ def test_without_public_rows_a_fit_holds_no_copy_of_the_table():
     assert peak_of(lambda: model.fit(X, y, sensitive_features=groups)) < 0.75 * X.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 def test_of_rows_that_are_not_asked_about_no_copy_is_made(monkeypatch):
     monkeypatch.setattr(SFPATEClassifier, "_most_kept", 2000)

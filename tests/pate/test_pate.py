@@ -130,6 +130,7 @@ def test_both_admissible_classes_need_both_releases(released):
 
 
 # ---- what the fitted attributes say --------------------------------------------------------------------------
+@pytest.mark.few(3)
 @every_voting
 @pytest.mark.parametrize(("n_classes", "n_groups"), [(2, 2), (3, 4)])
 def test_the_attributes_tell_one_story(voting, n_classes, n_groups):

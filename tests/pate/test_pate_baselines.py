@@ -172,6 +172,7 @@ def test_the_penalty_of_s_in_narrows_the_gap_of_the_student(voting, n_classes, n
     assert free > 0.7 and np.mean(model.refit(student__penalty_weight=0.3).predict(world.X) == world.y) > free - 0.08
 
 
+@pytest.mark.few(2)
 @every_voting
 @shapes
 def test_without_weight_s_in_is_pate(voting, n_classes, n_groups):

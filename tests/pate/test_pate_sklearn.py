@@ -150,6 +150,7 @@ def test_seven_fits_are_seven_entries(rows, n_jobs):
     assert alone <= 2.0 < ledger.epsilon_spent < 7 * alone
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("two_workers")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_that_may_raise_stops_before_the_fit_that_would_exceed_the_ceiling(rows, n_jobs):

@@ -94,7 +94,7 @@ LEARNERS = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("n_classes", "n_groups"), [(2, 2), (3, 3)])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_any_changed_group_changes_one_teacher_and_moves_votes_by_root_two(name, n_classes, n_groups, monkeypatch):

@@ -88,7 +88,7 @@ def assert_same(mine, theirs):
     assert mine.privacy_ == theirs.privacy_
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @every_classifier
 def test_what_comes_out_of_a_raw_table_is_what_the_schema_says(name):
     model = as_it_is(name)
@@ -111,6 +111,7 @@ def test_label_and_groups_may_be_columns_or_arguments(name):
     assert_same(as_it_is(name), fitted(name, TABLE, TABLE["income"].tolist(), **listed))
 
 
+@pytest.mark.few(4)
 @every_classifier
 def test_predictions_ignore_the_label_and_the_groups(name):
     model = as_it_is(name)

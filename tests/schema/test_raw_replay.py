@@ -108,14 +108,14 @@ def assert_same_sight(name, neighbour):
     assert not seen.differences(times=(RECORD | ATTRIBUTE)[name][1])
 
 
-@pytest.mark.covering
+@pytest.mark.few(4)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", RECORD)
 def test_an_unforeseen_private_record_does_not_show(name, row):
     assert_same_sight(name, nasty(row))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", ATTRIBUTE)
 def test_an_unforeseen_private_group_does_not_show(name, row):

@@ -79,7 +79,7 @@ def fitted(found, table=TABLE, *arguments, **given):
         return found.fit(table, *arguments, **given)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @both_searches
 @every_method
 def test_a_raw_table_is_searched_and_scored_by_its_schema_alone(name, cls):
@@ -153,7 +153,7 @@ def _seen(found):
     return {"predicted": found.predict(TEST), **scores(found)}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", ["synthetic", "fair_pate"])
 def test_an_unforeseen_private_record_does_not_show(name, row):

@@ -31,6 +31,7 @@ from skfairdp.schema._release import (
     _without_tails,
     plan_release,
 )
+from tests._tools.layers import examples
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording, distance
 from tests._tools.sources import RecordingNoise, recording_noise
@@ -496,7 +497,7 @@ ODD = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(ODD, min_size=1, max_size=8))
 @example([2**64 - 1, -1, None, "x"])
 @example(["1_000", Hostile()])
@@ -548,7 +549,7 @@ def test_what_a_cell_is_read_as_follows_from_no_type_of_a_column(beside):
             assert found == expected or (found != found and expected != expected), (cell, found, expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.integers(-5, 300), min_size=3, max_size=12),
     st.integers(0, 11),

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from skfairdp import FairDPSGDClassifier
 from skfairdp.schema import Boolean, Category, Date, Number, Schema, SchemaEncoder
+from tests._tools.layers import examples
 
 COLUMNS = {
     "age": Number(17, 90, step=1),
@@ -77,7 +78,7 @@ def forms(rows):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, CELLS)), min_size=1, max_size=4))
 def test_no_private_cell_makes_reading_fail_or_warn_or_changes_a_type(cells):
     table = pd.DataFrame({name: pd.Series([row[name] for row in cells], dtype=object) for name in COLUMNS})
@@ -190,7 +191,7 @@ AWKWARD = ["no", "1e3", "012", "1:30", "~", "=", "y", "-", "\x85", "\u2028", "\r
 
 
 @given(st.lists(st.one_of(st.text(max_size=6), st.sampled_from(AWKWARD)), min_size=1, max_size=5, unique=True))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_texts_come_back_from_a_file(tmp_path, texts):
     schema = Schema({"x": Category(texts)})
     for name in ("schema.yaml", "schema.json"):

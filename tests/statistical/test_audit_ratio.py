@@ -57,7 +57,7 @@ def cell(bench, method, epsilon, n_draws):
     return bench.cases()[method](epsilon, bench.Setting(n_draws, 0.99, seed=3))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", SHARP)
 def test_most_of_the_certified_epsilon_is_proved_and_no_more(bench, method):
     found = cell(bench, method, 4.0, 6000)

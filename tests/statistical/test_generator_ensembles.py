@@ -197,6 +197,7 @@ def test_no_release_of_the_ensembles_moves_further_than_declared(backend, varian
     assert moved > 0, "the replaced record reaches its teacher"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_discriminator_without_the_replaced_record_answers_the_same(variant):
     """What GS-WGAN's amplification rests on: only one discriminator can tell the neighbours apart."""
@@ -251,6 +252,7 @@ def test_each_row_is_seen_by_one_teacher_in_the_whole_fit_and_every_teacher_sees
         assert positions <= set(np.flatnonzero(parts[0].assignment == teacher).tolist())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_generator_is_a_function_of_what_was_let_out(backend):
     """Other rows, the same answers: the same generator. So neither it nor the student has seen a private row."""

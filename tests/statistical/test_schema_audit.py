@@ -65,6 +65,7 @@ def test_a_released_schema_is_not_accused(kind):
     assert not result.violates and result.epsilon_lower <= 1.0
 
 
+@pytest.mark.slow
 def test_a_schema_that_spends_more_than_it_claims_is_found():
     X, y = rows(400.0, "category")
     edge = Canary((np.array([5.0, 0]), 0), (np.array([5.0, 1]), 0), name="edge")
