@@ -38,7 +38,7 @@ def people(n, seed=0):
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("own") / "people.csv"
-    people(6_000).to_csv(path, index=False)
+    people(3_000).to_csv(path, index=False)
     return path
 
 
@@ -83,7 +83,7 @@ def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(t
     assert 3.9 < statement["epsilon"] < 4.6 and statement["delta"] == 1e-5
     assert f"costs ε = {np.ceil(statement['epsilon'] * 100) / 100:g}" in done.stdout
     assert all(check.holds for check in verify_file(tmp_path / "out" / "privacy.json"))
-    checked = in_a_shell("verify", tmp_path / "out" / "privacy.json")
+    checked = run("verify", tmp_path / "out" / "privacy.json")
     assert checked.returncode == 0 and "claims hold" in checked.stdout
     page = (tmp_path / "out" / "frontier.html").read_text()
     assert "noisy tables of rows that no model has seen" in page and "p17" not in page
@@ -415,7 +415,7 @@ def test_an_interrupt_is_one_line(table, tmp_path, after):
         [sys.executable, "-m", "skfairdp", "frontier", table, *ROLES, "--out", str(tmp_path / "out")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert "6,000 rows" in process.stdout.readline()
+    assert "3,000 rows" in process.stdout.readline()
     time.sleep(after)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)

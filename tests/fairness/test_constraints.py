@@ -227,6 +227,7 @@ def test_names_become_positions_and_what_is_none_is_refused_without_a_list_of_gr
         by_position([RateParity("selection_rate", 0.1, of_class="maybe")], ["f", "m"], ["no", "yes"], "X")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "make",
     [

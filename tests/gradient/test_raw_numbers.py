@@ -53,7 +53,7 @@ def test_any_record_moves_a_table_by_at_most_the_sensitivity_whatever_it_holds(r
     assert one.counts.sensitivity == pytest.approx(math.sqrt(3))
 
 
-@pytest.mark.covering
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 @pytest.mark.parametrize(("n_rows", "rounds"), [(4000, 3), (900, 2)])
 def test_tables_and_all_else_together_cost_at_most_epsilon(make, n_rows, rounds):
@@ -153,7 +153,7 @@ NETS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("make", [FairDPSGDClassifier, FairClippingClassifier])
 def test_raw_numbers_are_learned_from_as_well_as_scaled_ones(make, net):

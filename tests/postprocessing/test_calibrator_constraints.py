@@ -225,6 +225,7 @@ def test_more_than_two_classes_are_refused():
         calibrated("demographic_parity", model=three)
 
 
+@pytest.mark.slow
 def test_a_network_gets_thresholds_and_the_old_way_is_there_without_constraints():
     net = FairDPSGDClassifier(epsilon=3.0, lam=0.0, net=mlp((), max_epochs=1), classes=[0, 1], random_state=0)
     with recording_noise(entropy=3):

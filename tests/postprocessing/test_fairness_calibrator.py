@@ -185,7 +185,7 @@ def test_gap_falls_to_a_third_on_new_rows_for_little_accuracy(biased, method):
     assert len(predicted) == len(split.y_test) and set(predicted) == {0, 1}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @every_method
 def test_gap_weight_is_the_price_of_the_gap_and_gamma_a_bound_on_it(biased, method):
     model = biased.net if method["method"] == "fine_tune" else biased.regression

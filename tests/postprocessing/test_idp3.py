@@ -99,7 +99,7 @@ OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (3, 3)])
 @pytest.mark.parametrize("constraints", OTHERS.values(), ids=OTHERS)
 def test_a_ratio_or_a_bound_holds_at_every_moment_once_it_does_behind_the_cold_start(constraints, n_groups, n_classes):
