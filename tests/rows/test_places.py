@@ -94,12 +94,15 @@ def test_a_longer_text_that_moves_rows_to_the_next_file_moves_none_to_another_te
 
 
 def test_votes_of_stores_that_are_cut_by_bytes_are_the_same(tmp_path):
-    """Both hold the same numbers, so not a vote may differ, nor a sum of a search on folds."""
-    stores = two_stores(tmp_path)
-    one, other = (votes(store)[0] for store in stores)
+    """Both hold the same numbers, so not a vote may differ."""
+    one, other = (votes(store)[0] for store in two_stores(tmp_path))
     assert one.tolist() == other.tolist()
+
+
+@pytest.mark.slow
+def test_sums_of_a_search_on_folds_of_stores_that_are_cut_by_bytes_are_the_same(tmp_path):
     searched = []
-    for store in stores:
+    for store in two_stores(tmp_path):
         with recording_noise(0) as record:
             ParetoSearchCV(fair_pate(), {"gamma": [0.1]}, cv=2, score_epsilon=2.0, random_state=0).fit(store)
         searched.append([np.asarray(release.output).tolist() for release in record.releases])

@@ -52,6 +52,7 @@ def test_a_stream_in_chunks_that_carries_its_counts_is_answered_as_in_one_call(s
     assert idp.coverage_ == one.coverage_ and 0.5 < idp.coverage_ < 1
 
 
+@pytest.mark.slow
 def test_memory_follows_the_chunk_and_not_the_stream():
     def peak(n):
         tracemalloc.start()
