@@ -299,6 +299,7 @@ def test_a_record_whose_gradient_is_no_number_is_a_null_record():
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)  # batches of other shapes: the module rounds otherwise
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["FairDPSGDClassifier", "FairClippingClassifier"])
 def test_nothing_but_the_number_that_is_declared_follows_from_how_many_rows_there_are(method, capsys):
     """Plan, report, ledger entry, number of draws and prints, for 5 rows, 30 and 41 under a declared 40."""

@@ -19,6 +19,7 @@ from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.gradient._parity import beside
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.layers import examples
 from tests._tools.sources import ZeroNoise, recording_noise
 
 QUICK = mlp((4,), max_epochs=3, batch_size=60)
@@ -264,7 +265,7 @@ def planned(n_rows, n_values, epsilon, share, described):
 )
 @example(n_rows=185, n_values=80, epsilon=3.0, share=0.3, described=True)  # tables, temperature, rates and look
 @example(n_rows=1, n_values=2, epsilon=1.0, share=0.2, described=False)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 def test_whatever_is_released_beside_the_gradients_leaves_them_a_part_of_epsilon(
     n_rows, n_values, epsilon, share, described
 ):

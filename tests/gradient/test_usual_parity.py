@@ -68,6 +68,7 @@ def test_many_public_rows_leave_the_fit_to_the_penalty_bit_for_bit():
     assert np.array_equal(asked.predict_proba(X), named.predict_proba(X))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "given", [{"lam": 0.5}, {"noise_multiplier": 5.0}, {"groups": False}, {"parity": PublicPenalty()}]
 )

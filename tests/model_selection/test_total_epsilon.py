@@ -73,7 +73,9 @@ def fit(search, **given):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("total", [0.5, 3.0])
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "weights")) for name in SEARCHES]
+)
 def test_the_whole_search_costs_the_total_and_no_more(name, total):
     search = clone(SEARCHES[name]).set_params(total_epsilon=total)
     search = fit(search)

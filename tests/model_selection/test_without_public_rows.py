@@ -80,6 +80,7 @@ def test_refit_changes_what_is_free_and_nothing_else():
         model.refit(epsilon=3.0)
 
 
+@pytest.mark.slow
 def test_a_search_over_a_generator_is_one_over_learners_of_its_rows():
     """What the refusal of a bare generator names: its own parameters and downstream scores, with one ledger."""
     ledger = PrivacyLedger()

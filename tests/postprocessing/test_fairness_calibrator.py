@@ -153,6 +153,7 @@ class Contrary(Net):
         return super().predict(X) if self.net_ is self.module else (np.asarray(X)[:, 0] > 0.5).astype(int)
 
 
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore:FairnessCalibrator follows noise")
 @every_method
 @pytest.mark.parametrize("kind", [ByAnotherColumn, Contrary])
@@ -244,6 +245,7 @@ def test_group_at_prediction_needs_no_informative_features():
     np.testing.assert_array_equal(blind.predict(X), blind.predict(X, sensitive_features=1 - groups))
 
 
+@pytest.mark.few(1)
 @every_method
 def test_model_is_not_changed_and_two_fits_agree(biased, method):
     model = copy.deepcopy(biased.net)
@@ -267,7 +269,7 @@ def private(biased):
     }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), [("dpsgd", FineTuning), ("pate", Thresholds)])
 def test_private_models_keep_their_epsilon_and_lose_most_of_their_gap(biased, private, name, method):
     split, model = biased.split, private[name]
@@ -298,6 +300,7 @@ def test_models_without_a_report_hand_none_through(biased):
     assert not hasattr(calibrator, "privacy_")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["dpsgd", "pate"])
 def test_pickles_predict_the_same(biased, private, name):
     calibrator = FairnessCalibrator(private[name]).fit(biased.split.X_public, sensitive_features=biased.groups)
