@@ -389,7 +389,7 @@ def groups_twice(owner: str) -> ValueError:
 
 
 def refuse_large(public: NDArray[np.float64], whose: str) -> None:
-    if np.abs(public).max() > LARGEST_PUBLIC:
+    if max(public.max(), -public.min()) > LARGEST_PUBLIC:
         raise ValueError(f"{whose} numbers beyond {LARGEST_PUBLIC:g}, whose squares overflow. Scale the features.")
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._columns import NumberColumn
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
@@ -119,8 +120,8 @@ class MatrixColumn:
     def counts(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
         """How many rows lie in each bin of the grid; what is missing in none."""
         entries, grid = self.entries(X), self.grid
-        places = np.clip(np.searchsorted(grid, entries[~np.isnan(entries)], side="right") - 1, 0, None)
-        return np.bincount(places, minlength=len(grid))
+        starts = BinSearch(grid, len(X))(entries[~np.isnan(entries)])
+        return np.bincount(np.maximum(starts - 1, 0), minlength=len(grid))
 
     # ------------------------------------------------------------------ post-processing of released counts
 

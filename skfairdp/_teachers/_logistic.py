@@ -126,14 +126,15 @@ class LogisticEnsemble:
         X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
         out = np.empty((n_teachers, X.shape[0]), dtype=np.int8 if n_classes < 128 else np.int32)
         single, others = self._single, self._others
-        intercept = self.intercept[single, self._second][:, None]
+        threshold = np.zeros((n_teachers, 1))
+        threshold[single, 0] = -self.intercept[single, self._second]
         codes = np.stack([self._first, self._second])[:, :, None].astype(out.dtype)
         offsets = self.intercept[others][:, :, None]
         chunk = max(1, _SCORES // (n_teachers * n_classes))
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                out[single, some] = np.where((self._regressed @ X[some].T)[single] > -intercept, codes[1], codes[0])
+                out[single, some] = np.where((self._regressed @ X[some].T > threshold)[single], codes[1], codes[0])
                 if len(others):
                     out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out

@@ -47,7 +47,7 @@ from skfairdp.utils import (
     silence,
     warn_caller,
 )
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.utils._sklearn import HasMethods, Interval, take_rows
 
 __all__ = ["SyntheticDataClassifier"]
 
@@ -370,11 +370,12 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def _asked(self, X: Any, cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Private: the learner's answers to rows, each judged by itself, -1 where there is none, and their cells."""
-        with silence():
-            features = self._encoded(X)  # cell by cell
+        drawn = None
         if self._forecast.n_looked_at < len(cells):  # their number is public, and so are the places that are drawn
             drawn = np.random.default_rng(0).choice(len(cells), self._forecast.n_looked_at, replace=False)
-            features, cells = features[drawn], cells[drawn]
+            cells = cells[drawn]
+        with silence():
+            features = self._encoded(X, drawn)  # cell by cell
         predicted = row_wise_predictions(self.estimator_, features, None, places=np.arange(len(features)))
         codes = np.full(len(predicted), -1)
         for code in range(len(self.classes_)):
@@ -541,10 +542,10 @@ class SyntheticDataClassifier(PrivateClassifier):
         table = table.drop(columns=drop)
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
-    def _encoded(self, X: Any) -> NDArray[np.float64]:
-        if self.schema is not None:
-            return self.encoder_.transform(X)
-        return self.encoder_.transform(self._features(read_container(self, X, units=False, reset=False)))
+    def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
+        if self.schema is None:
+            X = read_container(self, X, units=False, reset=False)
+        return self.encoder_.transform(self._features(X if rows is None else take_rows(X, rows)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

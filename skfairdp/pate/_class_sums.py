@@ -48,8 +48,9 @@ class PublicScale:
         is_flag = ((X_public == low) | (X_public == high)).all(axis=0)
         scale = np.where(is_flag, high - low, spread)
         scale = np.where(scale > 0, scale, np.inf)
-        units = np.clip((X_public - center) / scale, -FARTHEST, FARTHEST)
-        radius = float(np.median(np.linalg.norm(units, axis=1)))
+        blocks = (X_public[some] for some in row_blocks(len(X_public)))
+        units = (np.clip((rows - center) / scale, -FARTHEST, FARTHEST) for rows in blocks)
+        radius = float(np.median(np.concatenate([np.linalg.norm(rows, axis=1) for rows in units])))
         return cls(center, scale, radius if radius > 0 else 1.0)
 
     def __call__(self, X: Array) -> Array:
@@ -135,6 +136,7 @@ class ClassSums:
         """
         public = terms(X_public)
         scale = PublicScale.of(public)
+        public = scale(public)
         sums = np.zeros((self.n_classes, 1 + public.shape[1]))
         for some in row_blocks(len(y)):  # sums of multiples of the grid are exact, in whatever order
             of_class = np.equal.outer(np.arange(self.n_classes), y[some]).astype(np.float64)
@@ -142,7 +144,7 @@ class ClassSums:
             sums[:, 1:] += of_class @ scale(terms(X[some]))
         noisy = self.mechanism.release(sums.ravel(), noise).reshape(sums.shape)
         # Released values only from here on.
-        return self.regression(noisy, scale(public))
+        return self.regression(noisy, public)
 
     @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
@@ -158,12 +160,13 @@ class ClassSums:
         rates, apart, noise = self._apart(noisy)
         odds = logit(rates) if self.n_classes == 2 else np.log(rates)
         stands_for = self.n_rows / len(public)
-        rows = np.column_stack([np.ones(len(public)), public])
-        values, vectors = np.linalg.eigh(stands_for * rows.T @ rows)
+        total, count = public.sum(axis=0)[None], np.full((1, 1), len(public))
+        values, vectors = np.linalg.eigh(stands_for * np.block([[count, total], [total.T, public.T @ public]]))
         kept = values > 1e-9 * values[-1]
         values = values[kept]
-        rows = rows @ (vectors[:, kept] / np.sqrt(values))  # in these directions, as much is known of each
-        found = (apart @ vectors[:, kept] / np.sqrt(values)).T
+        turned = vectors[:, kept] / np.sqrt(values)
+        rows = public @ turned[1:] + turned[0]  # in these directions, as much is known of each
+        found = (apart @ turned).T
         slopes = rates * (1 - rates)
         errors = noise / values[:, None] + slopes
         prior = _likeliest_prior(found, errors, values, slopes)
@@ -171,9 +174,10 @@ class ClassSums:
         # Public columns that say nearly the same leave directions with a penalty of 1e13, on which the solver would
         # take no step: all directions bend by about as much here.
         bend = np.sqrt((slopes + penalty).mean(axis=1, keepdims=True))
+        rows /= bend.T
         weights = fit_softmax(
-            rows / bend.T,
-            (stands_for * rows.sum(axis=0)[:, None] * rates + found) / bend,
+            rows,
+            stands_for * rows.sum(axis=0)[:, None] * rates + found / bend,
             penalty / bend**2,
             start=np.zeros(found.shape),
             weights=stands_for,
@@ -181,7 +185,7 @@ class ClassSums:
             constant=-float(self.n_rows * rates @ odds),
             maxiter=500,
         )
-        scores = odds + (rows / bend.T) @ weights
+        scores = odds + rows @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
         if scores.shape[1] > 1:

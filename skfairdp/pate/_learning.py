@@ -259,12 +259,14 @@ class Lessons:
         if self.by_group and isinstance(student, ConstrainedStudent):
             assert self.groups is not None
             more["groups_asked"] = self.groups[told]
+        # Where all public rows were asked about they need not be worked on twice.
+        same = len(self.queries) == len(public.X) and bool(told.all())
         return student.fit(
             self.X[told],
             shares[told],
             noise_std=self.noise_std,
-            X_public=public.X,
-            groups=public.groups,
+            X_public=None if same else public.X,
+            groups=self.groups if same else public.groups,
             n_groups=public.n_groups or None,
             bends=self.votes.forecast is None or self.votes.forecast.noise <= CLEAR,
             **more,

@@ -148,14 +148,15 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         if self.penalty_weight > 0 and groups is None:
             raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set penalty_weight=0 to go without.")
         problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends and not self.hidden)
+        rows, public = (terms[:, :-1] for terms in (problem.rows, problem.public))
         n_classes, parity, self._bends = shares.shape[1], None, problem.bends
         self.n_features_in_, self.classes_, self.alpha_ = X.shape[1], np.arange(n_classes), problem.alpha
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         if groups is not None and self.penalty_weight > 0:
-            parity = ParityPenalty.of_rows(problem.public, groups, n_groups, self.penalty_weight, self.temperature)
+            parity = ParityPenalty.of_rows(public, groups, n_groups, self.penalty_weight, self.temperature)
         with threadpool_limits(limits=1):  # threads do not pay for products this small
             layers = fit_with_parity(
-                problem.rows,
+                rows,
                 problem.targets,
                 parity,
                 # two classes have two weight vectors here, whose difference is the one that alpha speaks of
@@ -166,8 +167,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
             )
         first = layers[0][0] / problem.scale[:, None]
         layers[0] = first, layers[0][1] - problem.center @ first
-        self.coefs_ = [weights for weights, _ in layers]
-        self.intercepts_ = [biases for _, biases in layers]
+        self.coefs_, self.intercepts_ = map(list, zip(*layers, strict=True))
         self.gap_ = None
         if groups is not None:
             predicted = self.predict(X if X_public is None else X_public)

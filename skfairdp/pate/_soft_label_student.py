@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
 from scipy.special import expit, log_expit, ndtr, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +35,8 @@ FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number 
 #: Share of the steepest slopes there may be, those of rows at the threshold. Below it no row is near: each group has
 #: one answer, and only weights far away would change a rate.
 _OUT_OF_REACH = 1e-6
+#: Rows, at least and for each weight, by which the curvature of a loss is known well enough to step by.
+_ENOUGH, _ENOUGH_EACH = 2**14, 100
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,13 @@ class Bends:
 
     Parameters
     ----------
-    columns : ndarray of int of shape (n_bends,)
-    signs : ndarray of shape (n_bends,)
-        1 for above, -1 for below.
-    knots, center, scale : ndarray of shape (n_bends,)
-        Quartiles in units of ``scale`` about ``center``; and these.
+    numbers : ndarray of int of shape (n_numbers,)
+        Columns with a bend, put into units of ``scale`` about ``center``.
+    center, scale : ndarray of shape (n_numbers,)
+    below, above : ndarray of int
+        Which of these bend on that side.
+    low, high : ndarray
+        Quartiles of these, in those units.
 
     Examples
     --------
@@ -62,50 +66,53 @@ class Bends:
     [[0.0, 0.71, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [3.0, 0.0, 0.0], [4.0, 0.0, 0.71]]
     """
 
-    columns: NDArray[np.int64]
-    signs: Array
-    knots: Array
+    numbers: NDArray[np.int64]
     center: Array
     scale: Array
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
+    low: Array
+    high: Array
 
     @classmethod
     def of(cls, X_public: Array) -> "Bends":
         """The bends that follow from public rows."""
-        low, high = X_public.min(axis=0), X_public.max(axis=0)
+        least, most = X_public.min(axis=0), X_public.max(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
             center, scale = X_public.mean(axis=0), X_public.std(axis=0)
-        is_flag = ((X_public == low) | (X_public == high)).all(axis=0)
+        is_flag = ((X_public == least) | (X_public == most)).all(axis=0)
         numbers = np.flatnonzero(~is_flag & np.isfinite(center) & np.isfinite(scale) & (scale > 0))
         center, scale = center[numbers], scale[numbers]
-        units = (X_public[:, numbers] - center) / scale
-        parts = [
-            (numbers, np.full(len(numbers), sign), np.quantile(units, quartile, axis=0), center, scale)
-            for sign, quartile in zip((-1.0, 1.0), QUARTILES, strict=True)
-        ]
-        every = cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-        kept = every(X_public)[:, X_public.shape[1] :].any(axis=0)
-        return cls(*(column[kept] for column in vars(every).values()))
+        low, high = np.quantile((X_public[:, numbers] - center) / scale, QUARTILES, axis=0)
+        below = np.maximum((least[numbers] - center) / scale, -FARTHEST) < low
+        above = np.minimum((most[numbers] - center) / scale, FARTHEST) > high
+        bent = below | above
+        places = np.flatnonzero(below[bent]), np.flatnonzero(above[bent])
+        return cls(numbers[bent], center[bent], scale[bent], *places, low[below], high[above])
 
     def __call__(self, X: Array) -> Array:
         """The columns of X and, after them, the bends."""
-        if not len(self.columns):
+        if not len(self.numbers):
             return X
-        n_columns = X.shape[1]
-        terms = np.empty((len(X), n_columns + len(self.columns)))
+        start, middle = X.shape[1], X.shape[1] + len(self.below)
+        terms = np.empty((len(X), middle + len(self.above)))
+        n_bent = len(self.numbers)
+        numbers = slice(start) if n_bent == start else self.numbers  # all of them without a copy
+        below, above = (slice(None) if len(some) == n_bent else some for some in (self.below, self.above))
         for some in row_blocks(len(X)):
             here = terms[some]
-            here[:, :n_columns] = X[some]
+            here[:, :start] = X[some]
             with np.errstate(over="ignore"):  # of a number far away, which counts as no more than the farthest
-                units = (here[:, self.columns] - self.center) / self.scale
+                units = (here[:, numbers] - self.center) / self.scale
             np.clip(units, -FARTHEST, FARTHEST, out=units)
-            units -= self.knots
-            units *= self.signs
-            np.maximum(units, 0.0, out=here[:, n_columns:])
+            np.subtract(self.low, units[:, below], out=here[:, start:middle])
+            np.subtract(units[:, above], self.high, out=here[:, middle:])
+            np.maximum(here[:, start:], 0.0, out=here[:, start:])
         return terms
 
 
 #: No bends.
-STRAIGHT = Bends(np.zeros(0, dtype=np.int64), *np.zeros((4, 0)))
+STRAIGHT = Bends.of(np.zeros((1, 0)))
 
 
 @dataclass(frozen=True)
@@ -114,8 +121,10 @@ class ShareProblem:
 
     Parameters
     ----------
-    rows, public : ndarray of shape (n_rows, n_terms)
-        Features and their bends, about the mean of the public rows, on a scale that the shares choose.
+    terms : ndarray of shape (n_rows, n_terms + 1)
+        Features and their bends, about the mean of the public rows, on a scale that the shares choose; then a 1. Of the
+        rows asked about and then of the public ones; once where they are the same.
+    n_public : int
     targets : ndarray of shape (n_queries, n_classes)
         Shares that sum to 1 again: the noise across the simplex plane says nothing.
     scored : ndarray of shape (n_queries, n_outputs)
@@ -127,8 +136,8 @@ class ShareProblem:
         L2 penalty: given, or the one with the largest evidence under the known noise.
     """
 
-    rows: Array
-    public: Array
+    terms: Array
+    n_public: int
     targets: Array
     scored: Array
     bends: Bends
@@ -158,11 +167,12 @@ class ShareProblem:
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
         candidates = []
         for bent, doubt in ((STRAIGHT, 0.0), *([(Bends.of(public), DOUBT)] if bends else ())):
-            of_public = bent(public)
-            center, std = of_public.mean(axis=0), of_public.std(axis=0)
-            del of_public
+            terms = bent(public)
+            center = terms.mean(axis=0)
+            terms = terms - center
+            std = np.sqrt(np.einsum("ij,ij->j", terms, terms) / len(public))
             std = np.where(std > 0, std, 1.0)
-            common, terms = float(np.exp(np.log(std).mean())), bent(X) - center
+            common, terms = float(np.exp(np.log(std).mean())), terms if public is X else bent(X) - center
             squares, products = terms.T @ terms, terms.T @ (scored - scored.mean(axis=0))
             del terms
             for power in (0.0, 0.5, 1.0):
@@ -171,10 +181,30 @@ class ShareProblem:
                 evidence, likeliest = _evidence(*sums, scored, noise_std)
                 candidates.append((evidence - doubt, likeliest, bent, center, scale))
         _, likeliest, bent, center, scale = max(candidates, key=lambda candidate: candidate[0])
-        rows = np.divide(bent(X) - center, scale)
-        public = rows if public is X else np.divide(bent(public) - center, scale)
+        every = [X] if public is X else [X, public]
+        terms, start = np.ones((sum(map(len, every)), len(scale) + 1)), 0
+        for rows in every:
+            here = terms[start : start + len(rows), :-1]
+            for some in row_blocks(len(rows)):
+                np.divide(bent(rows[some]) - center, scale, out=here[some])
+            start += len(rows)
         penalty = likeliest if alpha is None else float(alpha)
-        return cls(rows, public, targets, scored, bent, center, scale, penalty)
+        return cls(terms, len(public), targets, scored, bent, center, scale, penalty)
+
+    @property
+    def rows(self) -> Array:
+        """Terms of those asked about."""
+        return self.terms[: len(self.targets)]
+
+    @property
+    def public(self) -> Array:
+        """Terms of the public ones."""
+        return self.terms[len(self.terms) - self.n_public :]
+
+    @property
+    def penalty(self) -> Array:
+        """Of each weight; a little on the intercept keeps it finite when noise drives all shares past 0 or 1."""
+        return np.append(np.full(len(self.scale), self.alpha), 1e-6 * len(self.targets))
 
 
 @shared_docs
@@ -277,7 +307,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self.n_features_in_, self.classes_ = X.shape[1], np.arange(shares.shape[1])
         problem = ShareProblem.of(*given, bends=bends)
         self._path = self._solutions(problem, groups, n_groups)
-        if len(problem.bends.columns) and all(gap is not None and gap > NEAR for _, _, gap in self._path):
+        if len(problem.bends.numbers) and all(gap is not None and gap > NEAR for _, _, gap in self._path):
             straight = ShareProblem.of(*given)
             path = self._solutions(straight, groups, n_groups)
             if any(gap is not None and gap <= NEAR for _, _, gap in path):
@@ -295,7 +325,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         for level, weights in _path_of(problem, groups, n_groups):
             gap = None
             if groups is not None:
-                predicted = _decide(problem.public @ weights[:-1] + weights[-1])
+                predicted = _decide(problem.public @ weights)
                 gap = largest_disparity(tally(groups, predicted, (n_groups, len(self.classes_))), self.disparity)
             path.append((level, weights, gap))
         return path
@@ -337,13 +367,14 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
-        weights = np.stack([weights for _, weights, _ in self._path], axis=1)
+        coefs = np.stack([weights[:-1] for _, weights, _ in self._path], axis=1) / self._scale[:, None, None]
+        intercepts = np.stack([weights[-1] for _, weights, _ in self._path]) - np.tensordot(self._center, coefs, axes=1)
         answers = np.empty((len(self._path), len(X)), dtype=np.min_scalar_type(len(self.classes_)))
         with np.errstate(all="ignore"):  # of private rows no warning may say that their numbers are too large
             for some in row_blocks(len(X)):
-                scaled = (self._bends(np.asarray(X[some], dtype=float)) - self._center) / self._scale
-                scores = scaled @ weights[:-1].reshape(scaled.shape[1], -1) + weights[-1].ravel()
-                answers[:, some] = _decide(scores.reshape(len(scaled), *weights.shape[1:])).T
+                rows = self._bends(np.asarray(X[some], dtype=float))
+                scores = rows @ coefs.reshape(rows.shape[1], -1) + intercepts.ravel()
+                answers[:, some] = _decide(scores.reshape(len(rows), *intercepts.shape)).T
         return answers
 
     def with_gaps(self, gaps: Sequence[float]) -> "SoftLabelStudent":
@@ -435,25 +466,28 @@ def _path_of(
     problem: ShareProblem, groups: NDArray[np.int64] | None, n_groups: int
 ) -> Iterator[tuple[float, Array]]:  # fmt: skip
     """Levels, and weights of shape (n_features + 1, n_outputs), the intercept last."""
-    free = _solve(problem.rows, problem.scored, problem.alpha, None, 0, None)
+    free = _newton(problem)[:, None] if problem.scored.shape[1] == 1 else _softmax(problem, problem.rows)
     yield 0.0, free
-    if groups is None or len(np.unique(groups)) < 2 or problem.rows.shape[1] < 2:  # without all features no student
+    if groups is None or len(np.unique(groups)) < 2 or len(problem.scale) < 2:  # without all features no student
         return
     if free.shape[1] > 1:
-        basis, rank = _parity_basis(problem.public, groups, n_groups)
-        B, solution = problem.rows @ basis, np.vstack([basis.T @ free[:-1], free[-1:]])
+        basis, rank = _parity_basis(problem.public[:, :-1], groups, n_groups)
+        turned = problem.rows @ basis
+        solution = basis.T @ free
         of_means = solution[:rank]
         for level in LEVELS[1:].tolist() if rank else ():  # a few steps from the level before
-            solution = _solve(B, problem.scored, problem.alpha, (1 - level) * of_means, rank, solution)
-            yield level, np.vstack([basis @ solution[:-1], solution[-1:]])
+            solution = _softmax(problem, turned, (1 - level) * of_means, solution)
+            yield level, basis @ solution
         return
-    rows, public = (np.column_stack([X, np.ones(len(X))]) for X in (problem.rows, problem.public))
     is_member = np.equal.outer(np.unique(groups), groups).astype(float)
-    apart, weights = is_member / is_member.sum(axis=1, keepdims=True) - 1 / len(public), free[:, 0]
-    rates = SmoothRates(public, apart, width=max(float((public @ weights).std()), 1e-6))
-    penalty, (of_rates, _) = np.append(np.full(len(weights) - 1, problem.alpha), 1e-6 * len(rows)), rates.apart(weights)
-    for level in LEVELS_OF_RATES[1:].tolist():
-        weights = _held(rows, problem.scored[:, 0], penalty, rates, (1 - level) * of_rates, weights)
+    members, weights = is_member / is_member.sum(axis=1, keepdims=True) - 1 / len(groups), free[:, 0]
+    scores, length = problem.public @ weights, float(np.linalg.norm(problem.public, axis=1).mean())
+    rates = SmoothRates(members, max(float(scores.std()), 1e-6), length)
+    of_rates, _ = rates.apart(scores)
+    before = weights
+    for level in LEVELS_OF_RATES[1:].tolist():  # from where the two levels before point to
+        start, before = 2 * weights - before, weights
+        weights = _held(problem, rates, (1 - level) * of_rates, start)
         yield level, weights[:, None]
 
 
@@ -463,65 +497,71 @@ class SmoothRates:
 
     Parameters
     ----------
-    rows : ndarray of shape (n_rows, n_features + 1)
-        The last feature is 1.
     members : ndarray of shape (n_present, n_rows)
         What makes of a value of each row how far its mean over each group is from that over all rows.
     width : float
         Of the threshold, as wide as scores are spread. A narrow one tells what rows near by do, which few weights move
         at will and to no end; a very wide one the mean score, which may agree where the tails, and the rates, do not.
+    length : float, default=1.0
+        Of a row's terms, on average.
     """
 
-    rows: Array
     members: Array
     width: float
+    length: float = 1.0
 
-    def apart(self, weights: Array) -> tuple[Array, Array]:
-        """How far the rate of each group is from that of all rows, and the slopes of that, a line for each group."""
-        scores = self.rows @ weights / self.width
-        density = np.exp(-0.5 * np.square(scores)) / (np.sqrt(2 * np.pi) * self.width)
-        return self.members @ ndtr(scores), (self.members * density) @ self.rows
+    def apart(self, scores: Array) -> tuple[Array, Array]:
+        """How far the rate of each group is from that of all rows, and its slopes by the score of each row."""
+        scaled = scores / self.width
+        density = np.exp(-0.5 * np.square(scaled)) / (np.sqrt(2 * np.pi) * self.width)
+        return self.members @ ndtr(scaled), self.members * density
+
+    @property
+    def out_of_reach(self) -> float:
+        """A slope below which no row is near the threshold."""
+        return _OUT_OF_REACH * self.length / (np.sqrt(2 * np.pi) * self.width)
 
 
-def _held(M: Array, target: Array, penalty: Array, rates: SmoothRates, wanted: Array, w: Array) -> Array:
+def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) -> Array:
     """Newton steps to the least loss among weights with which smooth rates are as far apart as wanted.
 
     They start near by, at the weights of the level before, so that one matrix of second derivatives serves them all.
     They end where no row is near the threshold: a nearly constant student, which no step mends.
     """
-    p, most = expit(M @ w), M.shape[1] - 2
-    hessian = np.diag(penalty)
-    for some in row_blocks(len(M)):
-        rows = M[some] * np.sqrt(p[some] * (1 - p[some]))[:, None]
-        hessian += rows.T @ rows
-    factor = cho_factor(hessian)
-    steepest = float(np.linalg.norm(rates.rows, axis=1).mean()) / (np.sqrt(2 * np.pi) * rates.width)
+    terms, target, penalty = problem.terms, problem.scored[:, 0], problem.penalty
+    scores, asked, seen = terms @ w, slice(len(target)), slice(len(terms) - problem.n_public, None)
+    factor = cho_factor(_curvature(terms[asked], scores[asked], penalty))
+    pulls = np.zeros((1 + len(rates.members), len(terms)))  # on the score of each row: of the loss, of each rate
     for _ in range(_STEPS):
-        free = -cho_solve(factor, M.T @ (expit(M @ w) - target) + penalty * w)
-        apart, slopes = rates.apart(w)
+        pulls[0, asked] = expit(scores[asked]) - target
+        apart, pulls[1:, seen] = rates.apart(scores[seen])
+        slope, *slopes = pulls @ terms
+        free = -cho_solve(factor, slope + penalty * w)
         left, singular, right = np.linalg.svd(slopes, full_matrices=False)
         kept = singular > 1e-3 * max(float(singular[0]), 1e-300)  # that of the last group follows from the others
-        kept[most:] = False
-        if singular[0] < _OUT_OF_REACH * steepest:
+        kept[len(w) - 2 :] = False
+        if singular[0] < rates.out_of_reach:
             break
         lines, missing = right[kept], (left[:, kept].T @ (wanted - apart)) / singular[kept]
         across = cho_solve(factor, lines.T)
         step = free + across @ np.linalg.solve(lines @ across, missing - lines @ free)
-        moved = float((rates.rows @ step).std())
-        w = w + step * min(1.0, 0.5 * rates.width / max(moved, 1e-300))  # slopes hold near by
+        moves = terms @ step
+        moved = float(moves[seen].std())
+        share = min(1.0, 0.5 * rates.width / max(moved, 1e-300))  # slopes hold near by
+        w, scores = w + share * step, scores + share * moves
         if moved < 1e-3 * rates.width:
             break
     return w
 
 
 def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[Array, int]:
-    """Orthonormal basis of feature space whose first ``rank`` directions span the differences of group means."""
+    """Orthonormal basis of terms whose first ``rank`` directions span the differences of group means; the last is 1."""
     present = [z for z in range(n_groups) if np.any(groups == z)]
     differences = np.column_stack([X[groups == z].mean(axis=0) - X.mean(axis=0) for z in present])
     left, singular, _ = np.linalg.svd(differences, full_matrices=True)
     rank = int(np.sum(singular > 1e-10 * max(float(singular[0]), 1e-300))) if singular.size else 0
     # All of feature space taken out would leave a constant prediction: parity, but no student.
-    return left, min(rank, X.shape[1] - 1)
+    return block_diag(left, 1.0), min(rank, X.shape[1] - 1)
 
 
 # ---- fitting ---------------------------------------------------------------------------------------------------
@@ -559,53 +599,56 @@ def _evidence(squares: Array, products: Array, targets: Array, noise_std: float)
     return float(logs[best]), float(penalty)
 
 
-def _solve(B: Array, targets: Array, alpha: float, fixed: Array | None, rank: int, start: Array | None) -> Array:
-    """Minimise the logistic loss with L2 penalty, the first ``rank`` weights held at ``fixed``.
+def _softmax(problem: ShareProblem, rows: Array, fixed: Array | None = None, start: Array | None = None) -> Array:
+    """Weights of least loss for three or more classes, the intercept last; the first ones held where they are fixed.
 
-    Returns weights of shape (n_features + 1, n_outputs), the unpenalised intercept last.
+    ``rows`` are those of the problem, maybe in other directions.
     """
-    n, d = B.shape
-    outputs = targets.shape[1]
-    weights = np.zeros((d + 1, outputs)) if start is None else start.copy()
-    if start is None and outputs == 1:
-        mean = float(np.clip(targets.mean(), 0.01, 0.99))
-        weights[-1] = np.log(mean / (1 - mean))
+    held = 0 if fixed is None else len(fixed)
+    weights = np.zeros((rows.shape[1], problem.scored.shape[1])) if start is None else start.copy()
     if fixed is not None:
-        weights[:rank] = fixed
-    held = rank if fixed is not None else 0
-    offset = B[:, :held] @ weights[:held]
-    M = np.column_stack([B[:, held:], np.ones(n)])
-    penalty = np.full(M.shape[1], alpha)
-    penalty[-1] = 1e-6 * n  # keeps the intercept finite when noise drives all shares past 0 or 1
-    if outputs == 1:
-        weights[held:, 0] = _newton(M, targets[:, 0], penalty, offset[:, 0], weights[held:, 0])
-        return weights
+        weights[:held] = fixed
+    offset, rest = rows[:, :held] @ weights[:held], rows[:, held:]
     weights[held:] = fit_softmax(
-        M,
-        M.T @ targets,
-        penalty[:, None],
+        rest,
+        rest.T @ problem.scored,
+        problem.penalty[held:, None],
         start=weights[held:],
         offset=offset,
-        constant=-float((targets * offset).sum()),
+        constant=-float((problem.scored * offset).sum()),
         maxiter=500,
     )
     return weights
 
 
-def _newton(M: Array, target: Array, penalty: Array, offset: Array, w: Array) -> Array:
-    """Two classes by Newton steps with an offset; the stacks of teachers need another, batched over parts of rows."""
+def _curvature(rows: Array, scores: Array, penalty: Array) -> Array:
+    """Second derivatives of the loss of two classes; of many rows every second, third, ... stands for all of them.
+
+    They say which way a step goes, and not where the last one ends.
+    """
+    every = max(1, len(rows) // max(_ENOUGH, _ENOUGH_EACH * rows.shape[1]))
+    rows, p = rows[::every], expit(scores[::every])
+    hessian, roots = np.diag(penalty), np.sqrt(every * p * (1 - p))[:, None]
+    for some in row_blocks(len(rows)):
+        weighted = rows[some] * roots[some]
+        hessian += weighted.T @ weighted
+    return hessian
+
+
+def _newton(problem: ShareProblem) -> Array:
+    """Weights of least loss for two classes; the stacks of teachers need another, batched over parts of rows."""
+    M, target, penalty = problem.rows, problem.scored[:, 0], problem.penalty
 
     def loss(scores: Array, w: Array) -> float:
         return float(-log_expit(-scores).sum() - target @ scores + 0.5 * penalty @ w**2)
 
-    scores = offset + M @ w
+    w, mean = np.zeros(M.shape[1]), float(np.clip(target.mean(), 0.01, 0.99))
+    w[-1] = np.log(mean / (1 - mean))
+    scores = M @ w
     current = loss(scores, w)
     for _ in range(50):
-        p = expit(scores)
-        gradient = M.T @ (p - target) + penalty * w
-        hessian = (M * (p * (1 - p))[:, None]).T @ M
-        hessian[np.diag_indices_from(hessian)] += penalty
-        step = cho_solve(cho_factor(hessian), gradient)
+        gradient = M.T @ (expit(scores) - target) + penalty * w
+        step = cho_solve(cho_factor(_curvature(M, scores, penalty)), gradient)
         decrease, size = float(gradient @ step), 1.0
         if decrease < 1e-9 * max(1.0, abs(current)):
             break

@@ -217,9 +217,11 @@ def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
         return None
     # tolist() turns numpy scalars into Python ones: True == 1 and np.str_ == str then hash alike everywhere.
     lists = [
-        column.astype(object).tolist() if column.dtype.kind not in "biuf" else column.tolist() for column in columns
+        column.tolist()
+        if column.dtype.kind in "biuf"
+        else [str(cell) if isinstance(cell, np.str_) else cell for cell in column.astype(object).tolist()]
+        for column in columns
     ]
-    lists = [[str(cell) if isinstance(cell, np.str_) else cell for cell in cells] for cells in lists]
     rows = lists[0] if len(lists) == 1 else zip(*lists, strict=True)
     out = np.fromiter(rows, dtype=object, count=len(columns[0]))
     set(out.tolist())
@@ -259,7 +261,7 @@ def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.objec
 
 def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np.object_]:
     """Return the distinct labels in a reproducible order (sorted where they can be compared)."""
-    plain = (label.item() if isinstance(label, np.generic) else label for label in values)
+    plain = (label.item() if isinstance(label, np.generic) else label for label in dict.fromkeys(values))
     distinct: list[Any] = list(dict.fromkeys(plain))
     try:
         distinct.sort()

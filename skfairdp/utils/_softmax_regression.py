@@ -54,13 +54,13 @@ def fit_softmax(
     >>> fit_softmax(rows, rows.T @ targets, 0.1, start=np.array([[1.0, 0.0]])).round(3) + 0.0
     array([[0., 0.]])
     """
-    weighted = np.reshape(weights, (-1, 1)) * rows
+    of_rows = np.reshape(weights, (-1, 1))
 
     def value_and_slope(flat: Array) -> tuple[float, Array]:
         theta = flat.reshape(start.shape)
         total, proba = _normaliser(offset + rows @ theta)
         value = np.sum(weights * total) - np.sum(moments * theta) + 0.5 * np.sum(penalty * theta**2) + constant
-        slope = weighted.T @ proba - moments + penalty * theta
+        slope = rows.T @ (of_rows * proba) - moments + penalty * theta
         return float(value), slope.ravel()
 
     found = minimize(value_and_slope, start.ravel(), jac=True, method="L-BFGS-B", options=options)

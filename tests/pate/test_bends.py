@@ -35,7 +35,7 @@ def test_a_number_has_a_column_for_each_side_and_a_flag_has_none():
 def test_a_side_on_which_no_public_row_lies_has_no_column():
     public = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0])[:, None]
     bends = Bends.of(public)
-    assert bends.signs.tolist() == [1.0]
+    assert not len(bends.below) and bends.above.tolist() == [0]
 
 
 @given(arrays(float, (4, 2), elements=st.floats(-1e308, 1e308)))
@@ -89,13 +89,13 @@ def test_students_by_themselves_are_straight_and_bend_on_demand(kind):
     for bends in (False, True):
         fitted = student.fit(X, np.eye(2)[y], groups=groups, bends=bends)
         inner = fitted._shares if kind is ConstrainedStudent else fitted
-        assert bool(len(inner._bends.columns)) == bends
+        assert bool(len(inner._bends.numbers)) == bends
 
 
 def test_a_network_has_no_bends():
     X, y, _ = beyond_a_threshold(300)
     student = ParityPenaltyStudent(penalty_weight=0.0, hidden=(4,), max_iter=5).fit(X, np.eye(2)[y], bends=True)
-    assert not len(student._bends.columns)
+    assert not len(student._bends.numbers)
 
 
 @pytest.mark.parametrize(("n", "epsilon", "bent"), [(10_000, 20.0, True), (300, 1.0, False)])
@@ -105,4 +105,4 @@ def test_a_fit_bends_only_where_its_votes_are_clear(n, epsilon, bent):
     with recording_noise(entropy=0):
         model = FairPATEClassifier(epsilon=epsilon, classes=[0, 1], groups=[0, 1], gamma=None, random_state=0)
         model.fit(X[:n], y[:n], X_public=X[n:], sensitive_features=groups[:n], sensitive_features_public=groups[n:])
-    assert bool(len(getattr(model._lessons.denoiser, "_bends", STRAIGHT).columns)) == bent
+    assert bool(len(getattr(model._lessons.denoiser, "_bends", STRAIGHT).numbers)) == bent

@@ -135,11 +135,11 @@ def test_slopes_of_smooth_rates_are_those_of_their_differences():
     X, _, groups = wide_and_narrow(300)
     rows, weights = np.column_stack([X, np.ones(300)]), np.array([0.7, -0.4, 0.2])
     members = np.stack([(groups == z) / np.sum(groups == z) - 1 / 300 for z in (0, 1)])
-    rates = SmoothRates(rows, members, width=0.8)
-    apart, slopes = rates.apart(weights)
+    rates = SmoothRates(members, width=0.8)
+    apart, by_scores = rates.apart(rows @ weights)
     for j, step in enumerate(1e-6 * np.eye(3)):
-        change = rates.apart(weights + step)[0] - rates.apart(weights - step)[0]
-        np.testing.assert_allclose(slopes[:, j], change / 2e-6, atol=1e-6)
+        change = rates.apart(rows @ (weights + step))[0] - rates.apart(rows @ (weights - step))[0]
+        np.testing.assert_allclose((by_scores @ rows)[:, j], change / 2e-6, atol=1e-6)
     soft = norm.cdf(rows @ weights / rates.width)
     np.testing.assert_allclose(apart, [soft[groups == z].mean() - soft.mean() for z in (0, 1)], atol=1e-12)
 
