@@ -20,7 +20,7 @@ from skfairdp.utils import BLAS, fit_softmax
 __all__ = ["PublicFeatures", "estimate_groups", "group_coefficients"]
 
 Array = NDArray[np.float64]
-_ROWS, _AT_ONCE = 8192, 2**16  # estimated together, and described together
+_ROWS, _AT_ONCE = 8192, 2**14  # estimated together, and described together
 _N_BLOCKS = 4
 _MOST_STEPS = 100
 
@@ -36,8 +36,11 @@ class PublicFeatures:
     ----------
     X : ndarray of shape (n_rows, n_columns)
     y : ndarray of int of shape (n_rows,)
+        Of the rows described.
     n_classes, n_features : int
     seed : int
+    which : ndarray of int or None, default=None
+        Where these stand in X; None: they are all of it.
 
     Attributes
     ----------
@@ -47,18 +50,29 @@ class PublicFeatures:
     """
 
     @BLAS.wrap(limits=1)
-    def __init__(self, X: Array, y: NDArray[np.int64], n_classes: int, n_features: int, seed: int) -> None:
-        n, rng = len(X), np.random.default_rng(seed)
+    def __init__(
+        self,
+        X: Array,
+        y: NDArray[np.int64],
+        n_classes: int,
+        n_features: int,
+        seed: int,
+        which: NDArray[np.int64] | None = None,
+    ) -> None:
+        n, rng = len(y), np.random.default_rng(seed)
         room = max(n_classes, min(n_features, n // 20))
         self._n_classes, hidden, width = n_classes, max(0, room - n_classes), X.shape[1] + n_classes
-        self._middle, self._spread = _common_scale(X)
+        self._middle, self._spread = _common_scale(X if which is None else X[which])
         self._slope = rng.normal(size=(width, hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
         self._offset = rng.normal(size=hidden) * 0.5
         self._steps: list[tuple[Array, Array, Array]] = []  # of each block: what is taken off, twice, and what is kept
         basis, used = np.empty((n, room)), 0
         some = [slice(start, start + _AT_ONCE) for start in range(0, n, _AT_ONCE)]  # only the basis is kept of all
         for block in range(_N_BLOCKS):
-            before, rest = basis[:, :used], np.concatenate([self._block(block, X[rows], y[rows]) for rows in some])
+            before, width = basis[:, :used], self._block(block, X[:1], y[:1]).shape[1]
+            rest: Any = np.empty((n, width))
+            for rows in some:
+                rest[rows] = self._block(block, X[rows if which is None else which[rows]], y[rows])
             first = sum(before[rows].T @ rest[rows] for rows in some)
             for rows in some:
                 rest[rows] -= before[rows] @ first
@@ -74,7 +88,7 @@ class PublicFeatures:
             if used == room:
                 break
         self.features = basis[:, :used]
-        length = np.linalg.norm(self.features, axis=1)
+        length = np.sqrt(np.einsum("ij,ij->i", self.features, self.features))
         self.weights = np.minimum(1.0, 2 * math.sqrt(used / n) / np.maximum(length, 1e-12))
 
     def _block(self, block: int, X: Array, y: NDArray[np.int64]) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -160,8 +160,9 @@ class OneNetwork:
         found = torch.zeros(cells.shape, dtype=self.dtype, device=cells.device)
         for c, column in enumerate(self.constraints.columns):
             for cell in range(0 if column.is_overall else self.constraints.n_cells):
-                here = cells[:, c] == cell
+                here: Any = cells[:, c] == cell
                 if here.any():
+                    here = slice(None) if here.all() else here  # without copies of all rows
                     mine = membership[here] @ weights[:, cell, c]
                     found[here, c] = mine if column.is_bound else mine - mine.mean()
         found *= len(self.watched_X)  # which the sizes are of

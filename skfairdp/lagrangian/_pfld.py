@@ -257,6 +257,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             of_asked = counts if chosen is None else counts * (len(chosen) / len(groups))
             asked = partial(release_asked, plan, *_asked_of(constraints, groups, watched), noise)
             released = primal.release(groups, noise)
+            del primal, read  # and all that these hold of the rows
             module, multipliers = train_lagrangian(
                 network, rows, data.y, constraints, constraints.sizes(of_asked), self._training(net),
                 violations=asked, watched=watched, **released,
@@ -347,14 +348,14 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _rows(
         self, data: TrainingData, network: "Network", seed: int
     ) -> "tuple[Tensor, TrainingData, NDArray[np.int64] | None]":
-        """The rows as the network reads them, the data with those X that releases are made of, and which these are."""
+        """The rows as the network reads them, the data with X that releases are made of, and which rows those are."""
         import torch
 
         chosen = self._primal()._chosen(len(data.X), seed)
         if chosen is not None:
             data.reads.note("rows whose groups are asked for", "computed", len(chosen), "positions drawn in public")
         if data.source is None:
-            return network.tensor(data.X), data if chosen is None else replace(data, X=data.X[chosen]), chosen
+            return network.tensor(data.X), data, chosen
         rows, data = read_numbers_of(self, data, network.dtype, chosen)
         return torch.from_numpy(rows).to(network.device), data, chosen
 

@@ -104,7 +104,7 @@ class PlainNetwork(OneNetwork):
         if asked is None:
             self.pulls = None
             return
-        nothing = torch.zeros(len(self.rows), self.constraints.n_classes, dtype=self.dtype)
+        nothing = torch.zeros(1, dtype=self.dtype).expand(len(self.rows), self.constraints.n_classes)
         self.pulls = self.constraints.probability_weights(asked, nothing, self.y).numpy()
 
     def _asked_of_all(self) -> Tensor | None:

@@ -234,7 +234,7 @@ class PFLDPlan:
         return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(gradient, source)
 
     def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
-        """Noisy sums of public features over each group, shape (n_groups, n_features)."""
+        """Noisy sums of public features, which are rounded in their place, over each group: (n_groups, n_features)."""
         features = _exactly_summable(features)
         moved = self._moved * _longest_row(features)
         return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
@@ -338,7 +338,7 @@ def _centred(values: Array, cells: NDArray[np.int64], n_cells: int) -> tuple[Arr
 
 
 def _exactly_summable(values: Array) -> Array:
-    """Public values rounded to multiples of a public power of two, so that any sum of rows is exact in any order.
+    """Public values, in their place, as multiples of a public power of two: any sum of rows is exact in any order.
 
     Every partial sum is then a multiple of that power, below 2^53 times it. What a row moves follows from the rounded.
     """
@@ -346,10 +346,10 @@ def _exactly_summable(values: Array) -> Array:
     if largest == 0 or not math.isfinite(largest):
         return values
     step = math.ldexp(1.0, max(math.frexp(largest)[1] + math.ceil(math.log2(len(values) + 1)) - 52, -1074))
-    rounded = values / step
-    np.rint(rounded, out=rounded)
-    rounded *= step
-    return rounded
+    values /= step
+    np.rint(values, out=values)
+    values *= step
+    return values
 
 
 def _sum_of(values: Array, groups: NDArray[np.int64], group: int) -> Array:

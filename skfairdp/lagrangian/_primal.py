@@ -89,7 +89,8 @@ class GroupModel(BaseEstimator):
         if not plan.is_private:
             return _KnownGroups(plan)
         chosen, y, n_classes = self._chosen(len(read), seed), constraints.y, constraints.n_classes
-        described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed)
+        which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
+        described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
         return _EstimatedGroups(plan, described, n_classes, chosen, read, y)
 
 
