@@ -35,11 +35,9 @@ from skfairdp.preprocessing import PublicPreprocessor
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
 NOT_IN_THE_SUITE = {
-    "NamedEstimator": "the base of all estimators of the package: it has no fit",
     "ConstrainedStudent": "its target is a table of noisy vote shares, not a column of labels",
     "ParityPenaltyStudent": "its target is a table of noisy vote shares, not a column of labels",
     "DemographicParityFilter": "a sampler: it has fit_resample(X, y), which the suite does not know, and no fit",
-    "GeneratorBackend": "the base of backends: a configuration without fit",
     "DataLensBackend": "a configuration without fit: PFGuardGenerator plans with it and learns by the plan",
     "GPATEBackend": "a configuration without fit: PFGuardGenerator plans with it and learns by the plan",
     "GSWGANBackend": "a configuration without fit: PFGuardGenerator plans with it and learns by the plan",
