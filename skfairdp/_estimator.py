@@ -82,6 +82,10 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         if "schema" in inspect.signature(cls.__init__).parameters:
             cls.schema = SchemaParameter()
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_numbers(self)
+
     @property
     def _declared_rows(self) -> int | None:
         """The public number of rows, where a parameter or else the schema declares it; None where rows are counted."""
@@ -241,7 +245,6 @@ class PrivateEstimator(SpendsPrivacy):
     def _check(self) -> None:
         """Refuse parameters outside their range: all that is public and known before the rows are."""
         self._validate_params()
-        check_numbers(self)
         self._parts()
 
     def _read(self, *args: Any, **kwargs: Any) -> Any:
@@ -395,7 +398,8 @@ def as_part(
 def check_numbers(estimator: Any) -> None:
     """Refuse what scikit-learn's constraints let through: booleans as numbers, and integers beyond any machine's."""
     constraints = estimator._parameter_constraints
-    for name in sorted(constraints.keys() - {"random_state", "noise_seed", "verbose"}):
+    numbers = {name for name, kinds in constraints.items() if any(isinstance(kind, Interval) for kind in kinds)}
+    for name in sorted(numbers - {"random_state", "noise_seed", "verbose"}):
         value = getattr(estimator, name)
         if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) > _LARGEST_INT):
             raise ValueError(

@@ -2,18 +2,34 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 import torch
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, SyntheticRows
+from skfairdp import (
+    IDP3,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    PATEClassifier,
+    PrivacyLedger,
+    PublicData,
+    Schema,
+    SyntheticDataClassifier,
+    SyntheticRows,
+)
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import FairnessGate
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting, VoteGate
 from skfairdp.privacy import GaussianDpEvent
+from skfairdp.schema import Category, Number
+from tests._tools.estimators import private_classes
 from tests._tools.teachers import WatchedTeachers
 
 # So few public rows leave the gate and the student little room; what is said about it is tested elsewhere.
@@ -378,3 +394,45 @@ def test_refitting_for_a_gap_needs_groups(rows):
     model = attempt(rows, public=rows.X_public, gamma=None)
     with pytest.raises(ValueError, match="groups"):
         model.refit(gamma=0.1)
+
+
+# ---- every estimator -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", sorted(private_classes()))
+def test_true_is_no_number(name):
+    cls = private_classes()[name]
+    wrong = cls(LogisticRegression()) if name in ("SyntheticDataClassifier", "PrivateThresholds") else cls()
+    numbers = [one for one in ("epsilon", "public_n_rows", "max_queries") if one in wrong.get_params()]
+    for parameter in numbers:
+        with pytest.raises((ValueError, TypeError), match=f"'{parameter}' parameter of .* no bool"):
+            clone(wrong).set_params(**{parameter: True})._validate_params()
+
+
+@pytest.mark.parametrize("learner", [KMeans(2, n_init=1), LinearRegression(), IsolationForest(n_estimators=2)])
+def test_what_is_no_classifier_is_no_learner_though_it_answers_by_names_of_classes(rows, learner):
+    given = {"classes": [0, 1], "groups": [0, 1], "ledger": PrivacyLedger()}
+    for model in (
+        SyntheticDataClassifier(learner, bounds=(-9, 9), **given),
+        FairPATEClassifier(student=learner, **given),
+    ):
+        with pytest.raises(ValueError, match=r"must be a classifier\. Got .*, an? \w+"):
+            model.fit(rows.X, rows.y, sensitive_features=rows.groups)
+    assert not given["ledger"].entries
+
+
+def test_rows_in_chunks_are_refused_with_the_call_that_gathers_them(rows, tmp_path):
+    table = pd.DataFrame(rows.X, columns=NAMES).assign(y=rows.y)
+    table.to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "rows.csv")
+    features = table[NAMES]
+    model = LogisticRegression().fit(features, rows.y)
+    schema = Schema({name: Number(-9, 9) for name in NAMES} | {"y": Category([0, 1])}, label="y")
+    private = PATEClassifier(schema=schema, n_teachers=5, random_state=0).fit(table, X_public=features[:50])
+    for rows_in_chunks, way in (
+        (str(tmp_path / "rows.parquet"), r"pandas\.read_parquet\(X\)"),
+        (pl.scan_parquet(tmp_path / "rows.parquet"), r"X\.collect\(\)"),
+    ):
+        for call in (FairnessCalibrator(model).fit, IDP3(model).fit, private.predict, private.score):
+            with pytest.raises(ValueError, match=f"in chunks.* Pass {way}"):
+                call(rows_in_chunks)
+    with pytest.raises(ValueError, match=r"rows\.csv is no Parquet file.* pandas\.read_csv"):
+        PATEClassifier(schema=schema).fit(str(tmp_path / "rows.csv"), X_public=features[:50])

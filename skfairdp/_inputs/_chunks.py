@@ -35,7 +35,8 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
             raise ValueError(
                 f"{owner} needs its rows in memory, and {name} is an object of type {type(given).__name__}, which is "
                 f"read in chunks. Pass {way.replace('X', name)}. PATEClassifier, FairPATEClassifier, "
-                "SFPATEClassifier, PFLDClassifier, FairDPSGDClassifier and PFGuardGenerator read chunks."
+                "SFPATEClassifier, PFLDClassifier, FairDPSGDClassifier, PFGuardGenerator, SyntheticDataClassifier and "
+                "PrivateThresholds read chunks."
             )
 
 

@@ -38,7 +38,15 @@ class ParquetRows(RowSource):
     def _dataset(self) -> Any:
         if not isinstance(self.files, str):
             return self.files
-        return pyarrow.dataset.dataset(self.files, format="parquet")
+        try:
+            return pyarrow.dataset.dataset(self.files, format="parquet")
+        except pyarrow.ArrowInvalid:
+            broken = True  # its own message may hold bytes of the file
+        if broken:
+            raise ValueError(
+                f"{self.files} is no Parquet file, nor a folder of such: no other format is read in chunks. Read it into "
+                "memory (pandas.read_csv, pandas.read_excel), or write it as Parquet (DataFrame.to_parquet)."
+            )
 
     @property
     def columns(self) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
 from skfairdp._teachers._net_classifier import as_classifiers
 from skfairdp._teachers._partition import Parts, rounded_down, run_tasks
@@ -237,6 +238,9 @@ def rehearse_learner(
     ValueError
         It cannot be fitted on them, or does not predict one of the labels for each.
     """
+    kind = getattr(get_tags(learner), "estimator_type", None) if isinstance(learner, BaseEstimator) else None
+    if kind not in ("classifier", None):  # None: reductions do not say
+        raise ValueError(f"The '{parameter}' of {owner} must be a classifier. Got {learner!r}, a {kind}, instead.")
     problem: Exception | None = None
     for each in _MADE_UP:
         try:

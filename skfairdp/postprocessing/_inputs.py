@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from skfairdp._inputs import refuse_chunks
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     as_groups,
@@ -75,6 +76,7 @@ def split_rows(
     With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own. Of private
     rows no group is an error then.
     """
+    refuse_chunks(owner, X=X)
     refuse_masked(X, owner=owner, name="X", kind="not finite")
     schema = schema_for(estimator)
     if schema is not None:

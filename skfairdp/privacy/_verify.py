@@ -238,8 +238,6 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
     checks = [*_guarantee(document), *_described(document, event)]
     _check_words(document)
     parts = _parts(document)
-    if document["performed"] and not document["public"]:
-        raise ValueError("it lists releases of rows, and nothing that they take as public")
     checks.append(_whole(document, parts, event))
     mechanism, epsilon = (_figure(document[name], name) for name in ("mechanism_epsilon", "epsilon"))
     same = epsilon == (mechanism if secret else math.inf)

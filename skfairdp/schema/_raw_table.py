@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._rows import Chunk, RowSource
+from skfairdp._rows import Chunk, RowSource, gathered
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema._columns import Category, spells_number
@@ -141,6 +141,11 @@ class RawTable:
             no_table = True
         else:
             no_table = False
+        if no_table and (way := gathered(table)) is not None:
+            raise ValueError(
+                f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, which is "
+                f"read in chunks, and is needed in memory here. Pass {way.replace('X', name)}."
+            )
         if no_table:
             raise ValueError(
                 f"{name} of {owner} must be a DataFrame with the columns of its schema (pandas, polars, pyarrow or "
