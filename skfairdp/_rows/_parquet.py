@@ -44,8 +44,8 @@ class ParquetRows(RowSource):
             broken = True  # its own message may hold bytes of the file
         if broken:
             raise ValueError(
-                f"{self.files} is no Parquet file, nor a folder of such: no other format is read in chunks. Read it into "
-                "memory (pandas.read_csv, pandas.read_excel), or write it as Parquet (DataFrame.to_parquet)."
+                f"{self.files} is no Parquet file, nor a folder of such: no other format is read in chunks. Read it "
+                "into memory (pandas.read_csv, pandas.read_excel), or write it as Parquet (DataFrame.to_parquet)."
             )
 
     @property
