@@ -398,7 +398,7 @@ def as_part(
 def check_numbers(estimator: Any) -> None:
     """Refuse what scikit-learn's constraints let through: booleans as numbers, and integers beyond any machine's."""
     constraints = estimator._parameter_constraints
-    numbers = {name for name, kinds in constraints.items() if any(isinstance(kind, Interval) for kind in kinds)}
+    numbers = {name for name, kinds in constraints.items() if any(map(_is_number, kinds))}
     for name in sorted(numbers - {"random_state", "noise_seed", "verbose"}):
         value = getattr(estimator, name)
         if isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) > _LARGEST_INT):
@@ -406,3 +406,7 @@ def check_numbers(estimator: Any) -> None:
                 f"The '{name}' parameter of {type(estimator).__name__} must be a number, no bool, of at most "
                 f"{_LARGEST_INT}. Got {value!r} instead."
             )
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, Interval) or kind is Integral

@@ -426,7 +426,7 @@ def test_rows_in_chunks_are_refused_with_the_call_that_gathers_them(rows, tmp_pa
     features = table[NAMES]
     model = LogisticRegression().fit(features, rows.y)
     schema = Schema({name: Number(-9, 9) for name in NAMES} | {"y": Category([0, 1])}, label="y")
-    private = PATEClassifier(schema=schema, n_teachers=5, random_state=0).fit(table, X_public=features[:50])
+    private = PATEClassifier(schema=schema, n_teachers=5, random_state=0).fit(table, X_public=features[:50] + 0.5)
     for rows_in_chunks, way in (
         (str(tmp_path / "rows.parquet"), r"pandas\.read_parquet\(X\)"),
         (pl.scan_parquet(tmp_path / "rows.parquet"), r"X\.collect\(\)"),
@@ -434,5 +434,5 @@ def test_rows_in_chunks_are_refused_with_the_call_that_gathers_them(rows, tmp_pa
         for call in (FairnessCalibrator(model).fit, IDP3(model).fit, private.predict, private.score):
             with pytest.raises(ValueError, match=f"in chunks.* Pass {way}"):
                 call(rows_in_chunks)
-    with pytest.raises(ValueError, match=r"rows\.csv is no Parquet file.* pandas\.read_csv"):
-        PATEClassifier(schema=schema).fit(str(tmp_path / "rows.csv"), X_public=features[:50])
+    with pytest.raises(ValueError, match=r"rows\.csv is no Parquet file.*pandas\.read_csv"):
+        PATEClassifier(schema=schema).fit(str(tmp_path / "rows.csv"), X_public=features[:50] + 0.5)
