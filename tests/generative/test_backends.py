@@ -76,6 +76,7 @@ def test_with_a_large_budget_a_backend_learns_what_is_frequent(backend):
     assert (new["size"] <= 2).mean() > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 def test_rows_of_gs_wgan_are_those_of_the_group_they_are_asked_for():
     rng = np.random.default_rng(0)
@@ -95,6 +96,7 @@ def test_rows_of_gs_wgan_are_those_of_the_group_they_are_asked_for():
     assert np.mean((new.mean(axis=1) > 0) == (np.asarray(group) == 1)) > 0.9
 
 
+@pytest.mark.few(3)
 @every_backend
 def test_a_fit_spends_what_was_asked_writes_it_down_and_pickles_without_rows(backend):
     X, y, s = easy(120)
@@ -110,6 +112,7 @@ def test_a_fit_spends_what_was_asked_writes_it_down_and_pickles_without_rows(bac
     assert pd.Series(groups).value_counts().to_dict() == {0: 50, 1: 50} and set(labels) <= {0, 1}
 
 
+@pytest.mark.few(3)
 @every_backend
 def test_images_come_back_in_their_shape_dtype_and_range(backend):
     rng = np.random.default_rng(0)

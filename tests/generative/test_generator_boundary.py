@@ -353,6 +353,7 @@ def test_a_list_of_rows_of_unlike_lengths_says_so_and_no_more():
     assert len(found) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtypes", [None, np.uint8])
 def test_images_show_their_values_in_releases_only(dtypes):
     rng = np.random.default_rng(0)
@@ -437,7 +438,7 @@ RATES = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("rates", RATES)
 def test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings(rates):
     """Bins, rates, chosen pairs and what is said about small groups are functions of noisy counts."""

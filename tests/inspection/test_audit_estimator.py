@@ -112,7 +112,7 @@ def test_an_error_that_depends_on_a_private_row_is_found():
     assert not audit(ToyVotes(), alone, Y, **given).violates
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.2, 2**0.5, 2.0])
 def test_gaussian_noise_too_small_is_found_in_proportion_to_the_runs(factor):
     """μ = 1, at δ = 1e-5 an ε of 4.377; the fault raises it."""
