@@ -135,6 +135,11 @@ class Judgement:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_`` of an estimator."""
         return self.gap, self.gap_bound, self.holds
 
+    @property
+    def said_in_doubt(self) -> tuple[float, float, str]:
+        """The same by rows that are not the population's own: sampled, or with groups or labels that are estimated."""
+        return self.gap, 1.0, "no" if self.holds == "no" else "within the noise"
+
     def warn(self, owner: str, rows: str, instead: str) -> None:
         """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
         its own, by .02 as well.

@@ -7,7 +7,7 @@ import pytest
 
 from skfairdp._judge import Judge, Judgement
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import RateBound, RateConstraints, RateParity
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of, gdp_mu
 
 
@@ -46,6 +46,37 @@ def test_the_gap_of_the_population_is_below_its_bound_in_95_of_100_runs(sizes, s
     held = np.mean([one.gap_bound >= 0.2 for one in found])
     assert 0.95 - off <= held <= 0.965 + off, held
     assert abs(np.mean([one.gap for one in found]) - 0.2) < 0.005
+
+
+#: Rate, shares of the groups, standard deviation of the noise.
+TABLES = {
+    "odds": ("selection_rate_by_label", (0.5, 0.5), 20.0),
+    "odds of public rows": ("selection_rate_by_label", (0.5, 0.5), 0.0),
+    "three groups": ("selection_rate", (0.4, 0.35, 0.25), 20.0),
+    "errors": ("error_rate", (0.5, 0.5), 20.0),
+    "a small group": ("selection_rate", (0.9, 0.1), 10.0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TABLES)
+def test_bounds_of_every_kind_of_table_hold_in_95_of_100_runs(kind):
+    """Rows drawn from a population by group, class and answer, in which one difference is the largest by far."""
+    rate, shares, sigma = TABLES[kind]
+    n_groups, rng, runs = len(shares), np.random.default_rng(0), 1000
+    held = parity(rate=rate, groups=range(n_groups))
+    label, given = np.array([0.4, 0.45, 0.42])[:n_groups], np.array([[0.2, 0.7], [0.4, 0.72], [0.25, 0.71]])[:n_groups]
+    of_label = np.stack([1 - label, label], axis=1) * np.array(shares)[:, None]
+    population = of_label[..., None] * np.stack([1 - given, given], axis=2)
+    gap = gaps_of(held).violations(1e9 * population).max()
+    table, found = GaussianMechanism(max(sigma, 1e-9)), 0
+    for run in range(runs):
+        counts = rng.multinomial(4000, population.ravel()).reshape(population.shape)
+        counts = counts if held.needs_labels else counts.sum(1, keepdims=True)
+        noisy = table.release(counts, NoiseSource(run)) if sigma else counts.astype(float)
+        found += Judgement(held, noisy, sigma).gap_bound >= gap
+    off = 3.0 * math.sqrt(0.05 * 0.95 / runs)
+    assert 0.95 - off <= found / runs <= 0.965 + off, found / runs
 
 
 @pytest.mark.covering

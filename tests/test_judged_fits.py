@@ -4,9 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from skfairdp import (
     FairDPSGDClassifier,
+    FairPATEClassifier,
     LagrangianClassifier,
     PFLDClassifier,
     SFPATEClassifier,
@@ -18,6 +20,8 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity
 from skfairdp.gradient import SignedLoss
 from skfairdp.lagrangian import mlp
+from skfairdp.pate._soft_label_student import LEVELS
+from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import epsilon_of
 from tests._tools.sources import recording_noise
 
@@ -86,3 +90,49 @@ def test_the_look_is_within_epsilon_and_a_few_hundredths_of_it(made):
     model, last, _ = fitted(made, PARITY, epsilon=0.7)
     assert 0.69 < model.privacy_.epsilon <= 0.7 and model.privacy_.epsilon == epsilon_of(model.privacy_.event, 1e-5)
     assert 0.1 < epsilon_of(last.mechanism.event, 1e-5) < 0.15
+
+
+def gap(model, X, groups):
+    answers = model.predict(X)
+    return abs(answers[groups == 0].mean() - answers[groups == 1].mean())
+
+
+def test_a_student_of_public_rows_is_judged_there_for_nothing_and_after_refit_as_well():
+    private, public = slice(0, 1000), slice(1000, None)
+    model = FairPATEClassifier(epsilon=8.0, gamma=0.1, classes=[0, 1], random_state=0)
+    model = model.fit(X[private], Y[private], X_public=X[public], sensitive_features_public=GROUPS[public])
+    for fitted_one in (model, model.refit(gamma=0.3), model.refit(student=LogisticRegression())):
+        assert fitted_one.gap_ == pytest.approx(gap(fitted_one, X[public], GROUPS[public]))
+        assert fitted_one.gap_ < fitted_one.gap_bound_ < 1
+        assert f"{fitted_one.gap_bound_:.3f}" in fitted_one.privacy_statement().to_markdown()
+    assert model.constraint_holds_ != "no" and model.refit(gamma=0.3).gap_ > 0.1
+    free = model.refit(gate=None, gamma=None)
+    assert not hasattr(free, "gap_")
+
+
+def test_a_student_of_sampled_rows_is_judged_by_the_look_at_private_ones():
+    with recording_noise(entropy=0) as record:
+        model = FairPATEClassifier(epsilon=8.0, gamma=0.1, classes=[0, 1], groups=[0, 1], random_state=0)
+        model.fit(X, Y, sensitive_features=GROUPS)
+    look = next(release for release in record.releases if np.size(release.value) == 4 * len(LEVELS))
+    held = RateConstraints([RateParity("selection_rate", 0.1)], [0, 1], [0, 1])
+    table = held.tally(GROUPS, 0 * Y, model.predict(X))[:, :1]
+    off = np.abs(np.reshape(look.value, (-1, *table.shape)) - table).max(axis=(1, 2, 3))
+    counted = np.reshape(look.output, (-1, *table.shape))[off.argmin()]
+    assert off.min() <= 1 and np.count_nonzero(off == off.min()) == 1
+    assert (model.gap_, model.gap_bound_, model.constraint_holds_) == Judgement(held, counted, look.sigma).said
+    own = model.refit(student=LogisticRegression())  # nobody has looked at what it does to private rows
+    assert own.gap_bound_ == 1 and own.constraint_holds_ != "yes"
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_thresholds_are_judged_by_rows_that_taught_none():
+    base = LogisticRegression().fit(X[:300], Y[:300])
+    with recording_noise(entropy=0) as record:
+        model = PrivateThresholds(base, constraints=PARITY, epsilon=4.0, groups=[0, 1], random_state=0)
+        model.fit(X[300:], Y[300:], sensitive_features=GROUPS[300:])
+    last = record.releases[-1]
+    held = RateConstraints([PARITY], [0, 1], [0, 1])
+    assert 150 < np.sum(last.value) < 330
+    judgement = Judgement(held, np.reshape(last.output, (2, -1, 2)), last.sigma)
+    assert (model.gap_, model.gap_bound_, model.constraint_holds_) == judgement.said

@@ -412,10 +412,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         if self._left is None:
             return
         found, rows = judgement or self._left, "private" if judgement else "synthetic"
-        self.gap_, self.gap_bound_, self.constraint_holds_ = found.said
-        if judgement is None:
-            self.gap_bound_ = 1.0
-            self.constraint_holds_ = "no" if found.holds == "no" else "within the noise"
+        self.gap_, self.gap_bound_, self.constraint_holds_ = found.said if judgement else found.said_in_doubt
         if not is_told:
             found.warn(
                 type(self).__name__,

@@ -222,6 +222,11 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         self.satisfied_ = self.violation_ <= MET
         return self
 
+    @property
+    def counts(self) -> Array:
+        """Rows that the answers were chosen by, by group, likely label and answer."""
+        return np.asarray(self._rule.counts)
+
     def _fit_groups(self, public: Array, groups: NDArray[np.int64], n_groups: int) -> None:
         """How likely each group is by the features: of public rows and their groups alone."""
         std = public.std(axis=0)

@@ -14,11 +14,21 @@ from sklearn.base import clone
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
+from skfairdp._judge import Judgement
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates, rule_of_gate, tally
+from skfairdp.fairness import (
+    FairnessGate,
+    RateConstraints,
+    RateParity,
+    largest_disparity,
+    read_rate_constraints,
+    rejection_rates,
+    rule_of_gate,
+    tally,
+)
 from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import (
@@ -116,6 +126,10 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         That of the student's predictions on the public rows (only where groups were used). Without public rows that of
         the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
         ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
+    {judged}
+        They are answers to the public rows. Without public rows to the private ones, by the noisy counts of
+        ``student_gap_``; where there are none, as with a student of your own, or where labels are estimated,
+        ``gap_bound_`` is 1, and whether a constraint holds is in doubt at least.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     {what_was_asked}
@@ -132,7 +146,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         Classes were read from private labels, or the noise is seeded.
     FairnessWarning
         A group has fewer public rows than the gate's ``min_count``, the gate came to a state in which no label is
-        admissible, or the student does not reach ``gamma`` on the public rows.
+        admissible, the student does not reach ``gamma`` on the public rows, or ``constraint_holds_`` is "no".
     {no_better}
 
     See Also
@@ -324,7 +338,49 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.released_gap_, self.student_gap_ = largest_disparity(counts, disparity), gap
         self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
         is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
-        warn_of_gaps(self, is_stuck, public.X)
+        told, judged = warn_of_gaps(self, is_stuck, public.X), self._judged(public)
+        for name in ("gap_", "gap_bound_", "constraint_holds_"):
+            self.__dict__.pop(name, None)
+        if judged is None:
+            return
+        judgement, rows = judged
+        is_sure = rows != "sampled"
+        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if is_sure else judgement.said_in_doubt
+        if not told:
+            judgement.warn(
+                type(self).__name__,
+                f"{rows} rows",
+                "Ask for less than you need (a smaller 'gamma' is free with refit), raise 'epsilon', or use IDP3 at "
+                "prediction.",
+            )
+
+    def _judged(self, public: PublicRows) -> tuple[Judgement, str] | None:
+        """What the student's answers do to the groups, and to which rows; None where nobody asked for anything."""
+        held, student, own = self._held(public.domain), self.student_, self._lessons.limits is not None
+        if held is None:
+            return None
+        counted = student.counted if isinstance(student, SoftLabelStudent) else None
+        if counted is not None and not held.needs_labels:
+            return Judgement(held, counted[0][:, None, :], counted[1]), "private"
+        if held.needs_labels:  # labels are estimated
+            return (Judgement(held, student.counts), "sampled") if isinstance(student, ConstrainedStudent) else None
+        found = Judgement.by_rows(held, public.groups, None, student.predict(public.X))
+        return found, "sampled" if own else "public"
+
+    def _held(self, domain: Any) -> RateConstraints | None:
+        """What the student is judged by: constraints, or the gap that is asked for."""
+        gamma, disparity = self._held_to(len(self.classes_))
+        student, asked = self._given_student, None
+        if isinstance(student, ConstrainedStudent):
+            asked = student.constraints
+        elif gamma is not None:
+            # to all others is more than to all, where there are more than two groups
+            method = "between_groups" if disparity == "between" or len(domain) < 3 else "to_overall"
+            asked = RateParity("selection_rate", float(gamma), method=method)
+        if asked is None:
+            return None
+        owner = type(self).__name__
+        return RateConstraints(read_rate_constraints(asked, owner), domain.tolist(), self.classes_.tolist(), owner)
 
     def _check_votes(self) -> None:
         if self._needs_groups and self._lessons.public.groups is None:

@@ -26,7 +26,7 @@ from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
 from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable, Schema
-from skfairdp.utils import child_seeds, progress_bar
+from skfairdp.utils import child_seeds, progress_bar, row_blocks
 from skfairdp.utils._sklearn import HasMethods
 
 __all__ = ["VARIANTS", "AttributeRows", "FairTeachers", "GroupTeachers", "fair_network", "features_and_labels"]
@@ -102,9 +102,11 @@ class AttributeRows:
         return len(self.groups) if self.source is None else self.source.n_rows
 
     def each(self) -> "Iterator[Rows]":
-        """All rows, kept or not, with their features as they are given; private are the groups."""
+        """The rows that are asked about, or all that are read in chunks, with features as given; private are groups."""
         if self.source is None:
-            yield self.whole or _Whole(self.X * self.scale + self.center, self.codes, self.groups)
+            groups = self.groups if self.kept is None else self.groups[self.kept]
+            for some in row_blocks(len(self.X)):
+                yield _Whole(self.X[some] * self.scale + self.center, self.codes[some], groups[some])
             return
         schema = self.schema
         assert schema is not None

@@ -97,7 +97,8 @@ class ParityLook:
         expected = np.stack([self._counts(sampled.groups, codes) for codes in student.answers_at_levels(sampled.X)])
         rates, errors, shares = corrected(noisy, expected.astype(float), self.mechanism.sigma)
         weights = comparisons(shares, student.disparity)
-        return student.with_gaps([likely_gap(*level, weights) for level in zip(rates, errors, strict=True)])
+        gaps = [likely_gap(*level, weights) for level in zip(rates, errors, strict=True)]
+        return student.with_gaps(gaps, noisy, self.mechanism.sigma)
 
     def _counts(self, groups: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
         cells = np.bincount(groups * self.n_classes + codes, minlength=self.n_groups * self.n_classes)

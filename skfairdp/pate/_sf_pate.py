@@ -347,7 +347,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         held = held_by_learner(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
         if held is None or min(len(data.domain), len(data.classes)) < 2:
             return None
-        return Judge(held, data.n_rows, self.epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
+        n_rows = len(data.X) if data.source is None else data.n_rows
+        return Judge(held, n_rows, self.epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
 
     def _plan(self, data: AttributeRows) -> VotePlan:
         judge = self._judge(data)
@@ -377,8 +378,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         for name in ("gap_", "gap_bound_", "constraint_holds_"):
             self.__dict__.pop(name, None)
         if found is not None:
-            self.gap_, self.gap_bound_ = found.gap, 1.0
-            self.constraint_holds_ = "no" if found.holds == "no" else "within the noise"
+            self.gap_, self.gap_bound_, self.constraint_holds_ = found.said_in_doubt
             self._warn_of(found, "its rows, with groups by its released votes,")
         return self
 

@@ -315,6 +315,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self._bends, self._center, self._scale = problem.bends, problem.center, problem.scale
         self.alpha_ = problem.alpha
         self._likely: list[float] | None = None
+        self._counted: tuple[Array, float] | None = None
         return self._select()
 
     def _solutions(
@@ -377,13 +378,17 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
                 answers[:, some] = _decide(scores.reshape(len(rows), *intercepts.shape)).T
         return answers
 
-    def with_gaps(self, gaps: Sequence[float]) -> "SoftLabelStudent":
+    def with_gaps(self, gaps: Sequence[float], counts: Array | None = None, noise: float = 0.0) -> "SoftLabelStudent":
         """Return the same student with other gaps of its levels, from rows that say more than those it was fitted on.
 
         Parameters
         ----------
         gaps : sequence of float
             One for each level.
+        counts : ndarray of shape (n_levels, n_groups, n_classes) or None, default=None
+            Released counts of the answers to those rows, from which the gaps follow.
+        noise : float, default=0.0
+            Standard deviation of the noise on each count.
 
         Returns
         -------
@@ -392,8 +397,13 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         other = self.with_gamma(None)
         other._path = [(level, weights, gap) for (level, weights, _), gap in zip(self._path, gaps, strict=True)]
-        other._likely = None
+        other._likely, other._counted = None, None if counts is None else (counts, noise)
         return other.with_gamma(self.gamma)
+
+    @property
+    def counted(self) -> tuple[Array, float] | None:
+        """Released counts of the answers to private rows, (n_groups, n_classes), and their noise; None without any."""
+        return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1])
 
     def with_likely_gaps(self, likely: Sequence[float]) -> "SoftLabelStudent":
         """Return the same student, whose level is the first whose likely gap is within ``gamma``.
@@ -421,6 +431,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             kept = [i for i in steps if gaps[i] <= gamma]
             nearest = min(kept, key=lambda i: likely[i]) if kept else min(steps, key=lambda i: gaps[i])
             chosen = next((i for i in kept if likely[i] <= gamma), nearest)
+        self._chosen = chosen
         self.level_, weights, self.gap_ = self._path[chosen]
         self.satisfied_ = self.gamma is None or (self.gap_ is not None and self.gap_ <= self.gamma)
         self.coef_ = weights[:-1] / self._scale[:, None]

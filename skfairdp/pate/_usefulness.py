@@ -148,11 +148,16 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
 
 
 # ---- fairness --------------------------------------------------------------------------------------------------
-def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
-    """Where the gate stopped answering, and where the student is above ``gamma`` though something aims at it.
+def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
+    """Say so where the gate stopped answering, or the student is above ``gamma`` though something aims at it.
 
     A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows; ``no_worse`` has
     told that it does.
+
+    Returns
+    -------
+    bool
+        Whether anything was said.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
     rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")
@@ -164,11 +169,9 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
             FairnessWarning,
         )
     if isinstance(model._given_student, ConstrainedStudent):
-        if isinstance(model.student_, ConstrainedStudent):
-            _warn_of_rates(model.student_, owner, rows, more)
-        return
+        return isinstance(model.student_, ConstrainedStudent) and _warn_of_rates(model.student_, owner, rows, more)
     if gamma is None or model.student_gap_ <= gamma or len(np.unique(model.student_.predict(X))) == 1:
-        return
+        return is_stuck
     gap, whose = f"{model.student_gap_:.3f}", f"The student of {owner}"
     above = f"has a demographic disparity of {gap} on the {rows} rows, above gamma={gamma}"
     if model._penalised:
@@ -189,9 +192,10 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> None:
             "(refit is free), or use IDP3 at prediction."
         )
     warn_caller(words, FairnessWarning)
+    return True
 
 
-def _warn_of_rates(student: ConstrainedStudent, owner: str, rows: str, more: str) -> None:
+def _warn_of_rates(student: ConstrainedStudent, owner: str, rows: str, more: str) -> bool:
     if student.violation_ > NEAR:
         warn_caller(
             f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the {rows} rows; "
@@ -199,3 +203,4 @@ def _warn_of_rates(student: ConstrainedStudent, owner: str, rows: str, more: str
             "or ask for larger bounds.",
             FairnessWarning,
         )
+    return student.violation_ > NEAR

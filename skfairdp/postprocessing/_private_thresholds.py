@@ -17,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_features, read_labels
+from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
-from skfairdp.fairness import RateConstraints, gaps_of, read_rate_constraints, violation_bounds
+from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
 from skfairdp.postprocessing._fair_answers import (
     answer_counts,
@@ -106,11 +107,9 @@ class PrivateThresholds(PrivateClassifier):
         The chance that a bin is answered by the second class.
     violation_ : float
         By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
-    gap_bound_ : float
-        A certificate beside ε: the largest difference between two groups, of the rates that are constrained, stays
-        below it on new rows with a confidence of 95 % (of a RateBound or a ratio: by how much it is broken). From noisy
-        counts of the answers to one row in five, drawn in secret, which taught no threshold. Rows that taught the
-        classifier are no new rows to it: give others where the bound has to hold exactly.
+    {judged}
+        All from noisy counts of the answers to one row in five, drawn in secret, which taught no threshold. Rows that
+        taught the classifier are no new rows to it: give others where the bound has to hold exactly.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -208,8 +207,9 @@ class PrivateThresholds(PrivateClassifier):
         PrivacyLeakWarning
             The classifier states no guarantee of its own.
         FairnessWarning
-            No answers meet the constraints; noise leaves the rates of a group uncertain by more than 0.05, or says so
-            much more than the rows, by public numbers, that the classifier's own answers are left as they are.
+            ``constraint_holds_`` is "no"; no answers meet the constraints; noise leaves the rates of a group uncertain
+            by more than 0.05, or says so much more than the rows, by public numbers, that the classifier's own answers
+            are left as they are.
         UtilityWarning
             By the released counts the answers are right no more often than the larger class, beyond noise.
         """
@@ -230,12 +230,19 @@ class PrivateThresholds(PrivateClassifier):
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
-        self.gap_bound_ = float(violation_bounds(gaps_of(constraints), seen, noise=plan.look.sigma).max())
+        judgement = Judgement(constraints, seen, plan.look.sigma)
+        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
         self.edges_, self.counts_, self.smoothed_counts_, self.answers_ = edges, counts, smoothed, answers
         self.violation_ = constraints.largest_violation(predicted_counts(smoothed, answers))
         self._key = key
         self._warn(plan, weight)
+        if self.violation_ <= 1e-6 and not plan.is_hopeless:  # else it is told already
+            judgement.warn(
+                _OWNER,
+                "the private rows kept aside",
+                "Ask for a smaller bound, or give more rows or a larger 'epsilon'.",
+            )
         return self
 
     def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from skfairdp.fairness import ConstraintColumn, FairnessConstraints, RateBound, 
 from skfairdp.lagrangian import ConstraintGradient, PFLDClassifier, PFLDPlan, _stack
 from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._primal import _EstimatedGroups
+from skfairdp.pate import SoftLabelStudent
 from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
 
@@ -88,6 +89,13 @@ def a_judge_of_the_network_that_gave_way(patch):
 
     patch.setattr(_networks, "predict_logits", seen)
     patch.setattr(PFLDPlan, "release_answers", judged)
+
+
+@mutant
+def a_judge_of_all_levels(patch):
+    """Found: the counts of all levels of a student are averaged. Right: those of the one that is returned."""
+    counted = property(lambda self: self._counted and (self._counted[0].mean(axis=0), self._counted[1]))
+    patch.setattr(SoftLabelStudent, "counted", counted)
 
 
 @mutant

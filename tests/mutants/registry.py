@@ -767,6 +767,9 @@ NOTICED: dict[str, Noticed] = {
     "lagrangian.a_judge_of_the_network_that_gave_way": also(
         JUDGED_FITS("test_a_class_for_everybody_is_what_is_judged", made=JUDGED_CONSTANT["PF-LD"])
     ),
+    "lagrangian.a_judge_of_all_levels": also(
+        JUDGED_FITS("test_a_student_of_sampled_rows_is_judged_by_the_look_at_private_ones")
+    ),
     "lagrangian.loss_and_constraint_share_a_batch": trap(
         28, CONSTRAINT_GRADIENT("test_a_poisson_sample_of_everything_estimates_the_full_gradient")
     ),

@@ -77,7 +77,7 @@ def raw_votes(model, X, y, groups, monkeypatch):
         patch.setattr(Parts, "of", parts)
         for voting in (SoftVoting, GNMaxVoting):
             patch.setattr(voting, "release", release)
-        patch.setattr(SFPATEClassifier, "_learn", lambda self: self)
+        patch.setattr(SFPATEClassifier, "_train", lambda self: setattr(self, "student_", ConstantStudent(2)))
         model.fit(X, y, sensitive_features=groups)
     return seen["votes"], seen["plan"], seen["parts"]
 
@@ -285,7 +285,7 @@ def transcripts(flipped, runs, **settings):
     model = SFPATEClassifier(epsilon=8.0, n_teachers=4, groups=[0, 1], classes=[0, 1], random_state=0, **settings)
     out = []
     with fixed_entropy(int(flipped)), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SFPATEClassifier, "_learn", lambda self: self)
+        patch.setattr(SFPATEClassifier, "_train", lambda self: setattr(self, "student_", ConstantStudent(2)))
         model.set_params(sigma=model.fit(X, y, sensitive_features=groups).sigma_)  # calibrated once
         for _ in range(runs):
             out.append(model.fit(X, y, sensitive_features=groups).released_votes_)

@@ -164,7 +164,7 @@ def test_groups_move_what_is_released_and_no_more_than_is_declared(way):
         for one, other in zip(first.releases, second.releases, strict=True):
             moved.append(np.linalg.norm(np.ravel(one.value) - np.ravel(other.value)) / one.sensitivity)
         moments.append(moved.pop(1))
-        assert len(moved) == 6 and max(moved) <= 1 + 1e-9
+        assert len(moved) == 7 and max(moved) <= 1 + 1e-9
         others.append(moved)
     assert np.max(others, axis=0).min() > 0  # a row that is answered no moves no count of those that are answered yes
     assert max(moments) <= 1 + 1e-9 and (min(moments) > 0) == (way == "parity")
