@@ -219,7 +219,7 @@ READING = {
     ),
     "_inputs/_training.py": r"owner|empty|len\(domain\)",
     "schema/_raw_table.py": (  # of the schema, and of public rows
-        r"owner|shown|unread|self\.owner|name|type\((schema|table)\)\.__name__|', '\.join\(map\(repr, twice\)\)|"
+        r"owner|shown|unread|self\.owner|name|type\((schema|table)\)\.__(name|module)__|', '\.join\(map\(repr, twice\)\)|"
         r"len\(wrong\)|"
         r"wrong\[:5\]|label|_MISSING_ROLE( if set\(wrong\) & set\(also\) else '')?|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
