@@ -218,9 +218,9 @@ READING = {
         r"(un)?named"  # columns are public
     ),
     "_inputs/_training.py": r"owner|empty|len\(domain\)",
-    "schema/_raw_table.py": (  # of the schema, and of public rows
-        r"owner|shown|unread|self\.owner|name|type\((schema|table)\)\.__(name|module)__|', '\.join\(map\(repr, twice\)\)|"
-        r"len\(wrong\)|"
+    "schema/_raw_table.py": (  # of the schema, of the class of a table, and of public rows
+        r"owner|shown|unread|self\.owner|name|type\((schema|table)\)\.__(name|module|qualname)__|"
+        r"', '\.join\(map\(repr, twice\)\)|len\(wrong\)|way\.replace\('X', name\)|"
         r"wrong\[:5\]|label|_MISSING_ROLE( if set\(wrong\) & set\(also\) else '')?|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
     ),
