@@ -1,6 +1,7 @@
 """Joint counts of pairs of columns: exact integers, from codes of one or two bytes, on all cores."""
 
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,9 @@ Made = TypeVar("Made")
 _WORTH_THREADS = 2_000_000  # additions
 _WORTH_POOL = 4  # parts of some milliseconds each
 _MOST_CELLS = 2**22  # of the tables that are counted at a time
-_BLOCK = 65_536  # rows, whose codes of two columns stay in the cache
+_BLOCK = 65_536  # rows, whose codes of a few columns stay in the cache
+#: Of the joint table of a column and some others: adding it up for each of them is nothing beside counting rows.
+_MOST_TOGETHER = 2**15
 
 
 def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
@@ -48,8 +51,22 @@ def counted_pairs(
     for batch in _batches(n_codes, pairs):
         shapes = [(n_codes[i], n_codes[j]) for i, j in batch]
         ends = np.cumsum([first * second for first, second in shapes])
-        counts = np.split(_counted(columns, batch, shapes, ends), ends[:-1])
+        tables = list(together(n_codes, batch, columns.shape[1]))
+        counts = np.split(_counted(columns, tables, len(batch)), ends[:-1])
         yield from (table.reshape(shape) for table, shape in zip(counts, shapes, strict=True))
+
+
+def together(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]], n_rows: int) -> Iterator[dict[int, int]]:
+    """Pairs of one column with others that are counted in one joint table: the codes of each, the one column first."""
+    most = min(n_rows, _MOST_TOGETHER)
+    for i, others in itertools.groupby(pairs, key=lambda pair: pair[0]):
+        joint = {i: n_codes[i]}
+        for _, j in others:
+            if len(joint) > 1 and (j in joint or math.prod(joint.values()) * n_codes[j] > most):
+                yield joint
+                joint = {i: n_codes[i]}
+            joint[j] = n_codes[j]
+        yield joint
 
 
 def _batches(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
@@ -67,22 +84,13 @@ def _batches(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterat
         yield batch
 
 
-def _counted(
-    columns: NDArray[Any], pairs: list[tuple[int, int]], shapes: list[tuple[int, int]], ends: Counts
-) -> Counts:
+def _counted(columns: NDArray[Any], tables: list[dict[int, int]], n_pairs: int) -> Counts:
     n_rows = columns.shape[1]
-    work = n_rows * len(pairs)
-    plan = [
-        (i, j, second, end - first * second, end)
-        for (i, j), (first, second), end in zip(pairs, shapes, ends.tolist(), strict=True)
-    ]
 
     def count(rows: slice) -> Counts:
-        out = np.zeros(int(ends[-1]), dtype=np.int64)
-        _count(columns, plan, rows, out)
-        return out
+        return np.concatenate([line for sizes in tables for line in _lines(columns, sizes, rows)])
 
-    n_parts = min(_n_cores(), n_rows // _BLOCK + 1) if work >= _WORTH_THREADS else 1
+    n_parts = min(_n_cores(), n_rows // _BLOCK + 1) if n_rows * n_pairs >= _WORTH_THREADS else 1
     edges = np.linspace(0, n_rows, n_parts + 1).astype(int).tolist()
     parts = [slice(*pair) for pair in itertools.pairwise(edges)]
     if n_parts == 1:
@@ -104,13 +112,17 @@ def _n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _count(columns: NDArray[Any], plan: list[tuple[int, int, int, int, int]], rows: slice, out: Counts) -> None:
-    for i, j, width, start, end in plan:
-        size = end - start
-        step = max(_BLOCK, 4 * size)
-        for low in range(rows.start, rows.stop, step):
-            block = slice(low, min(low + step, rows.stop))
-            codes: NDArray[Any] = columns[i, block].astype(np.uint16 if size <= 2**16 else np.int64)
-            np.multiply(codes, width, out=codes)
+def _lines(columns: NDArray[Any], sizes: dict[int, int], rows: slice) -> list[Counts]:
+    """Counts of some rows by a column and each of some others, from one count by all of them."""
+    (first, *others), size = sizes, math.prod(sizes.values())
+    joint = np.zeros(size, dtype=np.int64)
+    step = max(_BLOCK, 4 * size)
+    for low in range(rows.start, rows.stop, step):
+        block = slice(low, min(low + step, rows.stop))
+        codes: NDArray[Any] = columns[first, block].astype(np.uint16 if size <= 2**16 else np.int64)
+        for j in others:
+            np.multiply(codes, sizes[j], out=codes)
             np.add(codes, columns[j, block], out=codes)
-            out[start:end] += np.bincount(codes, minlength=size)
+        joint += np.bincount(codes, minlength=size)
+    table, axes = joint.reshape(*sizes.values()), range(1, len(sizes))
+    return [table.sum(axis=tuple(other for other in axes if other != axis)).ravel() for axis in axes]

@@ -10,7 +10,7 @@ import pytest
 
 from skfairdp._tables import NumberColumn, fine_grid, read_table
 from skfairdp._tables._bin_search import BinSearch
-from skfairdp._tables._counting import code_type, counted_pairs
+from skfairdp._tables._counting import code_type, counted_pairs, together
 from skfairdp._tables._tree import TreeModel, joint_given_cells
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.generative._group_rates import fair_label_rates
@@ -38,6 +38,14 @@ def test_counts_are_those_of_a_loop_over_rows(n_codes, order, dtype):
     for found, expected in zip(counted_pairs(values, n_codes, pairs), by_hand(values, n_codes, pairs), strict=True):
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("n_codes", "n_rows", "most"), [(10, 10**6, 450), (30, 10**6, 640), (10, 100, 1225)])
+def test_a_table_of_many_rows_is_gone_through_for_several_pairs_at_once(n_codes, n_rows, most):
+    pairs = list(itertools.combinations(range(50), 2))
+    tables = list(together([n_codes] * 50, pairs, n_rows))
+    assert len(tables) <= most
+    assert [(first, other) for first, *others in tables for other in others] == pairs
 
 
 def test_counts_of_many_rows_on_all_cores_are_the_sums_of_parts_on_one():
