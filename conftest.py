@@ -7,12 +7,9 @@ import pytest
 from hypothesis import settings
 
 from tests._tools.entropy import named_entropy, open_streams
+from tests._tools.layers import PROFILE
 
-# The same examples in every run, so that a red test tells of the change that made it red; make test-all looks elsewhere
-# each time, with --hypothesis-profile=fresh.
-settings.register_profile("same", derandomize=True, deadline=None)
-settings.register_profile("fresh", deadline=None, print_blob=True)
-settings.load_profile("same")
+settings.load_profile(PROFILE)
 
 
 def pytest_configure(config):

@@ -12,7 +12,11 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import settings
 
-__all__ = ["LONG_EXAMPLES", "cover", "examples", "leave_for_later"]
+__all__ = ["LONG_EXAMPLES", "PROFILE", "cover", "examples", "leave_for_later"]
+
+#: Of hypothesis: the same examples in every run, so that a red test tells of the change that made it red. ``make
+#: test-all`` looks elsewhere each time, with ``--hypothesis-profile=fresh``.
+PROFILE = "same"
 
 
 def cover(cases):
@@ -25,6 +29,11 @@ def cover(cases):
         missing -= cases[best]
         held.update(cases[best])
     return kept
+
+
+# Registered wherever this is imported: worker processes that import a test module know no conftest.
+settings.register_profile(PROFILE, derandomize=True, deadline=None)
+settings.register_profile("fresh", deadline=None, print_blob=True)
 
 
 def examples(n):
