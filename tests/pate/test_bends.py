@@ -92,6 +92,7 @@ def test_students_by_themselves_are_straight_and_bend_on_demand(kind):
         assert bool(len(inner._bends.numbers)) == bends
 
 
+@pytest.mark.slow
 def test_a_network_has_no_bends():
     X, y, _ = beyond_a_threshold(300)
     student = ParityPenaltyStudent(penalty_weight=0.0, hidden=(4,), max_iter=5).fit(X, np.eye(2)[y], bends=True)

@@ -336,6 +336,7 @@ def test_given_student_keeps_its_random_state_public(rows):
             assert model.student_.random_state == 7
 
 
+@pytest.mark.slow
 def test_scores_of_other_metrics_follow_the_predictions(rows):
     model = accurate().fit(rows.X, rows.y, X_public=rows.public)
     weights = np.linspace(1, 2, 200)
