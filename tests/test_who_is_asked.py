@@ -34,7 +34,6 @@ WHY = {
     "_teachers/_teachers.py": TEACHERS,
     "baselines/_parity_logistic.py": TO_COME,
     "baselines/_randomized_response.py": ATTRIBUTE,
-    "fairness/_reached.py": PUBLIC,
     "generative/_samplers.py": OWN,
     "generative/_synthetic_data_classifier.py": TO_COME,
     "gradient/_fair_dpsgd.py": PUBLIC,
