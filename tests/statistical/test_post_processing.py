@@ -90,7 +90,7 @@ def test_a_student_is_given_public_rows_and_released_labels_only(name):
 
 
 def assert_public_rows_only(given, world, asked):
-    """Public rows and their groups, as they are; or, where it learns from all of them, in the order of the questions."""
+    """Public rows and their groups as they are; where it learns from all of them, in the order of the questions."""
     once = given["X_public"] is None
     assert not once or sorted(asked) == list(range(len(world.public.X)))
     np.testing.assert_array_equal(world.public.X if once else given["X_public"], world.public.X)
