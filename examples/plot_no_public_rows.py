@@ -81,7 +81,7 @@ for name, learner in (
 
 # %%
 # All fairness levels at the privacy cost of one fit
-# ------------------------------------
+# --------------------------------------------------
 # FairPATE samples rows from noisy tables of the private ones, and asks its teachers about them. Tables and votes share
 # one ε. For another γ it trains another student on the same votes, which is free.
 from skfairdp import FairPATEClassifier
