@@ -50,10 +50,16 @@ plt.show()
 # %%
 # A ceiling stops a search, and keeps what is finished
 # ----------------------------------------------------
-# The next candidate starts only if the refit of a winner can still be paid for after it.
+# The next candidate starts only if the refit of a winner can still be paid for after it. A warning names those that are
+# left out; here it is printed.
+import warnings
+
 small = PrivacyLedger(epsilon=2.5)
 halted = ParetoSearchCV(model.set_params(ledger=small), {"n_teachers": [20, 40, 80, 160]}, scoring=["accuracy"])
-halted.fit(split.X, split.y, X_public=split.public)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    halted.fit(split.X, split.y, X_public=split.public)
+print(*(one.message for one in said), sep="\n")
 for params, status in zip(halted.cv_results_["params"], halted.cv_results_["status"], strict=True):
     print(params, status)
 print(f"ε = {small.epsilon_spent:.3f} of {small.epsilon}, winner {halted.best_params_}")
