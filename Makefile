@@ -10,7 +10,7 @@ DATA ?= auto
 
 help:
 	@echo "make demo      a frontier in $(OUT)/frontier.{csv,png,html}, and the README's first example"
-	@echo "make test      the tests (about seven minutes on two cores)"
+	@echo "make test      the tests (about eight minutes on two cores)"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make test-kernels  what trains, under the instructions of an older processor"
 	@echo "make coverage  the tests, and which lines of the package none of them reaches"

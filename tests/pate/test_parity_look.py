@@ -1,13 +1,18 @@
 """A noisy look at the private rows corrects the gaps of a student's levels as far as the noise allows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from skfairdp import FairPATEClassifier
+from skfairdp._judge import Judgement
 from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp.datasets import make_biased_classification
-from skfairdp.fairness import largest_disparity
-from skfairdp.pate._parity_look import APART, comparisons, corrected, likely_gap, share_of_look
+from skfairdp.fairness import RateConstraints, RateParity, largest_disparity, tally
+from skfairdp.pate import SoftLabelStudent
+from skfairdp.pate._parity_look import APART, ParityLook, comparisons, corrected, likely_gap, share_of_look
+from skfairdp.privacy import NoiseSource
 
 LEVELS = np.linspace(0, 2, 21)
 
@@ -104,3 +109,33 @@ def test_a_look_gets_as_much_as_leaves_the_votes_clear():
     for n in (21_000, 60_000):
         whole = VoteForecast(n, 2, epsilon=1.0, delta=1e-5, share=0.5)
         assert whole.noise / (1 - share_of_look(whole)) ** 0.5 <= 0.5001 * CLEAR
+
+
+@pytest.mark.slow
+def test_the_bound_of_a_level_that_is_chosen_by_its_own_counts_holds_as_often_as_it_says():
+    """The level is chosen by the counts that it is then judged by: seen in 500 draws of rows and noise, 95 % hold."""
+    rng, source = np.random.default_rng(0), NoiseSource(seed=0)
+
+    def draw(n_rows):
+        groups = (rng.random(n_rows) < 0.15).astype(int)
+        X = rng.normal(size=(n_rows, 4))
+        X[:, 1] += 1.5 * groups
+        return X, groups
+
+    public, groups = draw(1500)
+    chance = 1 / (1 + np.exp(-(2 * public[:, 0] + public[:, 1])))
+    student = SoftLabelStudent(gamma=0.05, disparity="between")
+    student.fit(public, np.stack([1 - chance, chance], 1), noise_std=0.05, X_public=public, groups=groups, n_groups=2)
+    everybody, group = draw(200_000)
+    gaps: dict[float, float] = {}
+    asked = SimpleNamespace(public=SimpleNamespace(X=public, groups=groups), limited=lambda rows: rows)
+    held, look = RateConstraints((RateParity("selection_rate", 0.05),), [0, 1], [0, 1]), ParityLook(0.3, 2, 2)
+    told = []
+    for _ in range(500):
+        judged = look.release(student, *draw(3000), asked, source)
+        counts, noise = judged.counted
+        if judged.level_ not in gaps:
+            gaps[judged.level_] = largest_disparity(tally(group, judged.predict(everybody), (2, 2)), "between")
+        told.append(Judgement(held, counts[:, None, :], noise).gap_bound >= gaps[judged.level_])
+    assert len(gaps) > 3  # noise does choose
+    assert np.mean(told) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 500)  # three standard deviations of so many draws

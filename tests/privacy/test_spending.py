@@ -1,6 +1,7 @@
 """Spending, the only thing that hands out noise: refuses beforehand, charges by the first draw, reports at the end."""
 
 import dataclasses
+import math
 import os
 import re
 import threading
@@ -200,10 +201,12 @@ def _for(mechanism, relation):
 
 
 def test_a_fit_without_noise_pays_for_everything():
-    with spending(event=NonPrivateDpEvent()) as noise:
+    paying = spending(event=NonPrivateDpEvent())
+    with paying as noise:
         for _ in range(3):
             MEAN.release([1.0], noise)
             COUNTS.release([4, 6], noise)
+    assert [line.times for line in paying.report.performed] == [3, 3] and math.isinf(paying.report.epsilon)
 
 
 @pytest.mark.parametrize("mean", [1.0, 6.0])
