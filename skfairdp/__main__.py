@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 
 from skfairdp._cli import Sweep, UsageError, command_line, run_demo, run_frontier, run_schema, run_verify
 
-__all__ = ["main"]
-
 
 class _Interrupted(KeyboardInterrupt):
     """Ctrl-C. An interrupt of Python's own class that ends an import is remembered: the exit code would not be ours."""
@@ -35,27 +33,7 @@ def _interruptible(interrupted: threading.Event) -> Iterator[None]:
 
 
 def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str, default=None
-        Arguments without the program's name. None: those of the process.
-    sweep : Sweep, default=None
-        What ``demo`` measures. None: ``Sweep()``.
-
-    Returns
-    -------
-    int
-        Exit code: 0; 1 where ``verify`` refutes a claim; 2 with one line on standard error where the arguments, the
-        data, the file or the output folder are unusable; 130 where it was interrupted.
-
-    Examples
-    --------
-    >>> from skfairdp.__main__ import main
-    >>> main(["demo", "--data", "nothing"])
-    2
-    """
+    """Run the command line."""
     for stream in (sys.stdout, sys.stderr):  # a terminal that has no ε shows something else rather than failing
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

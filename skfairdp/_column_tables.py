@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from skfairdp._docs import shared_docs
 from skfairdp._inputs import TrainingData
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 from skfairdp.schema import NumberPlace, Schema, number_places
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
-
-__all__ = ["KNOTS", "ColumnTables", "Cost", "Scaling", "scaled_by_public_rows"]
 
 Array = NDArray[np.float64]
 #: ε and δ of a fit, its neighbours, and what rates of groups leave of its squared cost.
@@ -53,7 +50,6 @@ MOST_PUBLIC = 16384  # rows are enough for quantiles
 LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quantiles
 
 
-@shared_docs
 @dataclass(frozen=True)
 class ColumnTables:
     """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where many are.
@@ -62,25 +58,6 @@ class ColumnTables:
     scaled by such bounds sees next to nothing; one that sees ages and incomes as they are sees the incomes. From the
     counts follow quantiles, by which the network scales them. A record that comes, goes or is replaced by a null record
     moves one count of every column by one.
-
-    Parameters
-    ----------
-    places : tuple of NumberPlace
-        Columns of numbers. Public.
-    n_rows : int
-        Of the private rows, declared where a number is declared.
-    {looks_beside_a_fit}
-    has_bounds : bool, default=True
-        Whether numbers were scaled to -1 … 1 by public bounds. Else they may lie anywhere.
-
-    Examples
-    --------
-    >>> from skfairdp._column_tables import ColumnTables
-    >>> from skfairdp.privacy import NeighboringRelation
-    >>> from skfairdp.schema import NumberPlace
-    >>> tables = ColumnTables((NumberPlace(0), NumberPlace(1)), 20_000, 1.0, 1e-5, NeighboringRelation.ZERO_OUT)
-    >>> tables.is_worth_it, round(tables.counts.sigma, 1)
-    (True, 200.0)
     """
 
     places: tuple[NumberPlace, ...]
@@ -142,19 +119,7 @@ class ColumnTables:
         return found
 
     def release(self, X: Any, noise: NoiseSource) -> Array:
-        """Release the tables, and return the quantiles that follow from them.
-
-        Parameters
-        ----------
-        X : ndarray or KeptRows of shape (n_rows, n_features)
-            Private rows.
-        noise : NoiseSource
-
-        Returns
-        -------
-        ndarray of shape (n_columns, KNOTS)
-            Increasing, in the units of X.
-        """
+        """Release the tables, and return the quantiles that follow from them."""
         edges = np.tile(np.linspace(-1, 1, CELLS + 1), (len(self.places), 1))
         for _ in range(self.rounds - 1):
             shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
@@ -186,18 +151,6 @@ class Scaling:
 
     Columns with bounds are scaled by their quantiles. So are columns without bounds, but for those that lie near
     -1 … 1 already, and those of which nearly all rows are 0.
-
-    Parameters
-    ----------
-    places : tuple of NumberPlace
-    has_bounds : bool
-        Whether numbers were scaled to -1 … 1 by public bounds.
-    has_hats : bool
-        Whether the network sees a piecewise linear basis of each column as well.
-    tables : ColumnTables or None
-        What releases the quantiles.
-    known : ndarray of shape (n_columns, KNOTS) or None
-        Those of public rows, where there are such.
     """
 
     places: tuple[NumberPlace, ...]
@@ -236,15 +189,7 @@ class Scaling:
         return ColumnScales(columns, missing, KNOTS, hats=self.has_hats)
 
     def settle(self, layer: Any, X: Any, noise: NoiseSource) -> None:
-        """Put public or released quantiles into the layer.
-
-        Parameters
-        ----------
-        layer : ColumnScales
-        X : ndarray or KeptRows of shape (n_rows, n_features)
-            Private rows.
-        noise : NoiseSource
-        """
+        """Put public or released quantiles into the layer."""
         outer = 0
         if self.tables is not None:
             knots, outer = self.tables.release(X, noise), CLEAR_KNOT
@@ -258,21 +203,7 @@ class Scaling:
 
 
 def scaled_by_public_rows(net: "Net", X: Any, n_classes: int) -> tuple[Any, Any]:
-    """Scale the columns of public rows that lie far from -1 … 1, if any do.
-
-    Parameters
-    ----------
-    net : Net
-    X : Tensor of shape (n_rows, n_features)
-    n_classes : int
-
-    Returns
-    -------
-    X : Tensor of shape (n_rows, n_features)
-        As the network is to see them.
-    scales : ColumnScales or None
-        What does the same to other rows.
-    """
+    """Scale the columns of public rows that lie far from -1 … 1, if any do."""
     from skfairdp._networks import ColumnScales
 
     if not net.reads_columns(X.shape[1], n_classes):

@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator
 from textwrap import indent
 from typing import Any, TypeVar
 
-__all__ = ["SHARED_TEXTS", "shared_docs"]
-
 _Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
 _PLACE = re.compile(r"^(?P<indent>[ ]*)\{(?P<names>\w+(, \w+)*)\}$", re.MULTILINE)
@@ -489,40 +487,7 @@ SHARED_TEXTS |= {
 
 
 def shared_docs(documented: _Documented) -> _Documented:
-    """Put the shared texts into the docstrings of a function, or of a class and the methods it defines.
-
-    Parameters
-    ----------
-    documented : class or function
-        Its docstrings hold lines such as ``{epsilon}``.
-
-    Returns
-    -------
-    class or function
-        The same one.
-
-    Raises
-    ------
-    KeyError
-        A docstring asks for a text that is not in ``SHARED_TEXTS``.
-
-    Examples
-    --------
-    >>> from skfairdp._docs import shared_docs
-    >>> @shared_docs
-    ... class Model:
-    ...     '''A model.
-    ...
-    ...     Parameters
-    ...     ----------
-    ...     {epsilon}
-    ...     '''
-    ...     def __init__(self, epsilon=2.0):
-    ...         self.epsilon = epsilon
-    >>> import inspect
-    >>> print(inspect.getdoc(Model).splitlines()[4])
-    epsilon : float, default=2.0
-    """
+    """Put the shared texts into the docstrings of a function, or of a class and the methods it defines."""
     documented.__doc__ = _filled(documented.__doc__, documented)
     members = vars(documented).values() if inspect.isclass(documented) else ()
     for member in members:

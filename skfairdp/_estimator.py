@@ -35,16 +35,6 @@ from skfairdp.schema import A_SCHEMA, SchemaParameter
 from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = [
-    "SHARED_CONSTRAINTS",
-    "PrivateClassifier",
-    "PrivateEstimator",
-    "SpendsPrivacy",
-    "as_part",
-    "check_numbers",
-    "steps_fitted_on_private_rows",
-]
-
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
 
@@ -158,12 +148,7 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
 
 
 def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
-    """Names of the steps before the last that learn from the rows that the last is fitted on.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-    """
+    """Names of the steps before the last that learn from the rows that the last is fitted on."""
     return [
         name
         for name, step in pipeline.steps[:-1]
@@ -176,13 +161,6 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
 
     Everything told is public: the kind of the caller, and how it was set up. Fits in other processes do not see who
     asked for them.
-
-    Parameters
-    ----------
-    owner : str
-        Class name of the private estimator.
-    frame : frame
-        Of a function of scikit-learn.
     """
     caller = frame.f_locals.get("self")
     steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
@@ -348,37 +326,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 def as_part(
     value: Any, kinds: Mapping[str, type[Any]], *, parameter: str, owner: str, optional: bool = False, hint: str = ""
 ) -> Any:
-    """Return the part that a parameter is or names, with the part's own parameters checked.
-
-    Parameters
-    ----------
-    value : object
-        What was given.
-    kinds : mapping of str to class
-        The parts there are, by their shorthands.
-    parameter, owner : str
-        Names of the parameter and of the class that has it, for the error message.
-    optional : bool, default=False
-        Whether None is allowed, which stands for no part.
-    hint : str, default=""
-        What the message ends with: what people mean who give something else.
-
-    Returns
-    -------
-    part : BaseEstimator or None
-
-    Raises
-    ------
-    ValueError
-        It is no such part, or one of its parameters is outside its range.
-
-    Examples
-    --------
-    >>> from skfairdp._estimator import as_part
-    >>> from skfairdp.pate import GNMaxVoting, SoftVoting
-    >>> as_part("gnmax", {"soft": SoftVoting, "gnmax": GNMaxVoting}, parameter="voting", owner="PATEClassifier")
-    GNMaxVoting()
-    """
+    """Return the part that a parameter is or names, with the part's own parameters checked."""
     part: Any = kinds[value]() if isinstance(value, str) and value in kinds else value
     if part is None and optional:
         return None

@@ -23,8 +23,6 @@ from skfairdp.fairness import (
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 from skfairdp.utils import warn_caller
 
-__all__ = ["Judge", "Judgement", "held_by_learner", "held_by_network"]
-
 Array = NDArray[np.float64]
 
 #: Of the squared cost of a fit, at most.
@@ -43,24 +41,6 @@ class Judgement:
 
     Everything is about the **population** that the rows were drawn from, noise and sampling included, for a model that
     these rows have not taught. Of a model that they did teach, the gap on new rows is a little wider.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-    counts : ndarray of shape (n_groups, n_classes or 1, n_classes)
-        Of hard answers.
-    noise : float or ndarray of the shape of counts, default=0.0
-        Standard deviation of the Gaussian noise on each count; 0 for public rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._judge import Judgement
-    >>> from skfairdp.fairness import RateConstraints, RateParity
-    >>> parity = RateConstraints([RateParity("selection_rate", 0.05)], ["f", "m"], [0, 1])
-    >>> judgement = Judgement(parity, np.array([[[1400.0, 600.0]], [[1200.0, 800.0]]]))
-    >>> round(judgement.gap, 2), round(judgement.gap_bound, 3), judgement.holds
-    (0.1, 0.125, 'no')
     """
 
     constraints: RateConstraints
@@ -143,15 +123,6 @@ class Judgement:
     def warn(self, owner: str, rows: str, instead: str) -> None:
         """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
         its own, by .02 as well.
-
-        Parameters
-        ----------
-        owner : str
-            Class name.
-        rows : str
-            By which rows that is known.
-        instead : str
-            What to do.
         """
         if self.holds != "no":
             return
@@ -180,27 +151,6 @@ class Judge:
 
     A record is in one cell. So one that comes, goes or gives way to a null record moves the table by 1, and one in the
     place of another, or in another group, by √2.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-    n_rows : int
-        Public, or declared.
-    epsilon, delta : float
-        Of the whole fit.
-    relation : NeighboringRelation
-    share : float, default=SHARE
-        Of the squared cost of the fit, at most; less where rows are so many that it would do nothing for the judgement.
-
-    Examples
-    --------
-    >>> from skfairdp._judge import Judge
-    >>> from skfairdp.fairness import RateConstraints, RateParity
-    >>> from skfairdp.privacy import NeighboringRelation, epsilon_of
-    >>> parity = RateConstraints([RateParity("selection_rate", 0.05)], ["f", "m"], [0, 1])
-    >>> few, many = (Judge(parity, n, 1.0, 1e-5, NeighboringRelation.ZERO_OUT) for n in (4_000, 100_000))
-    >>> round(few.table.sigma, 1), round(many.table.sigma, 1), round(epsilon_of(few.event, 1e-5), 2)
-    (18.7, 79.1, 0.17)
     """
 
     constraints: RateConstraints
@@ -257,36 +207,14 @@ class Judge:
 
 
 def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints:
-    """What the hard answers of a network are judged by that follows Lagrange multipliers.
-
-    Parameters
-    ----------
-    constraints : str, fairlearn moment, RateParity, RateBound or list of them
-        See :func:`~skfairdp.fairness.read_constraints`. Whose scores are to be alike as a whole has to be alike at the
-        threshold that decides.
-    groups, classes : sequence
-        The names they go by.
-    owner : str
-        Class that has the parameter.
-    """
+    """What the hard answers of a network are judged by that follows Lagrange multipliers."""
     notions = read_constraints(constraints, owner)
     asked = ["demographic_parity" if one == "generalized_demographic_parity" else one for one in notions]
     return RateConstraints(read_rate_constraints(asked, owner), list(groups), list(classes), owner)
 
 
 def held_by_learner(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints | None:
-    """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds.
-
-    Parameters
-    ----------
-    learner : object
-        Says by its ``constraints`` what it holds, as ours and the reductions of fairlearn do, and by its ``slack``, if
-        there is one, how far a group may lie from all rows.
-    groups, classes : sequence
-        The names they go by.
-    owner : str
-        Class that has the learner.
-    """
+    """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds."""
     asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
     try:
         held = held_by_network(asked, groups, classes, owner)

@@ -14,8 +14,6 @@ from skfairdp._inputs import read_features
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import labels_of
 
-__all__ = ["NetworkPredictions", "cnn", "mlp", "resnet"]
-
 
 def _is_exact(estimator: Any) -> bool:
     """Whether a fitted network computes in double precision."""

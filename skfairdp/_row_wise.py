@@ -20,17 +20,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp.utils import PlainRows, by_halves, coins_of, silence
 
-__all__ = [
-    "BLOCK",
-    "NO_CLASS",
-    "check_rows_alone",
-    "known_row_wise",
-    "predict_codes",
-    "predict_with_groups",
-    "public_row",
-    "row_wise_predictions",
-]
-
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()
 
@@ -63,13 +52,7 @@ def known_row_wise(estimator: Any) -> bool:
 
 
 def check_rows_alone(models: Iterable[Any], owner: str) -> None:
-    """Refuse what says of itself that its answers depend on other rows of the call, as IDP3 does.
-
-    Raises
-    ------
-    ValueError
-        One record would move the scores of many. It depends on parameters only.
-    """
+    """Refuse what says of itself that its answers depend on other rows of the call, as IDP3 does."""
     for model in models:
         for part in _parts(model):
             if getattr(part, "predicts_rows_alone", None) is False:
@@ -93,17 +76,6 @@ def row_wise_predictions(
     alone, and a call fails if and only if one of its rows does. Other rows of the same call take the seats of those
     that fail, whichever they are. Any other estimator gets one row a call, in a copy of its state, with generators that
     start by the place.
-
-    Parameters
-    ----------
-    fitted : estimator
-        Released, as far as it knows anything of private rows.
-    X : rows, as the estimator takes them
-    groups : ndarray of shape (n_rows,) or None
-        Handed on where ``predict`` takes ``sensitive_features``.
-    places : ndarray of int of shape (n_rows,) or None
-        The public number of each row among all rows, which no value decides. None where rows have none, as where their
-        number is secret: then every row is asked alone.
     """
     coin_of = _reduction(fitted)
     if coin_of is not None and places is not None and known_row_wise(coin_of):

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._docs import shared_docs
 from skfairdp._usefulness import Comparison, gradient_noise, learned_by_heart, smallest, spread_by_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.utils import warn_caller
-
-__all__ = ["SecondLook"]
 
 #: Noise from which on gradients often carry nothing, whatever the features say of the classes.
 DOUBTFUL = 0.06
@@ -28,27 +25,12 @@ FOR_GAIN, FOR_COUNTS = 0.04, 0.005
 ROWS_AT_ONCE = 8192
 
 
-@shared_docs
 @dataclass(frozen=True)
 class SecondLook:
     """Two releases beside the gradients: counts of the classes, and by how many rows the network is ahead.
 
     A record that comes, goes or is replaced by a null record moves one count of the classes by one, and the difference
     by at most one: the network and the most frequent class are each right or wrong about it.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Of the private rows, declared where a number is declared.
-    {looks_beside_a_fit}
-
-    Examples
-    --------
-    >>> from skfairdp._second_look import SecondLook
-    >>> from skfairdp.privacy import NeighboringRelation
-    >>> look = SecondLook(150, 20, 0.5, 1e-5, NeighboringRelation.ZERO_OUT)
-    >>> look.enough_rows, look.enough_epsilon
-    (530, 2.0)
     """
 
     n_rows: int
@@ -120,15 +102,6 @@ class SecondLook:
     ) -> tuple[Any, Comparison]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
         class.
-
-        Parameters
-        ----------
-        module : nn.Module
-            Trained privately.
-        X, y : ndarray
-            Private rows and their classes.
-        n_classes : int
-        noise : NoiseSource
         """
         from skfairdp._networks import constant_module, private_logits
 

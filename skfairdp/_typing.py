@@ -10,8 +10,6 @@ if sys.version_info >= (3, 12):
 else:
     from typing_extensions import TypeAliasType
 
-__all__ = ["ArrayLike", "RandomStateLike"]
-
 #: Whatever numpy makes an array of: lists, arrays, DataFrames, Series.
 ArrayLike = TypeAliasType("ArrayLike", numpy.typing.ArrayLike)
 

@@ -15,25 +15,6 @@ from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
 from skfairdp.privacy import gdp_mu
 from skfairdp.utils import warn_caller
 
-__all__ = [
-    "CLEAR",
-    "FREE_MU",
-    "HOPELESS",
-    "Comparison",
-    "VoteForecast",
-    "constant_meets",
-    "gradient_noise",
-    "larger_batches",
-    "learned_by_heart",
-    "may_give_way",
-    "seen",
-    "smallest",
-    "spread_by_rows",
-    "tried",
-    "usual_teachers",
-    "variance_of_shares",
-]
-
 Codes = NDArray[np.int64]
 
 FOLDS = 3
@@ -57,29 +38,7 @@ _MET = frozenset(NOTIONS) - {"accuracy_parity"}
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model beside the class that is the most frequent one, by public or released figures.
-
-    Parameters
-    ----------
-    usual : int
-        Code of that class.
-    ahead : float
-        The share of rows by which the model is ahead, less what it is ahead by because it learned its rows by heart.
-    of_usual : float
-        How often that class is right.
-    error : float, default=0.0
-        Standard error of the difference.
-    where : str, default="of its rows, whose labels are public,"
-        Which rows that was.
-    least : float, default=0.0
-        What is no gain, where it is more than ``LEAST`` of the errors of that class.
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import Comparison
-    >>> Comparison(usual=0, ahead=0.01, of_usual=0.76, error=0.02).is_passed
-    False
-    """
+    """A model beside the class that is the most frequent one, by public or released figures."""
 
     usual: int
     ahead: float
@@ -132,26 +91,7 @@ class Comparison:
 
 
 def learned_by_heart(rates: NDArray[np.float64], spread: float) -> float:
-    """By how much a rule that follows nothing but chance seems to be ahead of the most frequent class.
-
-    Parameters
-    ----------
-    rates : ndarray of shape (n_classes,)
-        Of the classes, at least two.
-    spread : float
-        Standard deviation that chance gives to what the rule says of a class. For a linear rule of d features that was
-        taught by n rows it is ``√(p (1-p) d / n)``; with as many rows of each class it is then ahead by ``.4 √(d/n)``,
-        and hardly by anything where one class is far more frequent.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._usefulness import learned_by_heart
-    >>> round(learned_by_heart(np.array([0.5, 0.5]), spread=0.5 * (10 / 1000) ** 0.5), 4)
-    0.0399
-    >>> round(learned_by_heart(np.array([0.8, 0.2]), spread=0.4 * (10 / 1000) ** 0.5), 4)
-    0.0
-    """
+    """By how much a rule that follows nothing but chance seems to be ahead of the most frequent class."""
     second, first = np.sort(rates)[-2:]
     if spread <= 0:
         return 0.0
@@ -181,15 +121,7 @@ def may_give_way(y: Codes) -> bool:
 
 
 def seen(predicted: Codes, y: Codes, n_features: int | None = None) -> Comparison:
-    """How often predictions are right on the rows that they were learned from.
-
-    Parameters
-    ----------
-    predicted, y : ndarray of int of shape (n_rows,)
-        Codes of classes: released, and public.
-    n_features : int or None, default=None
-        Where it is the last word on so many rows that no others are kept aside: what is due to chance is allowed for.
-    """
+    """How often predictions are right on the rows that they were learned from."""
     rates = np.bincount(y, minlength=2) / max(len(y), 1)
     usual = int(rates.argmax())
     gains, of_usual = (predicted == y) - 1.0 * (y == usual), float(rates[usual])
@@ -207,25 +139,6 @@ def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comp
     """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt.
 
     All of it has to be public or released: who gives ``answers`` has seen to that.
-
-    Parameters
-    ----------
-    y : ndarray of int of shape (n_rows,)
-        Public class codes.
-    answers : callable
-        Positions of rows to learn from, positions of others → class codes for the others.
-    seed : int
-        Public; draws the folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._usefulness import tried
-    >>> y = np.arange(300) % 3 // 2
-    >>> tried(y, lambda learned, asked: y[asked], seed=0).is_passed
-    True
-    >>> tried(y, lambda learned, asked: np.ones(len(asked), dtype=int), seed=0).is_passed
-    False
     """
     usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(len(y)) % FOLDS
     gains = of_usual = np.empty(0)
@@ -269,29 +182,6 @@ def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) 
     a variance of about ``d k / n``, which turns shares towards the larger class. The sum ``Δ² d / (μ k)² + c d k / n``
     is smallest where k is proportional to the cube root of ``n (Δ / μ)²``; the number of features cancels. Every
     teacher keeps enough rows to see the classes.
-
-    Parameters
-    ----------
-    n_rows : int
-    n_values : int
-        Classes or groups that teachers vote on.
-    epsilon, delta : float
-        Of the votes.
-
-    Returns
-    -------
-    n_teachers : int
-        At least 1. A function of public numbers.
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import usual_teachers
-    >>> usual_teachers(32_000, n_values=2, epsilon=1.0, delta=1e-5)  # about 90 rows each
-    343
-    >>> usual_teachers(32_000, n_values=2, epsilon=8.0, delta=1e-5)  # less noise: fewer, wiser teachers
-    101
-    >>> usual_teachers(400, n_values=2, epsilon=1.0, delta=1e-5)
-    50
     """
     least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
     noise = VoteForecast(n_rows, n_values, epsilon, delta, n_teachers=1).noise
@@ -303,23 +193,6 @@ def variance_of_shares(n_features: int, *, n_rows: int, n_teachers: int, noise_s
     """How far off a student's shares are: by the noise of the votes, and by what a teacher of few rows does not learn.
 
     The sum that :func:`usual_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c.
-
-    Parameters
-    ----------
-    n_features, n_rows, n_teachers, n_queries : int
-    noise_std : float
-        Of one released share.
-
-    Returns
-    -------
-    variance : float
-        A function of public numbers.
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import variance_of_shares
-    >>> round(variance_of_shares(14, n_rows=32_000, n_teachers=343, noise_std=1.0, n_queries=2000), 4)
-    0.0103
     """
     learnt_too_little = 2.0 / TEACHERS_PER_ROOT**3  # so that the cube root is where the sum is smallest
     return n_features * (noise_std**2 / max(n_queries, 1) + learnt_too_little * n_teachers / n_rows)
@@ -331,19 +204,6 @@ def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float
     All steps together tell the mean of clipped gradients with noise of standard deviation ``C / (μ n)`` in every
     direction, where gradients have a norm of up to C. A linear rule of d features is moved by ``√d`` of it. On logistic
     tables it may end below the most frequent class from about .07 on.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-    epsilon, delta : float
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import gradient_noise
-    >>> round(gradient_noise(400, 100, epsilon=0.5, delta=1e-5), 2)
-    0.18
-    >>> round(gradient_noise(400, 6, epsilon=1.0, delta=1e-5), 2)
-    0.02
     """
     return math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
 
@@ -356,40 +216,13 @@ def larger_batches(n_rows: int) -> float:
     together, not the batches, as long as these are no tiny share of the rows. So batches grow by the power .72 of the
     rows, and passes get as much fewer: that leaves fewer steps, by the power .44, each as much longer as its batch is
     larger. Beyond a million rows, where nobody has measured it, batches stay as they are.
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import larger_batches
-    >>> [round(larger_batches(n_rows), 2) for n_rows in (50_000, 300_000, 10**6, 10**8)]
-    [1.0, 3.63, 8.64, 8.64]
     """
     return max(1.0, (min(n_rows, MOST_MEASURED) / FEW_ENOUGH) ** 0.72)
 
 
 @dataclass(frozen=True)
 class VoteForecast:
-    """What votes are going to tell, by public numbers alone.
-
-    Parameters
-    ----------
-    n_rows, n_values : int
-        Private rows, and what is voted on.
-    epsilon, delta : float
-        Of the fit.
-    n_teachers : int or None, default=None
-        None: as many as :func:`usual_teachers` says, also where there were more rows.
-    share : float, default=1.0
-        What the votes get of the squared cost.
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import VoteForecast
-    >>> forecast = VoteForecast(400, 2, epsilon=0.5, delta=1e-5)
-    >>> round(forecast.noise, 2)
-    0.14
-    >>> forecast.enough_rows(0.04), forecast.enough_epsilon(0.04)
-    (1500, 2.0)
-    """
+    """What votes are going to tell, by public numbers alone."""
 
     n_rows: int
     n_values: int

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import skfairdp.__main__ as cli
-from skfairdp._cli import Sweep
-from skfairdp.datasets._sources import ADULT
+from tests._tools.inside import ADULT, Sweep
 
 FEW = Sweep(epsilons=(1.0, 2.0), gammas=(0.05, None), n_synthetic=6_000)
 

@@ -19,9 +19,9 @@ import pytest
 import skfairdp
 import skfairdp.__main__ as cli
 from skfairdp._cli import read_table
-from skfairdp._cli._files import check_columns, replaced
 from skfairdp.privacy import PrivacyLedger, verify_file
 from skfairdp.schema import Schema
+from tests._tools.inside import check_columns, replaced
 from tests._tools.sources import recording_noise
 
 

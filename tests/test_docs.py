@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import skfairdp
-from skfairdp._docs import shared_docs
+from tests._tools.inside import shared_docs
 
 
 def public_objects():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfairdp import FairPATEClassifier, PATEClassifier
-from skfairdp._usefulness import MOST_TEACHERS, ROWS_PER_TEACHER, usual_teachers
+from tests._tools.inside import MOST_TEACHERS, ROWS_PER_TEACHER, usual_teachers
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 

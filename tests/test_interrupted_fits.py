@@ -15,7 +15,7 @@ from skfairdp import PATEClassifier, PFLDClassifier, RandomizedResponseClassifie
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.lagrangian import GroupModel, mlp
 from skfairdp.privacy import NoiseSource, PrivacyLedger, Spending
-from skfairdp.privacy._ledger import PrivacyLedger as Ledger
+from tests._tools.inside import PrivacyLedger as Ledger
 
 HOME = str(Path(skfairdp.__file__).parent)
 FIRST, SECOND = 0.5, 40.0

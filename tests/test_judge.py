@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from skfairdp._judge import Judge, Judgement
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of, gdp_mu
+from tests._tools.inside import Judge, Judgement
 
 
 def parity(bound=0.05, rate="selection_rate", groups=("f", "m"), classes=(0, 1)):

@@ -14,15 +14,14 @@ from skfairdp import (
     SFPATEClassifier,
     SyntheticDataClassifier,
 )
-from skfairdp._judge import Judgement
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity
 from skfairdp.gradient import SignedLoss
 from skfairdp.lagrangian import mlp
-from skfairdp.pate._soft_label_student import LEVELS
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import epsilon_of
+from tests._tools.inside import LEVELS, Judgement
 from tests._tools.sources import recording_noise
 
 pytestmark = [

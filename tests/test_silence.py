@@ -30,11 +30,10 @@ from skfairdp._tables import fine_grid, merged_grid
 from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.model_selection import join_frontiers
-from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import compose, epsilon_of
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
-from skfairdp.schema._release import plan_release
+from tests._tools.inside import mark_non_dominated, plan_release
 
 # ---- numbers whose range the noise hides --------------------------------------------------------------------------
 SHAPES = {

@@ -148,7 +148,7 @@ def test_a_fit_that_fails_gives_the_threads_back(three_threads):
 
 
 def test_large_steps_and_convolutions_keep_the_threads_of_torch(three_threads):
-    from skfairdp._networks import products_of_step, threads_of_steps
+    from tests._tools.inside import products_of_step, threads_of_steps
 
     with threads_of_steps(products_of_step(512, nn.Linear(1000, 1000))):
         assert torch.get_num_threads() == 3

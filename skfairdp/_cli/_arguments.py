@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from skfairdp._cli._files import UsageError
 
-__all__ = ["command_line"]
-
 DATA = ("auto", "adult", "bank", "credit", "synthetic")
 METHODS = ("synthetic", "fair_pate", "dpsgd")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from skfairdp.datasets import PrivatePublicTestSplit
 
-__all__ = ["Sweep", "run_demo"]
-
 
 class Sweep(NamedTuple):
     """What ``demo`` measures."""

@@ -14,22 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "FRONTIER_FILES",
-    "LEDGER_FILE",
-    "UsageError",
-    "check_columns",
-    "open_ledger",
-    "read_schema",
-    "read_table",
-    "replaced",
-    "save_schema",
-    "save_unfinished",
-    "with_roles",
-    "writable_folder",
-    "write_frontier",
-]
-
 #: What a frontier is written to.
 FRONTIER_FILES = ("frontier.csv", "frontier.png", "frontier.html")
 #: The account of all runs that write into one folder.

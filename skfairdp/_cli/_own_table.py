@@ -27,8 +27,6 @@ from skfairdp._cli._printed import print_frontier, print_notes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["run_frontier", "run_schema"]
-
 _IN_PYTHON = "say what you know: known={'name': Category([...])}."
 _IN_A_FILE = (
     "write the values that you know into a file (skfairdp schema TABLE --out FILE) and give it as --schema FILE."

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["print_frontier", "print_notes"]
-
 #: What helps in Python, and is nothing that the command line takes.
 _IN_PYTHON_ALONE = {
     ", or give public rows": "",

@@ -5,8 +5,6 @@ import sys
 
 from skfairdp._cli._files import UsageError
 
-__all__ = ["run_verify"]
-
 
 def run_verify(arguments: argparse.Namespace) -> int:
     """Print what the file claims beside what was recomputed."""

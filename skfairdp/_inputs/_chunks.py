@@ -12,23 +12,9 @@ from skfairdp._inputs._table import refuse_large
 from skfairdp._rows import RowSource, check_free_disk, check_order, gathered, key_wanted
 from skfairdp.schema import chosen_public_rows, kept_rows, number_rows, schema_of
 
-__all__ = ["check_source", "read_numbers_of", "read_public_rows_of", "read_source", "refuse_chunks"]
-
 
 def refuse_chunks(owner: str, **arguments: Any) -> None:
-    """Refuse rows that do not lie in memory where they are all needed there, and say what to pass instead.
-
-    Parameters
-    ----------
-    owner : str
-    **arguments : object
-        Arguments of ``fit``, by name.
-
-    Raises
-    ------
-    ValueError
-        One of them is a file, a query, a table of a cluster or a function.
-    """
+    """Refuse rows that do not lie in memory where they are all needed there, and say what to pass instead."""
     for name, given in arguments.items():
         way = gathered(given)
         if way is not None:
@@ -41,19 +27,7 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
 
 
 def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
-    """Read the rows of a source once, in their order, for fits that come back to single rows.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    data : TrainingData
-        As :func:`read_any_training` returns it.
-
-    Returns
-    -------
-    TrainingData
-        Whose X is a matrix of which only the rows are made that are asked for; y and groups are arrays.
-    """
+    """Read the rows of a source once, in their order, for fits that come back to single rows."""
     if data.source is None:
         return data
     check_order(data.source, type(estimator).__name__)
@@ -69,24 +43,8 @@ def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
 def read_numbers_of(
     estimator: BaseEstimator, data: TrainingData, dtype: np.dtype[Any], chosen: NDArray[np.int64] | None
 ) -> tuple[NDArray[Any], TrainingData]:
-    """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a network.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    data : TrainingData
-        As :func:`read_any_training` returns it, with a source.
-    dtype : dtype
-        What the network reads.
-    chosen : ndarray of int or None
-        Ascending positions of the rows that come in float64 as well; None for all.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features)
-        In memory, or mapped from a file without a name.
-    data : TrainingData
-        With labels and groups of all rows, and features of those that were chosen.
+    """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a
+    network.
     """
     assert data.source is not None
     schema: Any = schema_of(estimator)
@@ -102,21 +60,7 @@ def read_numbers_of(
 
 
 def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int) -> TrainingData:
-    """Check all rows of a source of which everything but the groups is public, and keep some of them in memory.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    data : TrainingData
-        As :func:`read_any_training` returns it.
-    most : int
-        How many rows to keep, where there are as many: those whose keys have the smallest hashes.
-
-    Returns
-    -------
-    TrainingData
-        With features and labels of the rows that were kept.
-    """
+    """Check all rows of a source of which everything but the groups is public, and keep some of them in memory."""
     if data.source is None:
         return data
     schema: Any = schema_of(estimator)

@@ -11,20 +11,10 @@ from skfairdp._tables import SyntheticRows
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable
 
-__all__ = ["PublicRows", "Table", "TrainingData"]
-
 
 @dataclass(frozen=True)
 class PublicRows:
-    """Public rows after validation: features, and group codes with their domain where groups are used.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_public, n_features)
-    groups : ndarray of int of shape (n_public,) or None
-    domain : ndarray of shape (n_groups,) or None
-        Names of the groups.
-    """
+    """Public rows after validation: features, and group codes with their domain where groups are used."""
 
     X: NDArray[np.float64]
     groups: NDArray[np.int64] | None = None
@@ -37,16 +27,7 @@ class PublicRows:
 
 @dataclass(frozen=True)
 class Table:
-    """X after validation.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    groups : ndarray of shape (n_rows,) or None
-        What ``sensitive_columns`` or a schema names, where it was asked for.
-    raw : RawTable or None
-        The table with its label and groups, where a schema reads it.
-    """
+    """X after validation."""
 
     X: NDArray[np.float64]
     groups: NDArray[np.object_] | None
@@ -55,28 +36,7 @@ class Table:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All that a fit learns from.
-
-    Parameters
-    ----------
-    X : ndarray or KeptRows of shape (n_rows, n_features)
-        Private, unless only the group is protected.
-    y : ndarray of int of shape (n_rows,)
-        Class codes, as private as X.
-    classes : ndarray of shape (n_classes,)
-        Public.
-    groups : ndarray of int of shape (n_rows,) or None
-        Private group codes, where the fit needs them.
-    domain : ndarray of shape (n_groups,) or None
-        Public names of the groups, where any are used.
-    public : PublicRows or None
-    reads : PublicReads
-        Every public value that the outcome may follow; grows until the budget is spent.
-    own_rows : SyntheticRows or None
-        What makes rows from the private ones, where there are no public ones.
-    source : RowSource or None
-        Reads the private rows where they do not lie in memory; X and y are then blank, of the right shape.
-    """
+    """All that a fit learns from."""
 
     X: NDArray[np.float64]
     y: NDArray[np.int64]

@@ -30,22 +30,6 @@ from skfairdp.utils import (
     without_values,
 )
 
-__all__ = [
-    "check_public_columns",
-    "check_public_table",
-    "groups_twice",
-    "parameter_of",
-    "read_classes",
-    "read_columns",
-    "read_features",
-    "read_groups_like",
-    "read_labels",
-    "read_private_groups",
-    "read_table",
-    "read_unprotected",
-    "refuse_large",
-]
-
 #: Squares of larger numbers are not finite.
 LARGEST_PUBLIC = 1e100
 
@@ -53,23 +37,7 @@ LARGEST_PUBLIC = 1e100
 
 
 def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool, private: bool) -> Table:
-    """Read the X of a fit, and begin the list of public facts with its shape.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Gets ``n_features_in_`` and, where there are names, ``feature_names_in_``.
-    X : array-like of shape (n_rows, n_columns)
-    reads : PublicReads
-    with_groups : bool
-        Whether to read the columns that ``sensitive_columns`` names. Otherwise they may hold anything.
-    private : bool
-        Whether the guarantee is for the features as well.
-
-    Returns
-    -------
-    Table
-    """
+    """Read the X of a fit, and begin the list of public facts with its shape."""
     table = read_columns(estimator, X, reset=True, with_groups=with_groups)
     names = getattr(estimator, "feature_names_in_", None)
     shape = getattr(estimator, "n_features_in_", None) if names is None else names
@@ -86,22 +54,8 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
 def read_unprotected(
     estimator: BaseEstimator, X: Any, y: Any, sensitive_features: Any = None
 ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int64]]:
-    """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside one.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Gets ``n_features_in_`` and, where there are names, ``feature_names_in_``.
-    X : array-like of shape (n_rows, n_features)
-    y : array-like of shape (n_rows,)
-    sensitive_features : array-like of shape (n_rows,), default=None
-        Only compared with the others.
-
-    Returns
-    -------
-    features : ndarray of shape (n_rows, n_features)
-    classes : ndarray of shape (n_classes,), sorted
-    codes : ndarray of int of shape (n_rows,)
+    """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside
+    one.
     """
     owner = type(estimator).__name__
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
@@ -121,18 +75,7 @@ def check_public_table(table: Table, X: Any, y: Any, sensitive_features: Any, ow
 
 
 def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
-    """Read the X of a prediction, which has the columns of the fit's.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    X : array-like of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        Without the sensitive columns.
-    """
+    """Read the X of a prediction, which has the columns of the fit's."""
     return read_columns(estimator, X, reset=False, with_groups=False).X
 
 
@@ -161,14 +104,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
 
 
 def check_public_columns(estimator: BaseEstimator, X_public: Any) -> None:
-    """Refuse public rows in other columns than those of X, which has been read.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Has the number and the names of the columns of X.
-    X_public : array-like
-    """
+    """Refuse public rows in other columns than those of X, which has been read."""
     owner, names, given = (
         type(estimator).__name__,
         getattr(estimator, "feature_names_in_", None),
@@ -210,22 +146,7 @@ def _raw_table(estimator: Any, X: Any, *, reset: bool, with_groups: bool, name: 
 
 
 def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> NDArray[Any]:
-    """Read one label per row, to compare predictions with.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Given ``classes`` settle what is a label; without them the kind of y is read along with its classes.
-    y : array-like of shape (n_rows,)
-    n_rows : int
-    X : DataFrame, default=None
-        Holds the labels where y is None and a schema reads them.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        With a schema: objects, None for a label that it does not list.
-    """
+    """Read one label per row, to compare predictions with."""
     if getattr(estimator, "schema", None) is not None:
         schema: Any = schema_of(estimator)
         raw = RawTable.read(schema, X, owner=type(estimator).__name__)
@@ -244,25 +165,7 @@ def read_classes(
     public: bool = False,
     raw: RawTable | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Read the labels and what classes there are.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Its ``classes`` are the domain. None reads them from y, with a PrivacyLeakWarning where y is private.
-    y : array-like of shape (n_rows,)
-    n_rows : int
-    reads : PublicReads
-    public : bool, default=False
-        Whether labels are public.
-    raw : RawTable or None, default=None
-        X with a schema, which names the classes; it may hold the labels.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,), sorted
-    codes : ndarray of int of shape (n_rows,)
-    """
+    """Read the labels and what classes there are."""
     numbered = note_numbering(estimator, y)
     if raw is not None:
         classes, codes = raw.classes, raw.labels(y, public=public, numbered=numbered)
@@ -313,25 +216,7 @@ def read_private_groups(
     *,
     raw: RawTable | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-    """Read the group of every private row.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Its ``groups`` are the domain. None reads them from the rows, with a PrivacyLeakWarning.
-    groups_in_X : ndarray of shape (n_rows,) or None
-        From the columns of X that ``sensitive_columns`` names.
-    sensitive_features : array-like of shape (n_rows,), DataFrame or None
-    n_rows : int
-    reads : PublicReads
-    raw : RawTable or None, default=None
-        X with a schema, which names the groups; it may hold them.
-
-    Returns
-    -------
-    codes : ndarray of int of shape (n_rows,)
-    domain : ndarray of shape (n_groups,)
-    """
+    """Read the group of every private row."""
     if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
         schema: Any = schema_of(estimator)
         raw = RawTable(schema, type(estimator).__name__, None, {}, n_rows)

@@ -36,8 +36,6 @@ from skfairdp.utils import (
     refuse_private_as_public,
 )
 
-__all__ = ["public_arguments", "read_any_training", "read_training"]
-
 #: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of both; of
 #: none.
 Groups = Literal["private", "public", "public, if given", "both", "none"]
@@ -57,30 +55,7 @@ def read_training(
     public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
 ) -> TrainingData:
-    """Read everything a fit needs, or say what is wrong with it.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Its parameters name the domains, the sensitive columns and where public rows come from.
-    X, y, sensitive_features, X_public, sensitive_features_public
-        The arguments of ``fit``.
-    groups : {"private", "public", "public, if given", "both", "none"}, default="none"
-        Whose groups are read.
-    public_rows : {"given", "given or own", "optional", "none"}, default="none"
-        Whether there are public rows: given ones, or where none are given rows that the private table pays for.
-    protects : Protects, default=Protects.RECORD
-        Features and labels are public where only the sensitive attribute is protected.
-
-    Returns
-    -------
-    TrainingData
-
-    Raises
-    ------
-    ValueError
-        On unusable input. No message holds a private value or count.
-    """
+    """Read everything a fit needs, or say what is wrong with it."""
     reads, owner = PublicReads(), type(estimator).__name__
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
@@ -122,26 +97,7 @@ def read_any_training(
     checks_public: bool = False,
     **arguments: Any,
 ) -> TrainingData:
-    """Read everything a fit needs, where private rows may be such as do not fit into memory.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    X, y, sensitive_features
-        The arguments of ``fit``. X may be what :func:`skfairdp._rows.opened` opens; the others are then columns of it.
-    by_key : bool, default=True
-        Whether rows are dealt to teachers by their keys, who are asked about public rows; else rows are read in their
-        order.
-    checks_public : bool, default=False
-        Whether the caller checks features that are public, chunk by chunk: see :func:`read_public_rows_of`.
-    **arguments
-        Of :func:`read_training`.
-
-    Returns
-    -------
-    TrainingData
-        With a ``source``, and blank X, y and groups of its shape, where X does not lie in memory.
-    """
+    """Read everything a fit needs, where private rows may be such as do not fit into memory."""
     owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
@@ -175,20 +131,7 @@ def read_any_training(
 
 
 def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tuple[Any, Any]:
-    """Public features and groups, as ``fit`` or the constructor got them.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Its ``public_data`` is taken where ``fit`` got none.
-    X_public : array-like, PublicData or None
-    groups : array-like or None
-
-    Returns
-    -------
-    X_public, groups
-        Out of their PublicData.
-    """
+    """Public features and groups, as ``fit`` or the constructor got them."""
     owner, kept = type(estimator).__name__, parameter_of(estimator, "public_data")
     if kept is not None:
         if X_public is not None or groups is not None:

@@ -14,26 +14,12 @@ from skfairdp._networks._column_scales import FAR, WEIGHT, ColumnScales, ScaledM
 from skfairdp._networks._nets import ConstantModule, module_of
 from skfairdp._networks._shorthands import MLP
 
-__all__ = ["AdditiveParts", "additive_parts", "with_parts"]
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class AdditiveParts:
-    """What a network without hidden layers computes: weights of features, and a curve for each column of numbers.
-
-    Parameters
-    ----------
-    bias : ndarray of shape (n_classes,)
-    weights : ndarray of shape (n_classes, n_features)
-        Of a feature that is scaled by knots: of the scaled one.
-    columns : ndarray of int of shape (n_columns,)
-        Which features are scaled by knots.
-    knots : ndarray of shape (n_columns, n_knots)
-    hats : ndarray of shape (n_classes, n_columns, n_knots)
-        What is added at each knot.
-    """
+    """What a network without hidden layers computes: weights of features, and a curve for each column of numbers."""
 
     bias: Array
     weights: Array
@@ -49,18 +35,7 @@ class AdditiveParts:
         return np.unique(found)
 
     def curve(self, place: int, numbers: Array) -> Array:
-        """What a column adds to the logits.
-
-        Parameters
-        ----------
-        place : int
-            Of the column among those that are scaled.
-        numbers : ndarray of shape (n_points,)
-
-        Returns
-        -------
-        ndarray of shape (n_points, n_classes)
-        """
+        """What a column adds to the logits."""
         line = np.clip(self._scaled(place, numbers), -FAR, FAR)[:, None] * self.weights[:, self.columns[place]]
         return line + np.stack([np.interp(numbers, self.knots[place], hats[place]) for hats in self.hats], axis=1)
 
@@ -70,16 +45,6 @@ class AdditiveParts:
         Of a feature with knots, values at the knots become the closest ones, by least squares, that go in one
         direction. Knots are released quantiles, so each stands for as many rows. Beyond the outermost knots, and of a
         feature without knots, a line that goes the wrong way becomes flat.
-
-        Parameters
-        ----------
-        feature : int
-        direction : {1, -1}
-
-        Returns
-        -------
-        AdditiveParts
-            Nothing else is changed.
         """
         weights, hats = self.weights.copy(), self.hats.copy()
         slope = weights[1, feature] - weights[0, feature]
@@ -97,18 +62,7 @@ class AdditiveParts:
 
 
 def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
-    """Take a trained network apart.
-
-    Parameters
-    ----------
-    net : FittedNet or nn.Module
-    n_features : int
-
-    Returns
-    -------
-    AdditiveParts or None
-        None: it has hidden layers, or is not our own.
-    """
+    """Take a trained network apart."""
     module = module_of(net)
     scales, layers = _taken_apart(module)
     if isinstance(module, ConstantModule):
@@ -121,18 +75,7 @@ def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
 
 @torch.no_grad()
 def with_parts(net: Any, parts: AdditiveParts) -> Any:
-    """Return a copy of a trained network that computes something else.
-
-    Parameters
-    ----------
-    net : FittedNet
-    parts : AdditiveParts
-        With the columns and knots of that network.
-
-    Returns
-    -------
-    FittedNet
-    """
+    """Return a copy of a trained network that computes something else."""
     other = deepcopy(net)
     module = module_of(other)
     if not isinstance(module, ConstantModule):

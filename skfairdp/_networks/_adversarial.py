@@ -19,8 +19,6 @@ from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import child_seeds
 
-__all__ = ["AdversarialTraining", "GeneratorNet", "StackedDiscriminators", "StudentDiscriminator"]
-
 _CHUNK = 65_536
 _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and under noise
 
@@ -48,22 +46,7 @@ def _perceptron(fan_in: int, hidden: Sequence[int], width: int) -> nn.Sequential
 
 
 class GeneratorNet(nn.Module):
-    """Noise and cell (group and label) in, a row out: one block per column of codes, or units in [−1, 1].
-
-    Parameters
-    ----------
-    n_cells : int
-    n_codes : sequence of int
-        Codes of each column; empty for units.
-    n_units : int
-        Numbers of a row of units.
-    allowed : ndarray of bool of shape (sum(n_codes),)
-        Codes that may be sampled.
-    hidden : sequence of int or ImageLayers
-    latent : int
-    seed : int
-        Public; of the initial weights.
-    """
+    """Noise and cell (group and label) in, a row out: one block per column of codes, or units in [−1, 1]."""
 
     def __init__(
         self,
@@ -139,31 +122,7 @@ class StudentDiscriminator(nn.Module):
 
 
 class StackedDiscriminators:
-    """Networks with one score each, trained to score real rows high and fakes low.
-
-    Parameters
-    ----------
-    n_features : int
-    hidden : sequence of int or ImageLayers
-    seeds : sequence of int
-        One per discriminator; public.
-    loss : {"logistic", "wasserstein"}
-        ``"wasserstein"`` holds the slope of a score between real and fake rows close to one (Gulrajani et al. 2017).
-    lr : float
-        Step size of Adam.
-    penalty : float, default=10.0
-        On slopes other than one.
-    device : torch.device or str, default="cpu"
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import StackedDiscriminators
-    >>> teachers = StackedDiscriminators(3, (8,), seeds=range(5), loss="logistic", lr=0.01)
-    >>> teachers.step(torch.randn(5, 16, 3) + 2, torch.randn(5, 16, 3))
-    >>> teachers.scores(torch.zeros(4, 3)).shape
-    torch.Size([5, 4])
-    """
+    """Networks with one score each, trained to score real rows high and fakes low."""
 
     def __init__(
         self,
@@ -200,18 +159,7 @@ class StackedDiscriminators:
     def step(
         self, real: torch.Tensor, fake: torch.Tensor, *, gold: bool = False, weights: torch.Tensor | None = None
     ) -> None:
-        """Train every discriminator on its own real rows and on fakes.
-
-        Parameters
-        ----------
-        real : Tensor of shape (n_discriminators, n_rows, n_features)
-        fake : Tensor of shape (n_discriminators, n_rows, n_features) or (n_rows, n_features)
-        gold : bool, default=False
-            Weigh real rows by the ratio of densities that the discriminator itself estimates, ``exp(score)`` within
-            [1/5, 5], so that rows which the generator misses count more (GOLD, Mo et al. 2019).
-        weights : Tensor of shape (n_discriminators, n_rows), default=None
-            Of real rows in the loss; each line counts by its shares of the sum.
-        """
+        """Train every discriminator on its own real rows and on fakes."""
         n_rows = real.shape[1]
         both = torch.cat([real, fake.expand(real.shape[0], *fake.shape[-2:])], dim=1)
         activations, scores = self.net.forward(self.params, both)
@@ -253,35 +201,7 @@ class StackedDiscriminators:
 
 # ---- their training ----------------------------------------------------------------------------------------------
 class AdversarialTraining:
-    """Discriminators hold private rows; the generator moves by what its caller lets out of them.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-        Private: codes, or units in [−1, 1].
-    cells : ndarray of int of shape (n_rows,)
-        Private: the group and label of each row as one number.
-    rates : ndarray of shape (n_cells,)
-        Cells that generated rows are drawn from.
-    n_codes : sequence of int
-        Of each column; empty for units.
-    allowed : ndarray of bool of shape (sum(n_codes),)
-    batches : callable
-        Number of rows → positions (n_discriminators, n_rows), a line for each discriminator's own rows.
-    n_discriminators : int
-    weights : ndarray of shape (n_rows,) or None
-        Private: of rows in the loss of the discriminator that has them.
-    hidden, latent, lr, teacher_lr
-        Of the networks.
-    batch_size, teacher_steps : int
-        Of the discriminators.
-    loss : {"logistic", "wasserstein"}
-    gold : bool
-    device : str
-    owner : str
-    rng : Generator
-        Public randomness: initial weights, noise that rows start from, cells.
-    """
+    """Discriminators hold private rows; the generator moves by what its caller lets out of them."""
 
     def __init__(
         self,

@@ -20,27 +20,12 @@ from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 from skfairdp.utils import by_halves
 
-__all__ = [
-    "LayerTrace",
-    "check_rows_stay_apart",
-    "clipped_gradient_sum",
-    "fused_layers",
-    "private_outputs",
-    "trace_layers",
-]
-
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]
 
 
 def check_rows_stay_apart(module: nn.Module) -> None:
-    """Refuse modules in which one row's output depends on the rest of the batch.
-
-    Raises
-    ------
-    ValueError
-        For batch normalisation, instance normalisation with running statistics, embeddings with ``max_norm``.
-    """
+    """Refuse modules in which one row's output depends on the rest of the batch."""
     for name, child in module.named_modules():
         if isinstance(child, _BatchNorm):
             raise ValueError(
@@ -98,55 +83,6 @@ def clipped_gradient_sum(
     them otherwise: then it holds up to the rounding of the module.
 
     It is total: a row whose gradient is not finite, or at which the module fails, contributes nothing.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Rows must not interact (:func:`check_rows_stay_apart`).
-    loss : callable
-        (outputs, targets) → losses of shape (n_rows,), row by row.
-    X, y : Tensor
-        With rows first. An empty batch gives zeros.
-    max_norm : float
-        Clipping bound C > 0.
-    present : Tensor of bool of shape (n_rows,) or None, default=None
-        Rows that are absent (null records) contribute nothing, and are computed all the same. None: all are present.
-    fused : bool or None, default=None
-        True takes norms and sums from layer inputs and output gradients, for Linear, Conv1d/2d, Embedding, LayerNorm
-        and GroupNorm; False forms every per-sample gradient (torch.func). None fuses where all layers allow it.
-    vectorized : bool, default=True
-        Form per-sample gradients in one program (torch.func). False takes one backward pass per row: slow, and for
-        modules with operations that torch.func cannot batch.
-    hooked : bool, default=False
-        Form them by the hooks of opacus instead, for modules that passed :func:`~._row_isolation.hooks_agree`.
-    shared : dict of str → Tensor or None, default=None
-        Added to every per-sample gradient before it is clipped; needs ``fused=False``.
-    factors : callable or None, default=None
-        (norms of shape (n_rows,) in double precision, infinite where a row contributes nothing) → what each gradient is
-        multiplied by, in place of clipping to ``max_norm``. Whoever gives it answers for the bound, and leaves room of
-        ``1 - SLACK``. Called once per batch, empty or not.
-
-    Returns
-    -------
-    dict of str → Tensor
-        By parameter name, for the trainable parameters, in double precision.
-
-    Raises
-    ------
-    ValueError
-        ``fused=True`` for a module that cannot be; a layer that ran more than once; losses of the wrong shape.
-    RuntimeError
-        The module fails on a batch of zeros.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import clipped_gradient_sum
-    >>> net = torch.nn.Linear(2, 1, bias=False)
-    >>> loss = lambda out, y: 100 * out[:, 0]
-    >>> total = clipped_gradient_sum(net, loss, torch.eye(2), torch.zeros(2), max_norm=1.0)
-    >>> total["weight"].round(decimals=3)
-    tensor([[1., 1.]], dtype=torch.float64)
     """
     if shared is not None and fused is not False:
         raise _Misuse("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
@@ -182,17 +118,7 @@ class _Misuse(ValueError):
 
 @dataclass(frozen=True)
 class LayerTrace:
-    """A forward pass whose layers can be asked for per-sample gradients.
-
-    Parameters
-    ----------
-    outputs : Tensor
-    layers : dict of str → nn.Module
-    inputs : dict of str → Tensor
-        What each layer that ran was given.
-    edges : dict
-        Where the gradient of its output is found.
-    """
+    """A forward pass whose layers can be asked for per-sample gradients."""
 
     outputs: Tensor
     layers: dict[str, nn.Module]
@@ -216,13 +142,7 @@ class LayerTrace:
 
 
 def trace_layers(module: nn.Module, layers: list[tuple[str, nn.Module]], X: Tensor) -> LayerTrace | None:
-    """Run a module and remember what its layers were given; None where one of them ran more than once.
-
-    Raises
-    ------
-    ValueError
-        The input of a layer was changed in place after it ran.
-    """
+    """Run a module and remember what its layers were given; None where one of them ran more than once."""
     inputs: dict[str, tuple[Tensor, int]] = {}
     edges: dict[str, GradientEdge] = {}
     repeated = False

@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["build_cnn"]
-
 
 def build_cnn(
     image_shape: Sequence[int],
@@ -25,39 +23,9 @@ def build_cnn(
     pooling, at a quarter of the arithmetic, and tanh for its ReLU, since bounded activations lose least to clipping. No
     layer mixes rows.
 
-    Parameters
-    ----------
-    image_shape : sequence of three int
-        (channels, height, width); rows have their product as the number of features, channels first.
-    n_classes : int
-    generator : torch.Generator
-        Public randomness of the initial weights. torch's global generator is not touched.
-    channels : sequence of int, default=(16, 32)
-        Output channels of each block. Every block halves height and width, rounding up.
-    owner : str, default="build_cnn"
-        Named in messages.
-
-    Returns
-    -------
-    nn.Module
-        Maps rows (n, channels * height * width) to logits (n, n_classes). All logits are 0 at first.
-
-    Raises
-    ------
-    ValueError
-        ``image_shape`` that is not three positive integers, or ``channels`` that does not list positive ones.
-
     References
     ----------
     Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import build_cnn
-    >>> net = build_cnn((3, 14, 14), 10, torch.Generator().manual_seed(0))
-    >>> tuple(net(torch.zeros(5, 588)).shape)
-    (5, 10)
     """
     if not _positive(image_shape) or len(image_shape) != 3:
         raise ValueError(

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from skfairdp._networks._shorthands import MLP
 
-__all__ = ["ColumnScales", "ScaledMLP", "ScaledModule"]
-
 #: Numbers are cut off at so many half ranges from the centre.
 FAR = 2.0
 #: Of the basis beside a scaled number: what it adds to the squared norm of a row, and so to the noise, is then about a
@@ -22,24 +20,6 @@ class ColumnScales(nn.Module):
     """Scale columns by the range of their knots, and add hat functions around the knots where they are asked for.
 
     Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros.
-
-    Parameters
-    ----------
-    columns : sequence of int
-        Where the numbers are among the features.
-    missing : sequence of int or None
-        Where each of them is marked as missing.
-    n_knots : int
-    hats : bool, default=True
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import ColumnScales
-    >>> scales = ColumnScales([0], [None], 3)
-    >>> scales(torch.tensor([[0.25, 7.0], [1.0, 7.0]]))
-    tensor([[0.2500, 7.0000, 0.0000, 0.3750, 0.1250],
-            [1.0000, 7.0000, 0.0000, 0.0000, 0.5000]])
     """
 
     columns: Tensor
@@ -64,15 +44,7 @@ class ColumnScales(nn.Module):
         return self.knots.numel() if self.has_hats else 0
 
     def set_knots(self, knots: NDArray[np.float64], far: NDArray[np.float64] | None = None) -> None:
-        """Take public or released knots.
-
-        Parameters
-        ----------
-        knots : ndarray of shape (n_columns, n_knots)
-            Strictly increasing in each row.
-        far : ndarray of shape (n_columns,) or None, default=None
-            At how many half ranges numbers are cut off. None: at ``FAR``.
-        """
+        """Take public or released knots."""
         self.knots.copy_(torch.as_tensor(knots))
         if far is not None:
             self.far.copy_(torch.as_tensor(far))
@@ -99,15 +71,7 @@ class ColumnScales(nn.Module):
 
 
 class ScaledMLP(nn.Sequential):
-    """A plain network behind :class:`ColumnScales`.
-
-    Parameters
-    ----------
-    scales : ColumnScales
-    n_features, n_classes : int
-        Features before the scaling.
-    hidden : sequence of int, default=(64,)
-    """
+    """A plain network behind :class:`ColumnScales`."""
 
     predicts_rows_alone = True
 
@@ -123,13 +87,7 @@ class ScaledMLP(nn.Sequential):
 
 
 class ScaledModule(nn.Module):
-    """A network of the user's behind :class:`ColumnScales`.
-
-    Parameters
-    ----------
-    scales : ColumnScales
-    module : nn.Module
-    """
+    """A network of the user's behind :class:`ColumnScales`."""
 
     def __init__(self, scales: ColumnScales, module: nn.Module) -> None:
         super().__init__()

@@ -25,8 +25,6 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["DPStep", "released_mean"]
-
 
 @dataclass(frozen=True)
 class DPStep:
@@ -35,28 +33,6 @@ class DPStep:
     Each step draws a Poisson batch (every row with the same probability, independently, in secret), sums the clipped
     per-sample gradients, adds Gaussian noise and divides by the *expected* batch size: the realised one is private. An
     empty batch gives a step of pure noise, and counts.
-
-    Parameters
-    ----------
-    sampling_probability : float
-        In (0, 1].
-    noise_multiplier : float
-        Noise standard deviation over the clipping bound.
-    max_grad_norm : float
-        Clipping bound C: adding or removing one row moves the sum by at most C.
-    steps : int
-        Number of steps, fixed in advance.
-    expected_batch_size : float
-        The public divisor.
-    relation : NeighboringRelation, default=ADD_OR_REMOVE_ONE
-        The neighbours that the clipping bound speaks of.
-
-    Examples
-    --------
-    >>> from skfairdp._networks import DPStep
-    >>> from skfairdp.privacy import epsilon_of
-    >>> round(epsilon_of(DPStep(0.01, 1.0, 1.0, 1000, 100.0).event, 1e-5), 3)
-    1.828
     """
 
     sampling_probability: float

@@ -12,8 +12,6 @@ from torch import nn
 
 from skfairdp.utils import BLAS
 
-__all__ = ["own_generator", "products_of_step", "seconds_of_steps", "threads_of_steps"]
-
 #: Steps of fewer products than this are over before threads have met: some five milliseconds of one core.
 _SMALL = 2**26
 
@@ -26,25 +24,6 @@ def own_generator(seed: int | None = None, device: Any = "cpu") -> Iterator[None
 
     A module draws its weights and its dropout from a generator that all threads of the process have in common. Two
     trainings at once would each read what the other left there, and give back each other's state; they take turns.
-
-    Parameters
-    ----------
-    seed : int or None, default=None
-        None leaves the generator in the state it has, and takes back what was drawn.
-    device : torch.device or str, default="cpu"
-        Whose generator is seeded beside the processor's.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import own_generator
-    >>> before = torch.get_rng_state()
-    >>> with own_generator(0):
-    ...     first = torch.rand(2)
-    >>> with own_generator(0):
-    ...     again = torch.rand(2)
-    >>> bool((first == again).all()), bool((torch.get_rng_state() == before).all())
-    (True, True)
     """
     device = torch.device(device)
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):

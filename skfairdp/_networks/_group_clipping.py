@@ -21,8 +21,6 @@ from skfairdp._networks._wide_sums import SLACK
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
-__all__ = ["BoundsByGroup", "ClippingRule", "FairClippingStep", "GlobalScaling", "WeightsByGroup"]
-
 Counting = Callable[[Tensor], Tensor]
 _ROOM = 1 - SLACK  # rounding cannot take a sum past the bound
 
@@ -42,17 +40,7 @@ class ClippingRule(ABC):
 
     @abstractmethod
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
-        """Factors of shape (n_rows,).
-
-        Parameters
-        ----------
-        norms : Tensor of shape (n_rows,)
-            Of the gradients, in double precision; infinite for a row that contributes nothing, to no count either.
-        groups : Tensor of int of shape (n_rows,)
-        counted : callable
-            Returns counts with noise. A rule with ``count_share`` > 0 calls it once, with a vector to which every row
-            adds 1 in at most one entry; the others never.
-        """
+        """Factors of shape (n_rows,)."""
 
     def factors_of_arrays(
         self,
@@ -67,22 +55,7 @@ class ClippingRule(ABC):
 
 
 class WeightsByGroup(ClippingRule):
-    """Clipped gradients times a public or released weight of their group: sensitivity C times the largest weight.
-
-    Parameters
-    ----------
-    weights : array of shape (n_groups,)
-    max_norm : float
-        C.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import WeightsByGroup
-    >>> rule = WeightsByGroup([0.5, 3.0], max_norm=2.0)
-    >>> rule.bound, rule.factors(torch.tensor([1.0, 4.0]), torch.tensor([0, 1]), None).round(decimals=3)
-    (6.0, tensor([0.5000, 1.5000]))
-    """
+    """Clipped gradients times a public or released weight of their group: sensitivity C times the largest weight."""
 
     def __init__(self, weights: ArrayLike, *, max_norm: float) -> None:
         self.weights, self.max_norm = torch.tensor(np.asarray(weights, dtype=np.float64)), max_norm
@@ -109,14 +82,6 @@ class BoundsByGroup(ClippingRule):
 
     ``C_k = C (1 + share of group k above C / share of all rows above C)``, from noisy counts of the batch (Xu, Du & Wu
     2020), at most ``max_ratio`` times C. The sum moves by the *largest* bound of any group, of an empty one too.
-
-    Parameters
-    ----------
-    n_groups : int
-    max_norm : float
-        C.
-    max_ratio : float
-    count_share : float
     """
 
     def __init__(self, n_groups: int, *, max_norm: float, max_ratio: float, count_share: float) -> None:
@@ -149,18 +114,6 @@ class GlobalScaling(ClippingRule):
 
     ``Z ← Z exp(share of the rows above Z - quantile)``, the share from a noisy count (Esipova et al. 2022). Sensitivity
     C; no groups are read.
-
-    Parameters
-    ----------
-    max_norm : float
-        C.
-    start : float
-        The first Z.
-    quantile : float
-        Share of the rows above Z that is steered towards.
-    batch_size : float
-        The public, expected one.
-    count_share : float
     """
 
     def __init__(
@@ -196,10 +149,6 @@ class FairClippingStep(DPStep):
     two, and sampling the batch keeps what dominates (Zhu, Dong & Wang 2022, Theorem 11). So the event is that of one
     sampled Gaussian with multiplier σ, in every step. ``max_grad_norm`` is the rule's base C; targets have shape
     (n_rows, 2) and hold classes and groups.
-
-    Parameters
-    ----------
-    rule : ClippingRule
     """
 
     rule: Any = None

@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["has_hooks", "hooked_gradients"]
-
 
 def has_hooks(module: nn.Module) -> bool:
     """Whether every parameter to train belongs to a layer that opacus has a rule for."""
@@ -22,29 +20,6 @@ def hooked_gradients(module: nn.Module, loss: Any, X: Tensor, y: Tensor) -> dict
     """Gradients of shape (n_rows, ...) of the loss of each row, by parameter name; one forward and one backward.
 
     Clipping, sum and noise stay ours. The hooks are gone afterwards, and so is whatever they left on the parameters.
-
-    Parameters
-    ----------
-    module : nn.Module
-        In training mode, with rows first in every layer that :func:`has_hooks` speaks of.
-    loss : callable
-        (outputs, targets) → losses of shape (n_rows,), row by row.
-    X, y : Tensor
-
-    Returns
-    -------
-    dict of str → Tensor
-
-    Examples
-    --------
-    >>> import torch
-    >>> from opacus.layers import DPGRU
-    >>> from skfairdp._networks._hooked_gradients import has_hooks, hooked_gradients
-    >>> net = DPGRU(2, 3, batch_first=True)
-    >>> def loss(outputs, targets):
-    ...     return outputs[0][:, -1].sum(1)
-    >>> has_hooks(net), tuple(hooked_gradients(net, loss, torch.ones(5, 4, 2), torch.zeros(5))["weight_ih_l0"].shape)
-    (True, (5, 9, 2))
     """
     from opacus import GradSampleModule
 

@@ -13,39 +13,17 @@ from skfairdp._networks._generator import own_generator
 from skfairdp._networks._resnet import group_norm
 from skfairdp._networks._shorthands import image_sizes, listed_channels
 
-__all__ = ["ImageLayers", "ImageScore", "StackedImageScores"]
-
 
 @dataclass(frozen=True)
 class ImageLayers:
-    """Sizes of the convolutions of a generator and of discriminators. Public.
-
-    Parameters
-    ----------
-    image_shape : tuple of three int
-        Channels, height and width of an image; a row has its pixels first, channel by channel.
-    channels : tuple of int
-        Of the discriminators' blocks, each of which halves height and width; the generator has them in reverse.
-
-    Examples
-    --------
-    >>> from skfairdp._networks import ImageLayers
-    >>> ImageLayers.of(None, (8, 16), n_features=196).sides
-    [(14, 14), (7, 7), (4, 4)]
-    """
+    """Sizes of the convolutions of a generator and of discriminators. Public."""
 
     image_shape: tuple[int, int, int]
     channels: tuple[int, ...]
 
     @classmethod
     def of(cls, image_shape: Sequence[int] | None, channels: Sequence[int], n_features: int) -> "ImageLayers":
-        """Read the sizes that a user gave for rows of ``n_features``.
-
-        Raises
-        ------
-        ValueError
-            They are no sizes, or do not fit the rows.
-        """
+        """Read the sizes that a user gave for rows of ``n_features``."""
         return cls(image_sizes(image_shape, n_features), listed_channels(channels))
 
     @property
@@ -71,14 +49,7 @@ class ImageLayers:
 
 
 class ImageScore(nn.Module):
-    """One score of a row that has the pixels of an image first, then a condition, which every position is shown.
-
-    Parameters
-    ----------
-    sizes : ImageLayers
-    n_features : int
-        Of a row: pixels and condition.
-    """
+    """One score of a row that has the pixels of an image first, then a condition, which every position is shown."""
 
     def __init__(self, sizes: ImageLayers, n_features: int) -> None:
         super().__init__()
@@ -100,19 +71,6 @@ class StackedImageScores:
     """Many convolutional discriminators as one program, with what :class:`StackedMLP` offers for discriminators.
 
     Each network has its own parameters, rows and gradients; none is computed from another's.
-
-    Parameters
-    ----------
-    sizes : ImageLayers
-    n_features : int
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import ImageLayers, StackedImageScores
-    >>> net = StackedImageScores(ImageLayers((1, 4, 4), (2,)), 18)
-    >>> tuple(net.logits(net.initial([0, 1, 2]), torch.zeros(5, 18)).shape)
-    (3, 5, 1)
     """
 
     def __init__(self, sizes: ImageLayers, n_features: int) -> None:

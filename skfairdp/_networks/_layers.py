@@ -11,30 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["LayerRule", "rule_for"]
-
 
 @dataclass(frozen=True)
 class LayerRule:
-    """How one kind of layer gives its per-sample gradients.
-
-    Parameters
-    ----------
-    prepare : callable
-        (module, input, output gradient) → what the other two take; run once per batch.
-    squared_norms : callable
-        (module, prepared) → tensor of shape (n_samples,).
-    squared_sizes : callable
-        (module, prepared) → what the squared norms would be at most if nothing cancelled between the positions of a
-        sample, shape (n_samples,).
-    positions : callable
-        prepared → over how many positions the gradient of a sample is summed.
-    weighted_sum : callable
-        (module, prepared, weights of shape (n_samples,)) → dict of parameter name → tensor.
-    inner : callable
-        (module, prepared, dict of parameter name → tensor) → inner products of each sample's gradient with that one,
-        shape (n_samples,).
-    """
+    """How one kind of layer gives its per-sample gradients."""
 
     prepare: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]
     squared_norms: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]

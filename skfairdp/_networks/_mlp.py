@@ -7,31 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["StackedMLP"]
-
 
 class StackedMLP:
     """The architecture of many ReLU perceptrons with softmax outputs, trained as one batched matrix product.
 
     Forward and backward are written out: for networks this small, automatic differentiation would cost more than
     the arithmetic. The gradients equal those of ``torch.nn.Sequential(Linear, ReLU, ..., Linear)``.
-
-    Parameters
-    ----------
-    n_features : int
-    hidden : tuple of int
-        Widths of the hidden layers; may be empty (softmax regression).
-    n_classes : int
-    narrow : bool, default=False
-        Draw weights within 1/√inputs, as torch's layers do, and not within Glorot's √(6/(inputs + outputs)). Where a
-        network has about as many rows as features, it finds less in the noise of the latter.
-
-    Examples
-    --------
-    >>> from skfairdp._networks import StackedMLP
-    >>> net = StackedMLP(10, (64, 64), 2)
-    >>> net.n_parameters
-    4994
     """
 
     def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int, *, narrow: bool = False) -> None:

@@ -12,8 +12,6 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 from skfairdp._networks._generator import own_generator
 from skfairdp._networks._precision import check_module_precision
 
-__all__ = ["StackedModule"]
-
 _REDRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _INSTANCE_NORMS = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
@@ -26,28 +24,6 @@ class StackedModule:
     Every copy re-draws the weights of its Linear and Conv layers from torch's default law with its own seed
     (torch's global generator is not touched); all other parameters start as they are in ``module``. Frozen parameters
     (``requires_grad=False``) stay as they are, so that a public, pre-trained part can be used.
-
-    Parameters
-    ----------
-    module : torch.nn.Module or callable without arguments that returns one
-        Maps rows (n, ...) to logits (n, n_classes). Copied, never changed.
-    n_classes : int
-    owner : str, default="StackedModule"
-        Class name for error messages.
-
-    Raises
-    ------
-    ValueError
-        The module has no parameters or coarse ones, mixes rows of a batch (BatchNorm), or draws from torch's global
-        generator while training (Dropout).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import StackedModule
-    >>> net = StackedModule(torch.nn.Linear(3, 2), 2)
-    >>> tuple(net.logits(net.initial([0, 1, 2]), torch.zeros(5, 3)).shape)
-    (3, 5, 2)
     """
 
     def __init__(

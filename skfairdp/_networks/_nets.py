@@ -25,18 +25,6 @@ from skfairdp._networks._shorthands import CNN, MLP, widths
 from skfairdp._networks._stacked import resolve_device
 from skfairdp.utils import warn_caller
 
-__all__ = [
-    "FittedNet",
-    "Net",
-    "as_net",
-    "constant_module",
-    "fitted_net",
-    "is_constant",
-    "module_of",
-    "scale_last_layer",
-    "unset_net",
-]
-
 _AUTO = "'auto', "
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN, "resnet": ResNet}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
@@ -45,23 +33,7 @@ _NEVER_RUN = ("callbacks", "train_split", "iterator_train", "dataset", "warm_sta
 
 @dataclass(frozen=True)
 class Net:
-    """A network to be built, and how it is to be trained. Public.
-
-    Parameters
-    ----------
-    module : nn.Module or callable
-        An instance, which is copied, or what builds one from ``module_options``. Where its signature names
-        ``n_features`` or ``n_classes``, it gets them.
-    lr, batch_size, max_epochs : float, int, float
-        Step size, rows and passes. None only where the estimator chooses by itself.
-    optimizer : type of torch.optim.Optimizer
-    device : torch.device
-        Where to train.
-    owner : str
-        Class name of the estimator, for messages.
-    module_options, optimizer_options : mapping
-        What the user gave as ``module__*`` and ``optimizer__*``.
-    """
+    """A network to be built, and how it is to be trained. Public."""
 
     module: nn.Module | Callable[..., nn.Module]
     lr: Any
@@ -75,14 +47,7 @@ class Net:
 
     @property
     def hidden(self) -> tuple[int, ...] | None:
-        """Widths of the hidden layers of our own "mlp"; None for any other network.
-
-        Examples
-        --------
-        >>> from skfairdp._networks import as_net
-        >>> as_net("mlp", owner="PATEClassifier").hidden
-        (64,)
-        """
+        """Widths of the hidden layers of our own "mlp"; None for any other network."""
         if self.module is not MLP:
             return None
         if not self.module_options.keys() <= {"hidden"}:
@@ -90,16 +55,7 @@ class Net:
         return widths(**self.module_options)
 
     def reads_columns(self, n_features: int, n_classes: int) -> bool:
-        """Whether it weighs all columns before anything else, so that they may be scaled for it; images are not.
-
-        Examples
-        --------
-        >>> from torch import nn
-        >>> from skfairdp._networks import as_net
-        >>> image = nn.Sequential(nn.Unflatten(1, (1, 3, 3)), nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 2))
-        >>> [as_net(net, owner="FairDPSGDClassifier").reads_columns(9, 2) for net in ("mlp", nn.Linear(9, 2), image)]
-        [True, True, False]
-        """
+        """Whether it weighs all columns before anything else, so that they may be scaled for it; images are not."""
         if self.hidden is not None:
             return True
         layers = [
@@ -115,18 +71,6 @@ class Net:
         """Return a module of its own, on the CPU, whose initial weights follow from ``seed``.
 
         torch's global generator is left as it was. A module instance keeps the weights it has.
-
-        Raises
-        ------
-        ValueError
-            The module cannot be built.
-
-        Examples
-        --------
-        >>> from skfairdp._networks import as_net
-        >>> net = as_net("mlp", owner="FairDPSGDClassifier")
-        >>> [type(layer).__name__ for layer in net.build(5, 2, seed=0)]
-        ['Linear', 'Tanh', 'Linear']
         """
         if isinstance(self.module, nn.Module) and not self.module_options:
             module = deepcopy(self.module).cpu()
@@ -153,13 +97,7 @@ class Net:
         return module.cpu()
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimiser of the trainable parameters of a module.
-
-        Raises
-        ------
-        ValueError
-            The optimiser does not take these options.
-        """
+        """Return the optimiser of the trainable parameters of a module."""
         trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         holder = NeuralNetClassifier(module, lr=self.lr, **_prefixed("optimizer__", self.optimizer_options))
         args, options = holder.get_params_for_optimizer("optimizer", trained)
@@ -193,42 +131,7 @@ def as_net(
     optimizer_options: Mapping[str, Any] | None = None,
     auto: bool = False,
 ) -> Net:
-    """Read the ``net`` parameter of an estimator.
-
-    Parameters
-    ----------
-    net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class, or skorch.NeuralNetClassifier
-        Only what a net is configured with is read; it is neither changed nor trained. A net keeps its own ``lr``,
-        ``batch_size``, ``max_epochs`` and ``optimizer``, unless they are None.
-    owner : str
-        Class name of the estimator, for messages.
-    lr, batch_size, max_epochs, optimizer, optimizer_options
-        The good values of the estimator, for whatever says nothing of its own.
-    auto : bool, default=False
-        Whether the estimator takes "auto" as well, which it resolves by itself; for the message.
-
-    Returns
-    -------
-    Net
-
-    Raises
-    ------
-    ValueError
-        No network; a loss other than cross-entropy; settings that are no positive numbers; a device that is missing.
-
-    Warns
-    -----
-    UserWarning
-        Callbacks, held-out rows or other settings of a skorch net that are never run.
-
-    Examples
-    --------
-    >>> from skorch import NeuralNetClassifier
-    >>> from skfairdp._networks import MLP, as_net
-    >>> net = as_net(NeuralNetClassifier(MLP, module__hidden=(8,), lr=0.5), owner="FairDPSGDClassifier")
-    >>> net.lr, net.batch_size, net.hidden
-    (0.5, 128, (8,))
-    """
+    """Read the ``net`` parameter of an estimator."""
     usual: dict[str, Any] = {"lr": lr, "batch_size": batch_size, "max_epochs": max_epochs}
     own: dict[str, Any] = {}
     if isinstance(net, str) and net == "additive":
@@ -305,26 +208,6 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
     ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``
     gives positions in ``classes``, as skorch does. Our own "mlp" without hidden layers is kept in double precision, so
     that what its features add is the sum that it computes.
-
-    Parameters
-    ----------
-    net : Net
-    module : nn.Module
-        Trained; what private rows left on it must be released.
-    classes : ndarray of shape (n_classes,)
-
-    Returns
-    -------
-    FittedNet
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import as_net, fitted_net
-    >>> net = as_net("mlp", owner="FairDPSGDClassifier")
-    >>> fitted = fitted_net(net, net.build(3, 2, seed=0), np.array(["no", "yes"]))
-    >>> fitted.predict_proba(np.zeros((1, 3))), len(fitted.history_)
-    (array([[0.5, 0.5]], dtype=float32), 0)
     """
     module = module.double() if net.hidden == () else module
     fitted = FittedNet(

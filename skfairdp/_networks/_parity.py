@@ -16,17 +16,6 @@ from torch import Tensor, nn
 from skfairdp._networks._nets import is_constant
 from skfairdp._networks._shorthands import build_mlp
 
-__all__ = [
-    "ParityPenalty",
-    "demographic_disparity_penalty",
-    "disparity_and_slope",
-    "disparity_of_contrasts",
-    "fine_tune_for_parity",
-    "fit_with_parity",
-    "group_contrasts",
-    "rows_read_by",
-]
-
 Array = NDArray[np.float64]
 
 
@@ -37,29 +26,6 @@ def demographic_disparity_penalty(
 
     ``max_k max_z { P(k | z) - P(k | others) }`` with predictions softened to ``softmax(logits / temperature)``. It
     tends to the hard gap as the temperature goes to 0.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (n_rows, n_classes)
-    groups : Tensor of int of shape (n_rows,)
-        Codes 0..n_groups-1. A group without rows, or one that has them all, contributes no disparity.
-    n_groups : int
-    temperature : float, default=0.01
-        Of the predictions and, with ``maximum="soft"``, of the maximum.
-    maximum : {"soft", "hard"}, default="soft"
-        "soft" averages the disparities with weights ``softmax(disparity / temperature)``.
-
-    Returns
-    -------
-    Tensor of shape ()
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import demographic_disparity_penalty
-    >>> logits = torch.tensor([[5.0, 0.0], [5.0, 0.0], [0.0, 5.0], [5.0, 0.0]])
-    >>> float(demographic_disparity_penalty(logits, torch.tensor([0, 0, 1, 1]), 2, maximum="hard"))
-    0.5
     """
     contrasts = group_contrasts(groups, n_groups, logits.dtype)
     return disparity_of_contrasts(logits, contrasts, temperature=temperature, maximum=maximum)
@@ -94,11 +60,6 @@ def disparity_and_slope(
     """:func:`disparity_of_contrasts` and ``scale`` times its derivative by the logits, in closed form.
 
     These tensors are small, so that automatic differentiation would spend most of its time on bookkeeping.
-
-    Returns
-    -------
-    value : Tensor of shape ()
-    slope : Tensor of shape (n_rows, n_classes)
     """
     predictions = _soft_predictions(logits, temperature)
     disparity = contrasts @ predictions
@@ -127,24 +88,7 @@ def _soft_predictions(logits: Tensor, temperature: float) -> Tensor:
 
 @dataclass(frozen=True)
 class ParityPenalty:
-    """Weight and public rows of the demographic-parity term.
-
-    Parameters
-    ----------
-    lam : float
-    X : Tensor of shape (n_public, ...)
-    groups : Tensor of int of shape (n_public,)
-    n_groups : int
-    temperature : float
-    maximum : {"soft", "hard"}
-    batch_size : int or None, default=None
-        Evaluate it on about so many rows a step: the public rows are dealt once into batches that hold every group in
-        its share, and the batches take turns. None takes all rows.
-    seed : int, default=0
-        Public randomness of the dealing.
-    per_sample : bool, default=False
-        Add its gradient to that of every private row, inside the clipping (Algorithm 6 as printed).
-    """
+    """Weight and public rows of the demographic-parity term."""
 
     lam: float
     X: Tensor
@@ -218,38 +162,6 @@ def fit_with_parity(
     """Minimise cross-entropy + λ · DPFR + L2 by L-BFGS on all rows at once. Nothing here is private.
 
     The loss is linear in its targets, which may be noisy shares outside [0, 1].
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Features on a common scale.
-    targets : ndarray of shape (n_rows, n_classes)
-        Shares, or one-hot labels; each row sums to 1.
-    parity : ParityPenalty or None
-        Beside the *mean* cross-entropy, on rows in double precision. None leaves it out.
-    alpha : float
-        L2 penalty on the weights, beside the *sum* of the cross-entropy, as scikit-learn's 1 / C.
-    hidden : tuple of int, default=()
-        Widths of hidden layers with tanh units; none is softmax regression, started at zero weights.
-    max_iter : int, default=300
-        Iterations of L-BFGS.
-    seed : int, default=0
-        Of the initial weights of hidden layers.
-
-    Returns
-    -------
-    list of (weights, biases)
-        One pair per layer, shapes (n_in, n_out) and (n_out,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import fit_with_parity
-    >>> X = np.linspace(-1, 1, 50)[:, None]
-    >>> targets = np.column_stack([X[:, 0] < 0, X[:, 0] >= 0]).astype(float)
-    >>> ((weights, biases),) = fit_with_parity(X, targets, None, alpha=1.0)
-    >>> weights.shape, bool(np.all(((X @ weights + biases).argmax(axis=1) == targets[:, 1])))
-    ((1, 2), True)
     """
     # doubles: the line search compares losses that differ in few digits
     module = build_mlp(X.shape[1], hidden, targets.shape[1], torch.Generator().manual_seed(seed)).double()
@@ -291,23 +203,7 @@ _WEIGHTS = np.geomspace(0.05, 10.0, 10)
 
 
 def rows_read_by(module: nn.Module, predict: Callable[[], Any]) -> Tensor:
-    """Return the rows that a module reads during a call, whatever its owner does to them first.
-
-    Parameters
-    ----------
-    module : nn.Module
-    predict : callable
-        Makes the owner predict the rows in order, in one or several batches.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, ...)
-
-    Raises
-    ------
-    ValueError
-        The module was not called with one tensor of rows.
-    """
+    """Return the rows that a module reads during a call, whatever its owner does to them first."""
     batches: list[Any] = []
     handle = module.register_forward_pre_hook(lambda _, arguments: batches.append(arguments))
     try:
@@ -334,27 +230,6 @@ def fine_tune_for_parity(
 
     Minimises ``KL(softmax(before) || softmax(now)) + weight * DPFR`` over all rows by Adam, in evaluation mode (dropout
     off, statistics as they are), with a weight that rises in ten equal parts of the steps. There is no randomness.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Maps rows to logits. It is not changed.
-    X : Tensor of shape (n_rows, ...)
-    groups : ndarray of int of shape (n_rows,)
-    n_groups : int
-    keep : callable
-        Gets the predicted class codes of an iterate and says whether it is the best so far.
-    steps : int
-    lr : float
-        Step size of Adam.
-    temperature : float
-        Softness of predictions and maximum in the parity term, see :func:`demographic_disparity_penalty`, in units of
-        the median lead of the largest logit: networks differ by far in how large their logits are.
-
-    Raises
-    ------
-    ValueError
-        Nothing in the module can be trained.
     """
     if is_constant(module):
         return None  # it has no gap, and nothing to move

@@ -14,28 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Places"]
-
 
 @dataclass(frozen=True)
 class Places:
-    """Where each row lies.
-
-    Parameters
-    ----------
-    size : int
-        Number of places.
-    of_rows : Tensor of int of shape (n_rows,) or None
-        None: row i lies at place i, and no place is empty.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks._places import Places
-    >>> places = Places(4, torch.tensor([2, 0]))
-    >>> places.lay(torch.tensor([5.0, 7.0])), places.present
-    (tensor([7., 0., 5., 0.]), tensor([ True, False,  True, False]))
-    """
+    """Where each row lies."""
 
     size: int
     of_rows: Tensor | None = None

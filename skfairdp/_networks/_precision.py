@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["PrecisionWatch", "check_module_precision", "check_precision", "reduced_precision"]
-
 _WIDE = (torch.float32, torch.float64)
 #: Of torch.backends. Those of cuDNN are reduced unless somebody says otherwise, and matter on CUDA alone.
 _SETTINGS = ("", "cuda.matmul.", "cudnn.", "mkldnn.", "mkldnn.matmul.", "mkldnn.conv.", "mkldnn.rnn.")
@@ -22,15 +20,8 @@ _OF_ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 
 
 def reduced_precision(device: Any = "cpu") -> str | None:
-    """Name the setting by which torch computes single precision in less, and how to undo it; None where there is none.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import reduced_precision
-    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
-    ...     print(reduced_precision())
-    torch.autocast is on. Call fit outside of it.
+    """Name the setting by which torch computes single precision in less, and how to undo it; None where there is
+    none.
     """
     kind = torch.device(device).type
     if any(torch.is_autocast_enabled(one) for one in {"cpu", kind}):
@@ -55,13 +46,7 @@ def reduced_precision(device: Any = "cpu") -> str | None:
 
 
 def check_precision(owner: str, device: Any = "cpu") -> None:
-    """Refuse settings of torch under which rows are computed in less than single precision.
-
-    Raises
-    ------
-    ValueError
-        See :func:`reduced_precision`.
-    """
+    """Refuse settings of torch under which rows are computed in less than single precision."""
     found = reduced_precision(device)
     if found is not None:
         raise ValueError(
@@ -71,13 +56,7 @@ def check_precision(owner: str, device: Any = "cpu") -> None:
 
 
 def check_module_precision(module: nn.Module, owner: str) -> None:
-    """Refuse a module with parameters or buffers of less than single precision, complex or quantized.
-
-    Raises
-    ------
-    ValueError
-        Names the first of them.
-    """
+    """Refuse a module with parameters or buffers of less than single precision, complex or quantized."""
     for name, value in [*module.named_parameters(), *module.named_buffers()]:
         if _is_narrow(value) or value.is_complex():
             raise ValueError(
@@ -88,24 +67,7 @@ def check_module_precision(module: nn.Module, owner: str) -> None:
 
 
 class PrecisionWatch(TorchDispatchMode):
-    """Refuses, on leaving, what computed in less than single precision while it was entered, or set torch to do so.
-
-    Parameters
-    ----------
-    what : str
-        Is named in the message.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import PrecisionWatch
-    >>> try:
-    ...     with PrecisionWatch("The module"):
-    ...         _ = torch.ones(2).bfloat16() + 1
-    ... except ValueError as error:
-    ...     print(str(error)[:62])
-    The module computes in less than single precision (torch.bfloa
-    """
+    """Refuses, on leaving, what computed in less than single precision while it was entered, or set torch to do so."""
 
     def __init__(self, what: str) -> None:
         super().__init__()

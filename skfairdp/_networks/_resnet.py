@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 from skfairdp._networks._shorthands import draw_weights, image_sizes, listed_channels
 
-__all__ = ["ResNet", "group_norm"]
-
 
 class ResNet(nn.Sequential):
     """Residual network for images that come as flat rows.
@@ -18,32 +16,10 @@ class ResNet(nn.Sequential):
     normalisation, which residual networks usually have, mixes the rows of a batch; group normalisation reads one image
     alone. The initial weights are drawn from torch's generator; all logits are 0 at first.
 
-    Parameters
-    ----------
-    n_features, n_classes : int
-    image_shape : sequence of three int, default=None
-        (channels, height, width); rows have their product as the number of features, channels first. None takes square
-        images of one or three channels where the number of features allows it.
-    channels : sequence of int, default=(16, 32)
-        Output channels of each block.
-
-    Raises
-    ------
-    ValueError
-        ``image_shape`` that is not three positive integers or does not fit the rows, or ``channels`` that does not list
-        positive ones.
-
     References
     ----------
     K. He, X. Zhang, S. Ren, J. Sun (2016), "Deep residual learning for image recognition", arXiv:1512.03385. Y. Wu, K.
     He (2018), "Group normalization", arXiv:1803.08494.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import ResNet
-    >>> tuple(ResNet(588, 10, image_shape=(3, 14, 14))(torch.zeros(5, 588)).shape)
-    (5, 10)
     """
 
     predicts_rows_alone = True

@@ -11,8 +11,6 @@ from skfairdp._networks._generator import own_generator
 from skfairdp._networks._hooked_gradients import has_hooks
 from skfairdp._networks._precision import PrecisionWatch, check_module_precision
 
-__all__ = ["check_network", "hooks_agree", "vectorizes"]
-
 _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows in both
 
 
@@ -21,33 +19,6 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
 
     The rows are zeros and ones, which serve as numbers and as category codes; the last is of zeros alone. The module is
     copied, and torch's global generators are left as they were.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Maps float rows of shape (n, n_features) to logits of shape (n, n_classes).
-    n_features, n_classes : int
-    owner : str
-        Named in messages.
-
-    Returns
-    -------
-    bool
-        True where the fused sums equal those of one row at a time; False where every per-sample gradient has to be
-        formed.
-
-    Raises
-    ------
-    ValueError
-        Not a module; less than single precision; nothing to train; BatchNorm and its like; a forward pass that fails,
-        gives another shape, lets rows act on each other, or keeps something of the rows in a buffer or a parameter.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import check_network
-    >>> check_network(torch.nn.Linear(4, 2), 4, 2, owner="FairDPSGDClassifier")
-    True
     """
     if not isinstance(module, nn.Module):
         raise ValueError(

@@ -8,32 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["CNN", "MLP", "build_mlp", "draw_weights", "image_sizes", "listed_channels", "widths"]
-
 
 class MLP(nn.Sequential):
     """A plain network with tanh units; bounded activations lose least to clipping.
 
     The initial weights are drawn from torch's generator, like those of any torch module. All logits are equal at first:
     the first noisy steps then set the direction, not an accident of initialisation.
-
-    Parameters
-    ----------
-    n_features, n_classes : int
-    hidden : sequence of int, default=(64,)
-        Widths of the hidden layers; may be empty (softmax regression).
-
-    Raises
-    ------
-    ValueError
-        ``hidden`` does not list positive integers.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import MLP
-    >>> tuple(MLP(10, 2, hidden=(32, 16))(torch.zeros(5, 10)).shape)
-    (5, 2)
     """
 
     predicts_rows_alone = True
@@ -63,31 +43,9 @@ class CNN(nn.Sequential):
     pooling, at a quarter of the arithmetic, and tanh for its ReLU, since bounded activations lose least to clipping. No
     layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first.
 
-    Parameters
-    ----------
-    n_features, n_classes : int
-    image_shape : sequence of three int, default=None
-        (channels, height, width); rows have their product as the number of features, channels first. None takes square
-        images of one or three channels where the number of features allows it.
-    channels : sequence of int, default=(16, 32)
-        Output channels of each block. Every block halves height and width, rounding up.
-
-    Raises
-    ------
-    ValueError
-        ``image_shape`` that is not three positive integers or does not fit the rows, or ``channels`` that does not list
-        positive ones.
-
     References
     ----------
     Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skfairdp._networks import CNN
-    >>> tuple(CNN(588, 10, image_shape=(3, 14, 14))(torch.zeros(5, 588)).shape)
-    (5, 10)
     """
 
     predicts_rows_alone = True

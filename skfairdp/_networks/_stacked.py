@@ -18,15 +18,6 @@ from skfairdp._networks._generator import seconds_of_steps
 from skfairdp._networks._precision import check_precision
 from skfairdp.utils import progress_bar
 
-__all__ = [
-    "StackedNet",
-    "batch_stream",
-    "predict_stacked",
-    "predict_stacked_proba",
-    "resolve_device",
-    "train_stacked",
-]
-
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
 # which the calls themselves would cost more than the arithmetic.
 _ACTIVATION_FLOATS = 2**21
@@ -54,19 +45,7 @@ class StackedNet(Protocol):
 
 
 def resolve_device(device: str, *, owner: str) -> torch.device:
-    """Return the torch device, or say before any work what is missing, or too coarse for private rows.
-
-    Raises
-    ------
-    ValueError
-        Not a device name, CUDA asked for where there is none, or less than single precision.
-
-    Examples
-    --------
-    >>> from skfairdp._networks import resolve_device
-    >>> resolve_device("cpu", owner="MLPTeachers")
-    device(type='cpu')
-    """
+    """Return the torch device, or say before any work what is missing, or too coarse for private rows."""
     try:
         resolved = torch.device(device)
     except (RuntimeError, TypeError):
@@ -90,30 +69,6 @@ def batch_stream(
     Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
     always ``batch_size`` wide: where a network has fewer rows left, the rest of its batch has weight zero. A
     network with fewer rows finishes earlier and idles until the others are done.
-
-    Parameters
-    ----------
-    sizes : ndarray of shape (n_networks,), dtype int64
-        Rows of each network; network k owns the rows from ``sizes[:k].sum()`` on. May be 0.
-    seeds : sequence of int of length n_networks
-    batch_size, epochs : int
-
-    Yields
-    ------
-    index : ndarray of shape (n_networks, batch_size), dtype int64
-        Row numbers. Slots of weight zero repeat one of the network's own rows.
-    weight : ndarray of shape (n_networks, batch_size), dtype float32
-        One over the number of real rows in the batch; sums to 1 per network.
-    finished : ndarray, dtype int64
-        Networks whose last step this is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import batch_stream
-    >>> steps = list(batch_stream(np.array([3, 2]), [0, 1], batch_size=2, epochs=1))
-    >>> len(steps), [finished.tolist() for *_, finished in steps]
-    (2, [[1], [0]])
     """
     per_epoch = -(-sizes // batch_size)
     total = per_epoch * epochs
@@ -151,39 +106,9 @@ def train_stacked(
 ) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
 
-    Parameters
-    ----------
-    net : StackedNet
-    X : ndarray of shape (sum(sizes), ...)
-        The rows of the first network, then those of the second, and so on.
-    y : ndarray of shape (sum(sizes),), dtype int64
-        Class codes in [0, net.n_classes).
-    sizes : ndarray of shape (n_networks,), dtype int64
-    seeds : sequence of int of length n_networks
-        Each seeds the initialisation and the batch order of one network.
-    epochs, batch_size, lr, weight_decay
-        As in ``torch.optim.Adam``; ``weight_decay`` adds that multiple of the parameter to its gradient.
-    device : torch.device or str, default="cpu"
-    progress : bool, default=False
-        Show a bar over the steps.
-
-    Returns
-    -------
-    list of Tensor, on the CPU
-        Axis 0 counts the networks. A network without rows keeps its initial parameters.
-
     Notes
     -----
     The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import StackedMLP, train_stacked
-    >>> X, y = np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1])
-    >>> params = train_stacked(StackedMLP(4, (8,), 2), X, y, np.array([2, 2]), [0, 1], epochs=1)
-    >>> [tuple(p.shape) for p in params]
-    [(2, 4, 8), (2, 1, 8), (2, 2, 8), (2, 2, 1)]
     """
     result = [p.to(device) for p in net.initial(seeds)]
     if not sizes.any():
@@ -224,32 +149,7 @@ def predict_stacked(
     *,
     device: torch.device | str = "cpu",
 ) -> NDArray[np.int32]:
-    """Return each network's most likely class for each row.
-
-    Parameters
-    ----------
-    net : StackedNet
-    params : list of Tensor
-        As returned by :func:`train_stacked`.
-    X : ndarray of shape (n_rows, ...)
-    allowed : ndarray of shape (n_networks, n_classes), dtype bool
-        Classes that a network may answer; at least one each.
-    device : torch.device or str, default="cpu"
-
-    Returns
-    -------
-    ndarray of shape (n_networks, n_rows), dtype int32
-        Ties go to the smaller code.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import StackedMLP, predict_stacked
-    >>> net = StackedMLP(4, (8,), 3)
-    >>> params = net.initial([0, 1])
-    >>> predict_stacked(net, params, np.eye(4), np.array([[True, False, False], [False, False, True]])).tolist()
-    [[0, 0, 0, 0], [2, 2, 2, 2]]
-    """
+    """Return each network's most likely class for each row."""
     out = np.empty((allowed.shape[0], X.shape[0]), dtype=np.int32)
     for start, scores in _scores(net, params, X, allowed, device):
         out[:, start : start + scores.shape[1]] = scores.argmax(dim=2).cpu().numpy()
@@ -270,15 +170,6 @@ def predict_stacked_proba(
 
     Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there. With
     a ``step`` each probability is rounded down to a multiple of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import StackedMLP, predict_stacked_proba
-    >>> net = StackedMLP(4, (8,), 3)
-    >>> one_class_each = np.array([[True, False, False], [False, False, True]])
-    >>> predict_stacked_proba(net, net.initial([0, 1]), np.eye(4)[:1], one_class_each).tolist()
-    [[1.0, 0.0, 1.0]]
     """
     out = np.empty((X.shape[0], allowed.shape[1]))
     for start, scores in _scores(net, params, X, allowed, device):

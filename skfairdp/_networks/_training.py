@@ -22,32 +22,12 @@ from skfairdp.privacy import NoiseSource
 from skfairdp.schema import KeptRows
 from skfairdp.utils import progress_bar
 
-__all__ = [
-    "Network",
-    "PrivateRows",
-    "PublicTerm",
-    "RowLoss",
-    "predict_logits",
-    "prepare_network",
-    "private_logits",
-    "train_privately",
-]
-
 Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
 class PrivateRows:
-    """The private rows at their places (:class:`~._places.Places`), where the network can read them.
-
-    Parameters
-    ----------
-    X : Tensor or RowsOnDemand
-    targets : Tensor of int of shape (n_places,) or (n_places, 2)
-        Classes, and groups where they are needed.
-    present : Tensor of bool of shape (n_places,) or None
-        Which places hold a row. None: all.
-    """
+    """The private rows at their places (:class:`~._places.Places`), where the network can read them."""
 
     X: Any
     targets: Tensor
@@ -111,29 +91,6 @@ def train_privately(
 
     Dropout masks, and the secret places of rows where these may come and go (:class:`~._places.Places`), are drawn from
     torch's global generators, seeded from ``source`` for the time of the training and put back afterwards.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Maps rows to logits.
-    X, y : Tensor
-        Private rows and class codes. The rows may be made on demand.
-    step : DPStep
-    source : NoiseSource
-    optimizer : torch.optim.Optimizer
-        Of the trainable parameters of the module; what it makes of released gradients is post-processing.
-    groups : Tensor or None
-        Private group codes, where the step or the loss reads them.
-    loss : RowLoss or None
-        None is cross-entropy.
-    penalty : PublicTerm or None
-    average_last : float, default=0.0
-        Share of the last iterates whose average is returned (post-processing).
-    fused : bool or None, default=None
-    vectorized : bool, default=True
-    hooked : bool, default=False
-        See :func:`clipped_gradient_sum`.
-    verbose : int, default=0
     """
     of_step = products_of_step(step.expected_batch_size, module)
     with own_generator(source.seed(), X.device), threads_of_steps(of_step):
@@ -218,20 +175,7 @@ def _cross_entropy_of_first(outputs: Tensor, targets: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Network:
-    """A network that has been found fit for private training, and how it is to be trained.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Untrained; nobody else holds it.
-    device : torch.device
-    fused : bool or None
-    vectorized : bool
-    hooked : bool
-        See :func:`clipped_gradient_sum`.
-    net : Net or None
-        How it is to be trained.
-    """
+    """A network that has been found fit for private training, and how it is to be trained."""
 
     module: nn.Module
     device: torch.device
@@ -301,14 +245,7 @@ class Network:
 
 
 class RowsOnDemand:
-    """Private rows of which only those are made that a step asks for.
-
-    Parameters
-    ----------
-    X : KeptRows
-    network : Network
-        Says in which precision, and where.
-    """
+    """Private rows of which only those are made that a step asks for."""
 
     def __init__(self, X: KeptRows, network: Network) -> None:
         self._X, self._network = X, network
@@ -327,11 +264,6 @@ def prepare_network(
     """Build a network, or copy the given one, after every check that can be made before anything is spent.
 
     With ``scales`` they become its first layer.
-
-    Raises
-    ------
-    ValueError
-        See :func:`check_network`, :meth:`Net.build` and :meth:`Net.check_optimizer`.
     """
     if scales is not None and net.hidden is not None:
         net = replace(net, module=partial(ScaledMLP, scales))

@@ -40,8 +40,6 @@ from torch import Tensor, nn
 
 from skfairdp._networks._layers import LayerRule
 
-__all__ = ["SLACK", "DenseRows", "GradientRows", "LayerRows", "Prepared", "Total", "wide"]
-
 SLACK = 1e-4
 """Rows are scaled to ``C (1 - SLACK)``, so that rounding cannot take a sum past C."""
 
@@ -96,16 +94,7 @@ class Total:
 
 
 class LayerRows:
-    """From the inputs of layers and the signals that come back to them; no gradient of a row is ever formed.
-
-    Parameters
-    ----------
-    layers : dict of str → nn.Module
-    prepared : dict of str → (LayerRule, parts)
-        Of the layers that took part.
-    largest : int, default=8192
-        No piece has more rows.
-    """
+    """From the inputs of layers and the signals that come back to them; no gradient of a row is ever formed."""
 
     def __init__(self, layers: dict[str, nn.Module], prepared: dict[str, Prepared], largest: int | None = None) -> None:
         self._layers = layers
@@ -198,14 +187,7 @@ class LayerRows:
 
 
 class DenseRows:
-    """Every row's gradient formed, for modules without rules for all their layers.
-
-    Parameters
-    ----------
-    gradients : dict of str → Tensor of shape (n_rows, *parameter)
-    shared : dict of str → Tensor or None
-        Added to every one of them.
-    """
+    """Every row's gradient formed, for modules without rules for all their layers."""
 
     def __init__(self, gradients: dict[str, Tensor], shared: dict[str, Tensor] | None = None) -> None:
         self._gradients, self._shared = gradients, shared or {}

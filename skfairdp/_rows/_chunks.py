@@ -8,16 +8,9 @@ import pandas as pd
 
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
 
-__all__ = ["ChunkRows", "FrameRows", "as_pandas"]
-
 
 class ChunkRows(RowSource):
-    """What a function without arguments returns: an iterable of DataFrames, the same ones each time.
-
-    Parameters
-    ----------
-    factory : callable
-    """
+    """What a function without arguments returns: an iterable of DataFrames, the same ones each time."""
 
     def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
         self.factory = factory
@@ -65,13 +58,7 @@ class ChunkRows(RowSource):
 
 
 class FrameRows(RowSource):
-    """A DataFrame in memory, in pieces.
-
-    Parameters
-    ----------
-    table : DataFrame
-    n_rows_per_chunk : int
-    """
+    """A DataFrame in memory, in pieces."""
 
     def __init__(self, table: Any, n_rows_per_chunk: int = MOST_ROWS) -> None:
         self.table = as_pandas(table)

@@ -16,20 +16,13 @@ from skfairdp._rows._chunks import as_pandas
 from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, Tenths, made_by_threads
 from skfairdp.utils import progress_bar
 
-__all__ = ["DaskRows"]
-
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 _FAN_IN = 8  # sums that are added by one task
 
 
 class DaskRows(RowSource):
-    """A dask DataFrame.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-    """
+    """A dask DataFrame."""
 
     fewest_parts = 8
     spills = False

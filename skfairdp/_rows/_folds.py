@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from skfairdp._rows._keyed import row_hashes
 from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource, Split
 
-__all__ = ["FoldRows", "FoldRule", "fold_sizes"]
-
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 
@@ -24,17 +22,6 @@ class FoldRule:
     **One record, one fold.** A neighbouring table has the same keys at the same places, so each of its records is in
     the fold of the record that it stands for, and has the same number of fold mates: nothing but the key is looked at.
     Folds of two neighbours hence differ in one record at most, in one of them, as folds by position do.
-
-    Parameters
-    ----------
-    key : str or None
-        Column of public ids.
-    seed : int
-        Public, and no other than folds uses it: folds say nothing about the teacher that a row belongs to.
-    n_folds : int
-        Of even size; 2 with ``test_share``.
-    test_share : float or None
-        Share of fold 0, where the folds are a part that is held out and the rest.
     """
 
     key: str | None
@@ -51,17 +38,7 @@ class FoldRule:
 
 
 class FoldRows(RowsOfAnother):
-    """The rows of a source that are in a fold, or those that are not. Its number of rows follows the keys: public.
-
-    Parameters
-    ----------
-    source : RowSource
-    rule : FoldRule
-    fold : int
-    inside : bool
-    n_rows : int
-        How many there are, as :func:`fold_sizes` counts them.
-    """
+    """The rows of a source that are in a fold, or those that are not. Its number of rows follows the keys: public."""
 
     def __init__(self, source: RowSource, rule: FoldRule, fold: int, inside: bool, n_rows: int) -> None:
         super().__init__(source)
@@ -123,17 +100,7 @@ def _split_kept(kept: _Kept, split: Callable[[Chunk], Split], dtype: np.dtype[An
 
 
 def fold_sizes(source: RowSource, rule: FoldRule) -> NDArray[np.int64]:
-    """How many rows each fold has, from one pass over the keys; public, as the keys are.
-
-    Parameters
-    ----------
-    source : RowSource
-    rule : FoldRule
-
-    Returns
-    -------
-    ndarray of int of shape (n_folds,)
-    """
+    """How many rows each fold has, from one pass over the keys; public, as the keys are."""
     found = source.map_reduce(partial(_counted, rule), np.add)
     return np.zeros(rule.n_folds, np.int64) if found is None else found
 

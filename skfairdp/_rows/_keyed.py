@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource
 
-__all__ = ["KeyedRows", "KeyedSource", "key_wanted", "row_hashes"]
-
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 _LONG = 10**18 - 1  # a whole number of 18 digits, of which every type of ids has an exact one
@@ -52,15 +50,7 @@ class KeyedRows:
 
 
 class KeyedSource(RowsOfAnother):
-    """What reads the rows of a :class:`KeyedRows`.
-
-    Parameters
-    ----------
-    key : str
-        Column of public ids, one for each row.
-    source : RowSource
-        Of the rows.
-    """
+    """What reads the rows of a :class:`KeyedRows`."""
 
     def __init__(self, key: str, source: RowSource) -> None:
         super().__init__(source)
@@ -93,20 +83,7 @@ def key_wanted(owner: str) -> str:
 
 
 def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
-    """A keyed hash of each row's public key, which no private cell enters.
-
-    Parameters
-    ----------
-    chunk : Chunk
-    key : str or None
-        Column of public ids. None takes the place of the row.
-    seed : int
-        Public; below 2⁶³.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-    """
+    """A keyed hash of each row's public key, which no private cell enters."""
     if key is None:
         *where, start = chunk.place
         behind = np.arange(len(chunk.table)) if chunk.rows is None else chunk.rows

@@ -7,19 +7,9 @@ from skfairdp._rows._chunks import ChunkRows, FrameRows
 from skfairdp._rows._keyed import KeyedRows, KeyedSource
 from skfairdp._rows._source import RowSource
 
-__all__ = ["gathered", "opened"]
-
 
 def opened(X: Any) -> RowSource | None:
-    """The source that reads X; None for arrays, DataFrames and lists, which are in memory already.
-
-    Parameters
-    ----------
-    X : object
-        A :class:`RowSource`; :class:`KeyedRows`; a path of Parquet files or a ``pyarrow.dataset.Dataset``; a Polars
-        LazyFrame; a dask DataFrame; a Spark DataFrame; or a function without arguments that returns an iterable of
-        DataFrames, the same ones each time.
-    """
+    """The source that reads X; None for arrays, DataFrames and lists, which are in memory already."""
     if isinstance(X, RowSource):
         return X
     if isinstance(X, KeyedRows):
@@ -48,18 +38,7 @@ def opened(X: Any) -> RowSource | None:
 
 
 def gathered(X: Any) -> str | None:
-    """How to make a DataFrame of what :func:`opened` opens; None for what is in memory already. Nothing is opened.
-
-    Parameters
-    ----------
-    X : object
-
-    Examples
-    --------
-    >>> from skfairdp._rows import gathered
-    >>> gathered("rows.parquet"), gathered([[1.0]])
-    ('pandas.read_parquet(X)', None)
-    """
+    """How to make a DataFrame of what :func:`opened` opens; None for what is in memory already. Nothing is opened."""
     kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
     ways = {
         "pandas.read_parquet(X)": isinstance(X, str | Path),

@@ -13,8 +13,6 @@ import pyarrow.fs
 from skfairdp._rows._chunks import as_pandas
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource, made_by_threads, summed
 
-__all__ = ["ParquetRows"]
-
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 _UUID = re.compile(r"(?=[0-9-]*[a-f])[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -25,10 +23,6 @@ class ParquetRows(RowSource):
 
     A row's place is its number over all files, in the order of the numbers in their names. Where a file ends may follow
     what is in it: writers cut by bytes, so that one longer text moves rows from one file to the next.
-
-    Parameters
-    ----------
-    files : str, Path or pyarrow.dataset.Dataset
     """
 
     def __init__(self, files: Any) -> None:

@@ -9,18 +9,9 @@ import polars as pl
 from skfairdp._rows._chunks import as_pandas
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
 
-__all__ = ["LazyRows"]
-
 
 class LazyRows(RowSource):
-    """A LazyFrame.
-
-    Parameters
-    ----------
-    query : polars.LazyFrame
-        Gives its rows in the same order each time, as a scan of files does.
-    n_rows_per_chunk : int
-    """
+    """A LazyFrame."""
 
     def __init__(self, query: pl.LazyFrame, n_rows_per_chunk: int = 4 * MOST_ROWS) -> None:
         self.query = query

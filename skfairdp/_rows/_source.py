@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 from skfairdp._rows._spill import Spill
 from skfairdp.utils import progress_bar
 
-__all__ = [
-    "Chunk",
-    "PartWork",
-    "RowSource",
-    "RowsOfAnother",
-    "Split",
-    "Tenths",
-    "made_by_threads",
-    "other_rows",
-    "summed",
-]
-
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 Split = tuple[NDArray[Any], NDArray[np.int64]]
@@ -36,17 +24,7 @@ MOST_ROWS = 131_072  # of a chunk, where the engine lets us choose
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some of the rows, and where they are: a public place that is the same whenever the source is read.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Private.
-    place : tuple
-        Of the first row: how many are before it. The others follow it.
-    rows : ndarray of int of shape (n_rows,) or None, default=None
-        How far behind that place each row is, where some between them are left out.
-    """
+    """Some of the rows, and where they are: a public place that is the same whenever the source is read."""
 
     table: pd.DataFrame
     place: tuple[Any, ...]
@@ -61,20 +39,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class PartWork(Generic[Sum]):
-    """Work by parts: rows of all chunks are dealt into parts, something is made of each part, and that is added up.
-
-    Parameters
-    ----------
-    split : callable
-        Of a chunk: encoded rows, and the part of each.
-    use : callable
-        Of a part and all its encoded rows, in any order.
-    n_parts : int
-    dtype : dtype
-        Of encoded rows.
-    add : callable
-        Of two results.
-    """
+    """Work by parts: rows of all chunks are dealt into parts, something is made of each part, and that is added up."""
 
     split: Callable[[Chunk], Split]
     use: Callable[[int, NDArray[Any]], Sum]
@@ -126,13 +91,7 @@ class RowSource(ABC):
         """All rows, chunk by chunk."""
 
     def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
-        """What a function makes of each chunk, once for every chunk however often it is tried, in their order.
-
-        Parameters
-        ----------
-        function : callable
-            Of one chunk. Engines that run elsewhere pickle it.
-        """
+        """What a function makes of each chunk, once for every chunk however often it is tried, in their order."""
         return self._shown(made_by_threads(self.chunks(), lambda chunk: (len(chunk.table), function(chunk))))
 
     def _shown(self, made: Iterable[tuple[int, Made]]) -> Iterator[Made]:
@@ -144,24 +103,11 @@ class RowSource(ABC):
                 yield value
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-        """The sum of a function over all chunks, by threads of this machine; None where there is no chunk.
-
-        Parameters
-        ----------
-        function : callable
-            Of one chunk. Engines that run elsewhere pickle it.
-        add : callable
-            Of two sums.
-        """
+        """The sum of a function over all chunks, by threads of this machine; None where there is no chunk."""
         return summed(self.each(function), add)
 
     def by_part(self, work: PartWork[Sum]) -> Sum | None:
-        """The sum of what is made of each part, in one pass over all chunks; one part is in memory at a time.
-
-        Parameters
-        ----------
-        work : PartWork
-        """
+        """The sum of what is made of each part, in one pass over all chunks; one part is in memory at a time."""
         n_parts = work.n_parts
         with Spill(n_parts) as spill:
             for rows, parts in self.each(work.split):
@@ -171,12 +117,7 @@ class RowSource(ABC):
 
 
 class RowsOfAnother(RowSource):
-    """A source over another one, with its columns, its bars and whatever else its engine decides.
-
-    Parameters
-    ----------
-    source : RowSource
-    """
+    """A source over another one, with its columns, its bars and whatever else its engine decides."""
 
     def __init__(self, source: RowSource) -> None:
         self.source, self.key = source, source.key
@@ -211,11 +152,6 @@ class Tenths:
     """What a bar over rows shows: every tenth of them, one after the other, wherever chunks end.
 
     Where a chunk ends may follow private cells, as that of a block of text does, which has so many bytes.
-
-    Parameters
-    ----------
-    bar : tqdm
-        With a public total.
     """
 
     def __init__(self, bar: Any) -> None:
@@ -234,19 +170,7 @@ class Tenths:
 
 
 def check_order(source: RowSource, owner: str) -> None:
-    """Refuse files whose order may follow what is in them, where rows are used in their order.
-
-    Parameters
-    ----------
-    source : RowSource
-    owner : str
-        Class name for the message.
-
-    Raises
-    ------
-    ValueError
-        Files are not numbered in one folder.
-    """
+    """Refuse files whose order may follow what is in them, where rows are used in their order."""
     if source.knows_order and not source.knows_places:
         raise ValueError(
             f"{owner} uses rows in their order, which may follow private values where files are not numbered in one "

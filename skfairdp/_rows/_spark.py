@@ -10,19 +10,12 @@ import pandas as pd
 
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
 
-__all__ = ["SparkRows"]
-
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
 
 
 class SparkRows(RowSource):
-    """A Spark DataFrame. Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-    """
+    """A Spark DataFrame. Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere."""
 
     knows_places = knows_order = False
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import say
 
-__all__ = ["HELD", "Spill", "check_free_disk", "stored"]
-
 HELD = 2**26  # bytes that wait in memory, so that small tables never reach the disk
 
 
@@ -22,12 +20,6 @@ class Spill:
     **Private.** They lie in memory up to 64 MiB, then in one file of Python's temporary folder, which only its user can
     read and which has no name (or loses it at once, where the system knows no other way): nobody else can open it, and
     the system frees it when the process ends, whatever ends it.
-
-    Parameters
-    ----------
-    n_parts : int
-    held : int, default=64 MiB
-        Bytes that wait in memory before they are written.
     """
 
     def __init__(self, n_parts: int, held: int = HELD) -> None:
@@ -49,15 +41,7 @@ class Spill:
             self._file.close()
 
     def add(self, rows: NDArray[Any], parts: NDArray[np.int64]) -> None:
-        """Take rows in.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n_rows,)
-            Of the same dtype at each call.
-        parts : ndarray of int of shape (n_rows,)
-            In [0, n_parts).
-        """
+        """Take rows in."""
         self._waiting.append((rows, parts))
         self._bytes_waiting += rows.nbytes
         if self._bytes_waiting >= self.held:
@@ -77,18 +61,7 @@ class Spill:
         self._bytes_waiting = 0
 
     def read(self, part: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """All rows of a part, in the order in which they came.
-
-        Parameters
-        ----------
-        part : int
-        dtype : dtype
-            Of the rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows_of_part,)
-        """
+        """All rows of a part, in the order in which they came."""
         places = [(int(starts[part]), int(starts[part + 1])) for starts in self._runs]
         written = np.empty(sum(stop - start for start, stop in places), dtype=dtype)
         into, done = written.view(np.uint8).data, 0
@@ -106,24 +79,6 @@ def stored(
     """One array of all pieces, in their order: in memory up to 64 MiB, else mapped from a file without a name.
 
     **Private**, as :class:`Spill`; the file is gone with the array.
-
-    Parameters
-    ----------
-    pieces : iterable of ndarray
-        Structured rows, or rows of one type.
-    n_rows : int
-        How many are expected.
-    dtype : dtype
-        Of a row.
-    held : int, default=64 MiB
-        Larger arrays lie in a file.
-    writeable : bool, default=False
-        Whether the array may be written to, as torch wants it.
-
-    Returns
-    -------
-    ndarray
-        Of as many rows as there were.
     """
     if n_rows * dtype.itemsize <= held:
         return np.concatenate([np.empty(0, dtype), *pieces])
@@ -136,17 +91,7 @@ def stored(
 
 
 def check_free_disk(n_bytes: int, owner: str, *, verbose: int = 0) -> None:
-    """Refuse a table whose encoded rows the temporary folder cannot hold, before one is read.
-
-    Parameters
-    ----------
-    n_bytes : int
-        Public: rows times the width of one.
-    owner : str
-        Class name for the message.
-    verbose : int, default=0
-        Above 0: says how much disk is going to be used, if any is.
-    """
+    """Refuse a table whose encoded rows the temporary folder cannot hold, before one is read."""
     if n_bytes <= HELD:
         return
     folder = tempfile.gettempdir()

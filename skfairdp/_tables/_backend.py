@@ -24,8 +24,6 @@ from skfairdp.privacy import (
     gdp_mu,
 )
 
-__all__ = ["RELATION", "BackendPlan", "GeneratorBackend", "GeneratorPlan", "Layout", "Model", "Rows"]
-
 #: The neighbours of every backend: one record replaced, the number of records public.
 RELATION = NeighboringRelation.REPLACE_ONE
 
@@ -34,22 +32,7 @@ _BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of a fit
 
 @dataclass(frozen=True)
 class Layout:
-    """The public shape of what is to be learnt, from which a backend plans.
-
-    Parameters
-    ----------
-    kind : {"codes", "units"}
-        Columns of a table come as integer codes; images and plain numbers as units (floats in [−1, 1]).
-    n_rows, n_columns : int
-    n_groups, n_classes : int
-        1 where there are no groups or no labels. A *cell* is a group and a label: ``group * n_classes + label``.
-    balance : {"label", "group", "group_and_label", "fair", "given"} or None
-        What the generator balances; "given" are shares of the labels in each group.
-    groups_known : bool
-        False where groups are to be balanced that only public rows tell of.
-    n_nullable : int
-        Columns of which a value may be missing.
-    """
+    """The public shape of what is to be learnt, from which a backend plans."""
 
     kind: Literal["codes", "units"]
     n_rows: int
@@ -65,39 +48,13 @@ class Layout:
         return self.n_groups * self.n_classes
 
     def bins_above_noise(self, sigma: float) -> float:
-        """Into how many bins a number can be cut that hold twelve standard deviations each in every cell.
-
-        Parameters
-        ----------
-        sigma : float
-            Of the noise in a count of a cell.
-        """
+        """Into how many bins a number can be cut that hold twelve standard deviations each in every cell."""
         return self.n_rows / (12 * self.n_cells * max(sigma, 1.0))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a backend learns from. Nothing of it outlives ``release``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-        Private: codes, of an unsigned type no larger than they need (cast them before sums), or units.
-    cells : ndarray of int of shape (n_rows,)
-        Private: group and label of each row.
-    n_codes : tuple of int, one per column
-        Public. Empty for units.
-    nullable : tuple of bool, one per column
-        Public: whether the code before the last stands for missing values.
-    sampled : tuple of ndarray of bool, one per column
-        Public: codes that may be sampled.
-    observed : ndarray of shape (n_groups, n_classes)
-        The *released* shares of groups and labels: public by now.
-    rates : ndarray of shape (n_groups, n_classes)
-        The shares that will be sampled.
-    public : ndarray of shape (n_public, n_columns) or None
-        Public rows, in the form of ``values``.
-    """
+    """What a backend learns from. Nothing of it outlives ``release``."""
 
     values: NDArray[Any]
     cells: NDArray[np.int64]
@@ -189,26 +146,7 @@ class GeneratorBackend(BaseEstimator, ABC):
 
 @dataclass(frozen=True)
 class GeneratorPlan:
-    """All releases of a fit: bins of numbers, counts of groups and labels, and what the backend has planned.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-    bins_sensitivity : float
-        Of the fine histograms of numbers whose range is not public; 0 where there are none.
-    n_cells : int
-        Groups times classes. Their counts are released where there is more than one.
-    backend : BackendPlan
-        Gets what is left.
-    counts_share : float
-        Share of the squared cost for those counts.
-    gain : GaussianMechanism or None
-        For the number of rows by which a learner is ahead of the most frequent class, where it has to show it.
-    pure_counts : LaplaceCounts or None
-        For those counts instead, where they are all that so few rows tell. Shares are then of what they leave.
-    judge : Judge or None
-        What looks at the answers of a learner that was given a bound.
-    """
+    """All releases of a fit: bins of numbers, counts of groups and labels, and what the backend has planned."""
 
     epsilon: float
     delta: float

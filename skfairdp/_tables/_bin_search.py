@@ -5,8 +5,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BinSearch"]
-
 _WORTH_A_TABLE = 32_768  # numbers: a table of 65,536 entries is made first
 _MOST_COMPARED = 4  # starts, one after the other; with more numpy's search is as fast
 
@@ -16,14 +14,6 @@ class BinSearch:
 
     The first two bytes of a float are its sign, its power of two and four bits more. A table says how many starts have
     lower first bytes; those with the same ones, mostly one or none, are compared with the number itself.
-
-    Parameters
-    ----------
-    starts : ndarray of float
-        Rising.
-    n_numbers : int
-        How many will be asked about. Few are searched, which is what happens as well where many starts share their
-        first bytes.
     """
 
     def __init__(self, starts: NDArray[np.float64], n_numbers: int) -> None:

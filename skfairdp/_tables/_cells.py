@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["drawn_cells", "on_simplex"]
-
 
 def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
     """Nearest non-negative vectors with the totals of the given ones, as shares; even where the total is not positive.

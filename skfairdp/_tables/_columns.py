@@ -17,8 +17,6 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 from skfairdp.utils import warn_caller
 
-__all__ = ["CategoryColumn", "Column", "NumberColumn", "fine_grid", "merged_grid", "quantile_starts", "release_bins"]
-
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
@@ -28,16 +26,7 @@ _LONGEST = 16 * _STEPS  # bins without bounds that may show together: more leave
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how many codes it has, and how values and codes are exchanged.
-
-    Parameters
-    ----------
-    name : label
-    dtype : dtype
-        Public; of what is sampled.
-    nullable : bool
-        Whether a missing value may be sampled; it then has a code of its own.
-    """
+    """One column: how many codes it has, and how values and codes are exchanged."""
 
     name: Any
     dtype: Any
@@ -103,17 +92,7 @@ class CategoryColumn(Column):
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """A column of numbers, cut into bins that start at public or released places.
-
-    Parameters
-    ----------
-    starts : ndarray of shape (n_values,)
-        Smallest value of each bin, rising. A bin ends where the next one starts.
-    high : float
-        Largest value of the last bin.
-    integer : bool
-        Whether values are whole numbers.
-    """
+    """A column of numbers, cut into bins that start at public or released places."""
 
     starts: NDArray[np.float64]
     high: float
@@ -281,21 +260,7 @@ def release_bins(
     n_bins: int,
     n_rows: int,
 ) -> list[Column]:
-    """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release.
-
-    Parameters
-    ----------
-    columns : sequence of NumberColumn
-        On fine grids.
-    counts : sequence of ndarray of int
-        Private: the histogram of each.
-    mechanism : GaussianMechanism
-        Its sensitivity is the root of twice the number of columns: a replaced row moves two counts in each.
-    noise : NoiseSource
-    n_bins : int
-    n_rows : int
-        Public: of the table.
-    """
+    """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release."""
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
     found: list[Column] = []
     hidden, cut = [], []

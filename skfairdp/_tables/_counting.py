@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["code_type", "counted_pairs", "made_on_all_cores"]
-
 Counts = NDArray[np.int64]
 Part = TypeVar("Part")
 Made = TypeVar("Made")
@@ -32,21 +30,7 @@ def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
 def counted_pairs(
     values: NDArray[np.integer], n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]
 ) -> Iterator[Counts]:
-    """Joint counts of each pair of columns, one after the other.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-        Codes; fastest where the codes of a column lie side by side.
-    n_codes : sequence of int
-        Of each column.
-    pairs : sequence of (int, int)
-
-    Yields
-    ------
-    ndarray of int64 of shape (codes of the first, codes of the second)
-        The same numbers whatever counts them, and however rows are cut into parts.
-    """
+    """Joint counts of each pair of columns, one after the other."""
     columns = np.ascontiguousarray(values.T, dtype=code_type(max(n_codes, default=1)))
     for batch in _batches(n_codes, pairs):
         shapes = [(n_codes[i], n_codes[j]) for i, j in batch]

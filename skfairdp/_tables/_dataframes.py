@@ -19,23 +19,12 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import as_pandas, private_error
 
-__all__ = ["Table", "as_container", "as_entries", "as_numbers", "codes_of_entries", "read_table"]
-
 _BLOCK = 8192  # rows
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a DataFrame, an array or a list of rows.
-
-    Parameters
-    ----------
-    names : list of labels
-        Column labels; positions where X has none.
-    columns : list of Series or ndarray
-    n_rows : int
-    is_frame : bool
-    """
+    """The columns of a DataFrame, an array or a list of rows."""
 
     names: list[Any]
     columns: list[Any]
@@ -89,13 +78,7 @@ def read_table(X: Any) -> Table:
 
 
 def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
-    """Rows given as lists, each entry as it is: numpy would give all entries one type.
-
-    Raises
-    ------
-    ValueError
-        A row has another length than the first, or is no row. The message is the same for all of them.
-    """
+    """Rows given as lists, each entry as it is: numpy would give all entries one type."""
     rows = list(rows)
     lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in rows]
     if any(row is None or len(row) != len(lists[0] or ()) for row in lists):
@@ -108,13 +91,7 @@ def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
 
 
 def as_cube(images: Any, owner: str) -> NDArray[np.object_]:
-    """Nested lists of numbers, each number as it is.
-
-    Raises
-    ------
-    ValueError
-        They do not all have the shape of the first.
-    """
+    """Nested lists of numbers, each number as it is."""
     try:
         arrays = [np.array(image, dtype=object) for image in images]
     except Exception:  # whatever numpy says of unlike shapes speaks of private ones

@@ -11,32 +11,12 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import given_domain
 
-__all__ = [
-    "Declarations",
-    "Declared",
-    "Form",
-    "SampleForm",
-    "array_of",
-    "can_be_missing",
-    "dtype_of",
-    "filled",
-    "kind_of",
-]
-
 _OBJECT = np.dtype(object)
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What parameters say of one column; None for what they leave open.
-
-    Parameters
-    ----------
-    bounds : (low, high) or None
-    values : list or None
-        Of a column of categories.
-    dtype : dtype or None
-    """
+    """What parameters say of one column; None for what they leave open."""
 
     bounds: tuple[float, float] | None
     values: list[Any] | None
@@ -59,13 +39,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Declarations:
-    """The parameters ``bounds``, ``categories`` and ``dtypes`` by column.
-
-    Parameters
-    ----------
-    bounds, categories, dtypes : dict of column label to declaration
-    owner : str
-    """
+    """The parameters ``bounds``, ``categories`` and ``dtypes`` by column."""
 
     bounds: dict[Any, Any]
     categories: dict[Any, Any]
@@ -76,15 +50,7 @@ class Declarations:
     def read(
         cls, names: Sequence[Any], bounds: Any, categories: Any, dtypes: Any, owner: str, *, further: Sequence[Any] = ()
     ) -> "Declarations":
-        """Spread declarations for all columns over those that have none of their own.
-
-        Parameters
-        ----------
-        names : sequence of labels
-            Columns that are learnt.
-        further : sequence of labels
-            Columns that ``dtypes`` may name as well: those of the groups.
-        """
+        """Spread declarations for all columns over those that have none of their own."""
         lists = _by_column(categories, names, "categories", owner)
         numbers = [name for name in names if name not in lists]
         if isinstance(bounds, tuple) and len(bounds) == 2:
@@ -101,13 +67,7 @@ class Declarations:
         )
 
     def of(self, name: Any) -> Declared:
-        """Everything that is declared of a column.
-
-        Raises
-        ------
-        ValueError
-            Declarations contradict each other or cannot be read.
-        """
+        """Everything that is declared of a column."""
         dtype = self.dtype(name)
         values = self._values(name, dtype)
         bounds = self._bounds(name)
@@ -234,16 +194,7 @@ def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
 
 @dataclass(frozen=True)
 class Form:
-    """How public labels are handed out: in the container that the private ones came in, with the type of the public.
-
-    Parameters
-    ----------
-    container : {"array", "series", "frame"}
-    names : tuple of labels
-        One for each column.
-    dtype : dtype or None
-        That the public list has of itself.
-    """
+    """How public labels are handed out: in the container that the private ones came in, with the type of the public."""
 
     container: str
     names: tuple[Any, ...]
@@ -290,17 +241,7 @@ def filled(labels: Sequence[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
 
 @dataclass(frozen=True)
 class SampleForm:
-    """How samples are handed out: public domains, and the containers that labels and groups came in.
-
-    Parameters
-    ----------
-    classes, groups : ndarray or None
-        Domains; None where there are no labels or no groups.
-    labels_form, groups_form : Form or None
-    group_columns : tuple of (position, name, dtype)
-        The columns of X that are the group.
-    owner : str
-    """
+    """How samples are handed out: public domains, and the containers that labels and groups came in."""
 
     classes: NDArray[Any] | None
     groups: NDArray[np.object_] | None

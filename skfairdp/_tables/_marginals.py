@@ -24,8 +24,6 @@ from skfairdp._tables._tree import (
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.utils._sklearn import StrOptions
 
-__all__ = ["MarginalsBackend"]
-
 _GRID = 1024.0  # steps of one row
 _TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}
 #: Each row is counted so many times by label, and by group and label: 3² + 4² = 5². The other way round labels are
@@ -127,15 +125,7 @@ class MarginalsBackend(GeneratorBackend):
 
 @dataclass(frozen=True)
 class MarginalsPlan(BackendPlan):
-    """Three releases of counts, or the first of them alone.
-
-    Parameters
-    ----------
-    layout : Layout
-    tree : bool
-        Whether pairs are scored and counted.
-    scores_share, pairs_share : float
-    """
+    """Three releases of counts, or the first of them alone."""
 
     layout: Layout
     tree: bool

@@ -11,8 +11,6 @@ from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._columns import NumberColumn
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
-__all__ = ["MatrixColumn", "number_column", "one_hot_column", "schema_columns", "table_of"]
-
 #: What a bin at either end of a column has to hold, with those further out, of the evidence of a single one: about two
 #: standard deviations of the noise.
 _END_NOISE = 0.4
@@ -24,24 +22,7 @@ _WIDTHS, _OCTAVES = 16, 12  # bins of equal width within bounds, and halvings of
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """A number or a category, and where it stands in a matrix.
-
-    Parameters
-    ----------
-    positions : tuple of int
-        Of a number: its column, and the column that marks it as missing where there is one. Of a category: one column
-        for each value, 1 where a row has it.
-    bounds : tuple of two floats or None
-        Public. Those of a scaled number are -1 and 1 in the matrix. None: not known, or a category.
-    step : float or None
-        Numbers are multiples of it, counted from the lower bound.
-    coding : NumberColumn or None
-        Bins of the number, or the places of the category's values; None until they are known.
-    is_category : bool
-    spread : tuple of two ndarrays or None, default=None
-        Places, rising, and the released count of what lies below each: numbers are drawn by it within a bin. None:
-        evenly.
-    """
+    """A number or a category, and where it stands in a matrix."""
 
     positions: tuple[int, ...]
     bounds: tuple[float, float] | None
@@ -239,16 +220,7 @@ def _quantiles(
 
 
 def schema_columns(schema: Schema) -> list[MatrixColumn]:
-    """Where the features of a schema stand in the matrix that ``SchemaEncoder`` makes of a table.
-
-    Parameters
-    ----------
-    schema : Schema
-
-    Returns
-    -------
-    list of MatrixColumn
-    """
+    """Where the features of a schema stand in the matrix that ``SchemaEncoder`` makes of a table."""
     columns, start = [], 0
     for name in schema.features:
         declared = schema.columns[name]
@@ -267,19 +239,7 @@ def schema_columns(schema: Schema) -> list[MatrixColumn]:
 
 
 def table_of(schema: Schema, X: NDArray[np.float64], groups: NDArray[np.int64] | None = None) -> pd.DataFrame:
-    """Rows of the matrix that ``SchemaEncoder`` makes, as a table in the schema's own values and dtypes again.
-
-    Parameters
-    ----------
-    schema : Schema
-    X : ndarray of shape (n_rows, n_encoded)
-    groups : ndarray of int of shape (n_rows,) or None, default=None
-        Positions in ``schema.group_values``, for the columns of the group.
-
-    Returns
-    -------
-    DataFrame of shape (n_rows, n_columns)
-    """
+    """Rows of the matrix that ``SchemaEncoder`` makes, as a table in the schema's own values and dtypes again."""
     numbers = {}
     for name, column in zip(schema.features, schema_columns(schema), strict=True):
         declared, entries = schema.columns[name], column.entries(X)

@@ -20,8 +20,6 @@ from skfairdp._tables._matrix import MatrixColumn, number_column
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["SampledRows", "SyntheticRows", "SyntheticRowsPlan"]
-
 #: Pairs of columns are scored up to this many columns: their number grows with the square.
 _MOST_IN_A_TREE = 100
 _LEAST_ROWS, _MOST_ROWS, _ROWS_PER_CELL = 1000, 10_000, 20
@@ -129,21 +127,7 @@ class SyntheticRows(BaseEstimator):
 
 @dataclass(frozen=True)
 class SampledRows:
-    """Rows that anyone may see.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_sampled, n_features)
-    groups : ndarray of int of shape (n_sampled,)
-    shares : ndarray of shape (n_sampled, n_classes)
-        How likely each label is for such a row by the released tables.
-    shares_of_group : ndarray of shape (n_sampled, n_classes)
-        How likely each is for such a row of its group.
-    n_small_groups : int
-        Groups whose released count is within the noise.
-    limits : ndarray of shape (2, n_features)
-        Where all rows are taken to lie: within the sampled ones, and twice as far out where the noise hides a range.
-    """
+    """Rows that anyone may see."""
 
     X: NDArray[np.float64]
     groups: NDArray[np.int64]
@@ -155,23 +139,7 @@ class SampledRows:
 
 @dataclass(frozen=True)
 class SyntheticRowsPlan:
-    """All that is released of the private table before rows are sampled: Gaussian releases that share μ².
-
-    Parameters
-    ----------
-    layout : Layout
-    columns : tuple of MatrixColumn
-    n_features : int
-        Columns of the matrix.
-    n_sampled : int
-        Rows to sample.
-    n_bins : int or None
-        Bins of a number; None follows from the noise.
-    mu : float
-        What all releases cost together.
-    backend : MarginalsPlan
-        The tables.
-    """
+    """All that is released of the private table before rows are sampled: Gaussian releases that share μ²."""
 
     layout: Layout
     columns: tuple[MatrixColumn, ...]
@@ -253,16 +221,7 @@ class SyntheticRowsPlan:
         noise: NoiseSource,
         rng: np.random.Generator,
     ) -> SampledRows:
-        """Release the tables and sample rows.
-
-        Parameters
-        ----------
-        X, y, groups : ndarray
-            Private: features, codes of labels and of groups.
-        noise : NoiseSource
-        rng : Generator
-            Public randomness.
-        """
+        """Release the tables and sample rows."""
         columns = self._with_bins(X, noise)
         codings = [column.coding for column in columns if column.coding is not None]
         cells = y if groups is None else groups * self.layout.n_classes + y

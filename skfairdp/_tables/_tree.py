@@ -13,16 +13,6 @@ from numpy.typing import NDArray
 from skfairdp._tables._backend import Model
 from skfairdp._tables._cells import on_simplex
 
-__all__ = [
-    "TreeModel",
-    "best_tree",
-    "combined_shares",
-    "conditional_tables",
-    "drawn_towards",
-    "joint_given_cells",
-    "with_mean",
-]
-
 _MEAN_ABS_NORMAL = float(np.sqrt(2 / np.pi))
 _LEAST = 1e-12
 _TINY = 1e-300
@@ -42,22 +32,6 @@ def conditional_tables(
     Counts of a cell are made to add up to what is known of its size. Where the noise of a cell drowns what sets it
     apart from the other groups with its label, its shares are drawn towards theirs, and those of a label towards all
     labels', by the positive-part rule of James and Stein.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape (n_cells, n_codes)
-    sigma : float
-        Standard deviation of the noise in each entry.
-    observed : ndarray of shape (n_groups, n_classes)
-        Released shares of the cells.
-    sampled : ndarray of bool of shape (n_codes,)
-        The other codes get no share.
-    null_code : int or None
-        Taken as empty where its count over all cells is within four standard deviations of its noise.
-    of_labels : ndarray of shape (n_classes, n_codes) or None, default=None
-        The same rows counted by label alone, with noise of their own.
-    sigma_of_labels : float, default=inf
-        Of that noise.
     """
     n_codes, (n_groups, n_classes) = noisy.shape[1], observed.shape
     cells = noisy.reshape(n_groups, n_classes, n_codes)
@@ -114,17 +88,6 @@ def combined_shares(
 
     Generalised least squares: the shares p for which counts T p are nearest to all measured counts, each measured
     with a variance of its own and a total T of its own, and then the nearest shares to them.
-
-    Parameters
-    ----------
-    own : ndarray of shape (n_codes,)
-        Shares by the column's own tables; a code without a share keeps none.
-    n_rows : float
-        The total of these.
-    own_variance : float
-        Of the noise in each of their counts.
-    seen : sequence of (counts, variance)
-        Noisy counts by other tables, and the variance of the noise in each.
     """
     used = own > 0
     total, weight = own[used] * n_rows**2 / own_variance, n_rows**2 / own_variance
@@ -160,20 +123,6 @@ def joint_given_cells(
 
     Iterative proportional fitting from independence given the cell, hence the joint shares of largest entropy: what two
     columns have in common is the same in every cell.
-
-    Parameters
-    ----------
-    pair : ndarray of shape (n_first, n_second)
-        Joint shares over all cells.
-    first, second : ndarray of shape (n_cells, n_first) and (n_cells, n_second)
-        Shares in each cell.
-    weights : ndarray of shape (n_cells,)
-        Shares of the cells.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_first, n_second)
-        Each cell sums to 1.
     """
     one, other = weights[:, None] * first, weights[:, None] * second
     pair = np.where(one.T @ second > 0, np.maximum(pair, _LEAST), 0.0)
@@ -216,16 +165,7 @@ def _quotient(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArra
 
 
 def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float) -> list[tuple[int, int]]:
-    """Return (parent, child) pairs of the spanning forest with the largest gain, a child after its parent.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_columns, n_columns)
-        Rows by which a pair's joint counts differ, in L1 norm, from independence given group and label; noisy.
-    n_codes : sequence of int
-    sigma : float
-        Noise that the counts of a pair will get: what it adds, on average, to the L1 norm is taken off the gain.
-    """
+    """Return (parent, child) pairs of the spanning forest with the largest gain, a child after its parent."""
     sizes = np.asarray(n_codes, dtype=np.float64)
     gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
     inside, edges = [0], []
@@ -241,15 +181,7 @@ def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float)
 
 
 class TreeModel(Model):
-    """Columns drawn one after the other: each from its shares given group, label and the code of its parent.
-
-    Parameters
-    ----------
-    order : list of (column, parent or None)
-        A parent comes before its children.
-    tables : list of ndarray, in the same order
-        (n_cells, n_codes), or (n_cells, codes of the parent, n_codes); each line along the last axis sums to 1.
-    """
+    """Columns drawn one after the other: each from its shares given group, label and the code of its parent."""
 
     def __init__(self, order: Sequence[tuple[int, int | None]], tables: list[NDArray[np.float64]]) -> None:
         self.order = order

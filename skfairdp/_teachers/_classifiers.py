@@ -14,18 +14,6 @@ from skfairdp._teachers._partition import Parts, rounded_down, run_tasks
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import child_seeds, silence
 
-__all__ = [
-    "FALLBACK",
-    "ClassifierEnsemble",
-    "check_fair_learner",
-    "fit_classifiers",
-    "made_up_cells",
-    "rehearse_learner",
-    "seeded_clone",
-    "takes_groups",
-    "total_fit",
-]
-
 #: The vote of a teacher that has no rows, or that its rows keep from being trained or from predicting. Public, and the
 #: same for all: a record that makes a teacher fail moves one vote, as any other record does.
 FALLBACK = 0
@@ -167,30 +155,7 @@ def seeded_clone(teacher: Any, seed: int) -> Any:
 
 
 def check_fair_learner(learner: Any, owner: str, *, parameter: str = "fair_estimator") -> bool:
-    """Say what keeps a learner from being a ``fair_estimator``, and whether its fit takes ``group_weights``.
-
-    Parameters
-    ----------
-    learner : object
-    owner : str
-        Class name for the error message.
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    ValueError
-        Its ``fit`` takes no ``sensitive_features``, or its ``predict`` cannot do without them.
-
-    Examples
-    --------
-    >>> from skfairdp.baselines import ParityLogisticRegression
-    >>> from skfairdp._teachers import check_fair_learner
-    >>> check_fair_learner(ParityLogisticRegression(), "SFPATEClassifier")
-    True
-    """
+    """Say what keeps a learner from being a ``fair_estimator``, and whether its fit takes ``group_weights``."""
     parameters = inspect.signature(learner.fit).parameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     if "sensitive_features" not in parameters and not open_ended:
@@ -222,22 +187,7 @@ def made_up_cells(n_classes: int, n_groups: int, each: int) -> tuple[NDArray[np.
 def rehearse_learner(
     learner: Any, made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]], *, parameter: str, owner: str
 ) -> None:
-    """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
-
-    Parameters
-    ----------
-    learner : classifier
-        A clone is tried.
-    made_up : callable of int
-        So many rows of each class and group: features, labels, and what else its fit is given. Public.
-    parameter, owner : str
-        For the error message.
-
-    Raises
-    ------
-    ValueError
-        It cannot be fitted on them, or does not predict one of the labels for each.
-    """
+    """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for."""
     kind = getattr(get_tags(learner), "estimator_type", None) if isinstance(learner, BaseEstimator) else None
     if kind not in ("classifier", None):  # None: reductions do not say
         raise ValueError(f"The '{parameter}' of {owner} must be a classifier. Got {learner!r}, a {kind}, instead.")

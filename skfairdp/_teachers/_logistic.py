@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, rounded_down, run_tasks
 from skfairdp.utils import BLAS
 
-__all__ = ["LogisticTeachers"]
-
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
 _SCORES = 2**21  # of teachers on rows asked about, worked out together

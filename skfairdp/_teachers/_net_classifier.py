@@ -11,8 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["NetClassifier", "as_classifiers"]
-
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
     """A skorch net as a classifier of class codes.
@@ -20,19 +18,6 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
     Rows reach the net as float32 and labels as int64 (float32 for a ``NeuralNetBinaryClassifier``), which is what torch
     computes with. Weights, shuffling and dropout follow from ``random_state`` alone and leave torch's generator as it
     was: a teacher must not depend on how much randomness another one has used.
-
-    Parameters
-    ----------
-    net : skorch.NeuralNetClassifier
-        Cloned; its callbacks and its ``train_split`` run as they are configured.
-    random_state : int, RandomState, Generator or None, default=None
-
-    Attributes
-    ----------
-    net_ : skorch.NeuralNetClassifier
-        The trained clone.
-    classes_ : ndarray of shape (n_classes,)
-        0 to n_classes - 1, one for each column of ``predict_proba``, also where y did not hold them all.
     """
 
     def __init__(self, net: Any, *, random_state: RandomStateLike = None) -> None:
@@ -62,21 +47,6 @@ def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
     """Return a learner in which every skorch net, at any depth, is a :class:`NetClassifier`; it is changed in place.
 
     But for the ``net`` of this package's own estimators, which read it and do not fit it.
-
-    Parameters
-    ----------
-    learner : object
-        A clone of the user's.
-    random_state : int, RandomState, Generator or None, default=None
-        Of the nets.
-
-    Examples
-    --------
-    >>> from skorch import NeuralNetClassifier
-    >>> from skfairdp._networks import MLP
-    >>> from skfairdp._teachers import as_classifiers
-    >>> type(as_classifiers(NeuralNetClassifier(MLP))).__name__
-    'NetClassifier'
     """
     if _is_net(learner):
         return NetClassifier(learner, random_state=random_state)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from skfairdp._networks import StackedMLP, StackedModule
 
-__all__ = ["MLPTeachers", "ModuleTeachers", "StackedEnsemble", "fit_stacks"]
-
 # Bounds of a stack: its parameters, gradients and Adam moments (16 bytes each) should stay in cache, and there
 # should be more stacks than threads.
 _STACK_PARAMETERS = 2**19
@@ -249,32 +247,7 @@ def fit_stacks(
     verbose: int,
     at_most: int = _STACK_NETWORKS,
 ) -> StackedEnsemble:
-    """Train one network per part, in stacks whose sizes depend on public numbers only.
-
-    Parameters
-    ----------
-    net : StackedMLP or StackedModule
-        The architecture; every call of ``train`` gets a copy of its own.
-    train : callable
-        ``train(net, *task(block))`` returns the parameters of the networks of a block. It may run in another process,
-        so it must be a function of a module.
-    task : callable
-        What ``train`` is given of a block of parts: its rows, and whatever else it needs.
-    parts : Parts
-    device : str
-    row_shape : tuple of int
-        Shape of one row.
-    owner : str
-        Class name for error messages.
-    n_jobs : int or None
-    verbose : int
-    at_most : int, default=32
-        Networks in a stack on a CPU, where there should be more stacks than threads.
-
-    Returns
-    -------
-    StackedEnsemble
-    """
+    """Train one network per part, in stacks whose sizes depend on public numbers only."""
     import torch
 
     size = max(1, _STACK_PARAMETERS // net.n_parameters)

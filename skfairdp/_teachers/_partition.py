@@ -16,19 +16,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, progress_bar, public_generator, row_blocks, silence
 
-__all__ = [
-    "Parts",
-    "check_count",
-    "check_number",
-    "in_turns",
-    "numeric_rows",
-    "position_partition",
-    "rounded_down",
-    "run_tasks",
-    "vote_histogram",
-]
-
-
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
 _CHUNK_VOTES = 2**18
 #: So many rows of a large table, or up to twice as many, are made ready for their teachers at a time.
@@ -45,32 +32,6 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
 
     Stratifying by a private column, hashing row contents or cutting rows into consecutive chunks after a removal
     all change many teachers at once; none of them is offered, and this is the only partition there is.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of private rows, at least ``n_teachers``.
-    n_teachers : int
-        Number of teachers, at least 1.
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds the shuffle of positions. None draws fresh entropy.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), dtype int64
-        Teacher of each row, in [0, n_teachers). Sizes differ by at most 1; no teacher is without rows.
-
-    Raises
-    ------
-    ValueError
-        ``n_teachers`` is not a positive integer, or there are more teachers than rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._teachers import position_partition
-    >>> np.bincount(position_partition(10, 3, random_state=0)).tolist()
-    [4, 3, 3]
     """
     check_count("n_rows", n_rows, "position_partition", lowest=0)
     check_count("n_teachers", n_teachers, "position_partition", lowest=1)
@@ -84,16 +45,7 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
 
 @dataclass(frozen=True)
 class Parts:
-    """Rows, seeds and seen classes of every teacher. Private, like the assignment it is made from.
-
-    Attributes
-    ----------
-    rows : list of ndarray of int
-        Row numbers of each teacher, ascending.
-    seeds : ndarray of shape (n_teachers,), dtype int64
-    seen : ndarray of shape (n_teachers, n_classes), dtype bool
-        Classes among the teacher's rows. A teacher without rows counts as having seen class 0.
-    """
+    """Rows, seeds and seen classes of every teacher. Private, like the assignment it is made from."""
 
     rows: list[NDArray[np.int64]]
     seeds: NDArray[np.int64]
@@ -142,28 +94,6 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
 
     The counts are **private**. Where one record changes one teacher, they change by at most ``sqrt(2)`` in L2 norm
     per row of the histogram, and their maximum by at most 1.
-
-    Parameters
-    ----------
-    predictions : array-like of shape (n_teachers, n_rows), integer
-        Class codes in [0, n_classes).
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes), dtype int64
-        Every row sums to ``n_teachers``.
-
-    Raises
-    ------
-    ValueError
-        Not two-dimensional, not integer, or a code outside [0, n_classes).
-
-    Examples
-    --------
-    >>> from skfairdp._teachers import vote_histogram
-    >>> vote_histogram([[0, 1], [0, 2], [1, 2]], n_classes=3).tolist()
-    [[2, 1, 0], [0, 1, 2]]
     """
     votes = np.asarray(predictions)
     if votes.ndim != 2 or votes.dtype.kind not in "iu":
@@ -250,13 +180,7 @@ def check_number(
 
 
 def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd: bool = False) -> NDArray[np.floating]:
-    """Return X as a finite float array without copying a float32 or float64 one.
-
-    Raises
-    ------
-    ValueError
-        Not numbers, not finite, wrong number of columns. The message contains no value of X.
-    """
+    """Return X as a finite float array without copying a float32 or float64 one."""
     problem: Exception | None = None
     try:
         X = check_array(

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._docs import shared_docs
 from skfairdp._rows import Chunk, PartWork, RowSource, other_rows, row_hashes
 from skfairdp._teachers._partition import vote_histogram
 from skfairdp._teachers._teachers import fit_teachers
 from skfairdp.schema import CompactRows, RawTable, Schema
 from skfairdp.utils import child_seeds
-
-__all__ = ["Learns", "bytes_on_disk", "streamed_class_counts", "streamed_counts", "streamed_votes"]
 
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
@@ -51,30 +48,6 @@ def streamed_votes(
     the public number of rows, and the fit ends with an error before anything is released.
 
     Equal keys share a teacher, which makes parts uneven and changes none of this.
-
-    Parameters
-    ----------
-    teacher : object
-        As for :func:`fit_teachers`.
-    source : RowSource
-        Private, but for keys, columns and number of rows.
-    queries : ndarray of shape (n_queries, n_features)
-        Public.
-    schema : Schema
-    owner : str
-        Class name for error messages.
-    n_teachers, n_classes : int
-    rng : Generator
-        Public randomness.
-    n_jobs : int, default=None
-    verbose : int, default=0
-        Above 0: a bar over the rows that have been read and one over parts, where this machine reads them.
-    most_bytes : int, default=512 MiB
-        Of the features of teachers that are trained at once. Votes do not depend on it.
-
-    Returns
-    -------
-    ndarray of int of shape (n_queries, n_classes)
     """
     learns = _Votes(teacher, queries, n_classes, n_jobs)
     columns = (*schema.features, *((schema.label,) if schema.label else ()))
@@ -99,29 +72,7 @@ def streamed_counts(
     most_bytes: int = _MOST_BYTES,
     together: int = 1,
 ) -> NDArray[np.int64]:
-    """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
-
-    Parameters
-    ----------
-    learns : callable
-        Of rows in the order of their hashes, the teacher of each, and the seeds of all teachers: whole numbers.
-    source : RowSource
-    columns : tuple of str
-        What teachers read.
-    schema : Schema
-    owner : str
-    n_teachers, n_features : int
-    rng : Generator
-    verbose : int, default=0
-    most_bytes : int, default=512 MiB
-    together : int, default=1
-        Teachers that are never parted, of whose rows a teacher may follow what is public: runs of so many, from the
-        first on.
-
-    Returns
-    -------
-    ndarray of int
-    """
+    """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`."""
     seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
     n_parts = max(source.fewest_parts, -(-source.n_rows * n_features * 8 // most_bytes))
     n_runs = -(-n_teachers // together)
@@ -135,18 +86,8 @@ def streamed_counts(
     return total[:-1]
 
 
-@shared_docs
 def streamed_class_counts(source: RowSource, schema: Schema, owner: str) -> NDArray[np.int64]:
-    """Count the rows of each class of the schema, chunk by chunk; **private**.
-
-    Parameters
-    ----------
-    {source_by_schema}
-
-    Returns
-    -------
-    ndarray of int of shape (n_classes,)
-    """
+    """Count the rows of each class of the schema, chunk by chunk; **private**."""
     counts = source.map_reduce(_ClassesOfAChunk(schema, owner), operator.add)
     if counts is None or int(counts.sum()) != source.n_rows:
         raise other_rows(owner)
@@ -166,19 +107,7 @@ class _ClassesOfAChunk:
 
 
 def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:
-    """How much disk the encoded rows of a table take while teachers learn from them: public.
-
-    Parameters
-    ----------
-    schema : Schema
-    n_rows : int
-    groups : bool, default=False
-        Whether teachers read them.
-
-    Returns
-    -------
-    int
-    """
+    """How much disk the encoded rows of a table take while teachers learn from them: public."""
     columns = (*schema.features, *((schema.label,) if schema.label else ()), *(schema.groups if groups else ()))
     return n_rows * _dtype(CompactRows(schema, "", columns)).itemsize
 

@@ -22,8 +22,6 @@ from skfairdp._teachers._partition import Parts, check_count
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
 
-__all__ = ["TeacherCache", "Teachers", "engine_of", "fit_teachers", "rehearse_engine"]
-
 
 class TeacherCache(Protocol):
     """Remembers trained teachers: a ``joblib.Memory``, or anything with this method.
@@ -46,11 +44,6 @@ class Teachers:
     """Fitted teachers. **Private**: no object that outlives a private fit may hold one, nor its predictions.
 
     Made by :func:`fit_teachers`.
-
-    Attributes
-    ----------
-    n_teachers : int
-        Number of teachers, those without rows included.
     """
 
     def __init__(self, ensemble: _Ensemble, n_teachers: int) -> None:
@@ -58,44 +51,12 @@ class Teachers:
         self.n_teachers = n_teachers
 
     def predict(self, X: Any) -> NDArray[np.int32]:
-        """Return every teacher's vote on every row.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The columns the teachers were trained on.
-
-        Returns
-        -------
-        ndarray of shape (n_teachers, n_rows), dtype int32
-            Class codes. **Private**, also on public rows. A batched teacher only answers classes that its part
-            contains; one whose part has a single class always answers that class; one without rows always answers 0.
-
-        Raises
-        ------
-        ValueError
-            X has another number of columns, or values the teachers cannot read.
-        """
+        """Return every teacher's vote on every row."""
         with silence():
             return self._ensemble.predict(X)
 
     def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
-        """Return the sum over teachers of their class probabilities: votes that may be split.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-        n_classes : int
-        step : float or None, default=None
-            A power of two to multiples of which each probability is rounded down, so that sums are exact in any order.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            **Private**. Every teacher gives numbers of at least 0 that sum to at most 1, so that a row moves by at most
-            ``sqrt(2)`` in L2 norm when one teacher changes, and each entry by at most 1, as a histogram of whole
-            votes does.
-        """
+        """Return the sum over teachers of their class probabilities: votes that may be split."""
         with silence():
             return self._ensemble.summed_probabilities(X, n_classes, step)
 
@@ -129,66 +90,10 @@ def fit_teachers(
     what is no class, that vote is for class 0. Nothing tells it: no error, warning, print, log record or count. Errors
     that parameters cause are the matter of :func:`rehearse_teacher`, which reads public rows.
 
-    Parameters
-    ----------
-    teacher : {"logistic", "mlp"}, LogisticTeachers, MLPTeachers, ModuleTeachers, classifier or torch module
-        - ``"logistic"`` or :class:`LogisticTeachers`: L2-penalised logistic regressions, batched Newton steps.
-        - ``"mlp"`` or :class:`MLPTeachers`: all perceptrons in one tensor program.
-        - ``torch.nn.Module``, a callable without arguments that returns one, or :class:`ModuleTeachers`: copies of
-          that module in one tensor program.
-        - any scikit-learn classifier or Pipeline: cloned for each part; its ``random_state`` parameters, nested ones
-          included, are set from ``random_state``. X reaches it as it is, so a DataFrame stays one.
-        - a ``skorch.NeuralNetClassifier``, also inside a Pipeline or another classifier: the same, with rows as float32
-          and labels as int64. Its module must give one output for each of the ``n_classes`` classes.
-    X : array-like of shape (n_rows, n_features), DataFrame or sparse matrix
-        Private rows. The batched engines need finite numbers, preferably of the order of 1.
-    y : array-like of shape (n_rows,), integer
-        Class codes in [0, n_classes).
-    assignment : array-like of shape (n_rows,), integer
-        Teacher of each row, in [0, n_teachers); see :func:`position_partition`.
-    n_teachers, n_classes : int
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds initialisations and batch orders, one child seed per teacher; may be public.
-    seeds : ndarray of int of shape (n_teachers,), default=None
-        The seeds themselves, in place of ``random_state``.
-    n_jobs : int or None, default=None
-        Through joblib, and so on a cluster under ``joblib.parallel_config(backend="dask")``. None means 1, except
-        that torch engines then use as many threads as torch is set to use. The votes do not depend on it. Worker
-        processes may get large arrays of private rows through joblib's temporary files.
-    memory : joblib.Memory, another :class:`TeacherCache`, path or None, default=None
-        Cache of trained teachers, so that a sweep over later parameters trains them once. **The cache holds private
-        teachers**, some of which (trees, neighbours) hold rows: keep it where the private data may be, and delete it
-        with them. A folder is named by a keyed digest of the rows and can be entered by its owner only. It finds
-        nothing unless ``random_state`` is fixed.
-    verbose : int, default=0
-        Above 0: a progress bar over teachers, those of constant votes included (on stderr). ``verbose`` parameters of
-        a classifier count as 0.
-
-    Returns
-    -------
-    Teachers
-
-    Raises
-    ------
-    ValueError
-        Lengths that differ, codes outside their range, an unknown teacher, bad engine parameters. Raised before any
-        teacher is trained; no message contains a private value.
-
     References
     ----------
     Papernot, Abadi, Erlingsson, Goodfellow, Talwar (2017), "Semi-supervised knowledge transfer for deep learning
     from private training data": teachers on disjoint parts, votes as the only thing aggregated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((200, 2))
-    >>> y = (X[:, 0] > 0).astype(int)
-    >>> teachers = fit_teachers("logistic", X, y, position_partition(200, 5, random_state=0), n_teachers=5, n_classes=2)
-    >>> vote_histogram(teachers.predict([[3.0, 0.0], [-3.0, 0.0]]), n_classes=2).tolist()
-    [[0, 5], [5, 0]]
     """
     check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
     check_count("n_classes", n_classes, "fit_teachers", lowest=1)

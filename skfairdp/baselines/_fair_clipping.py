@@ -33,8 +33,6 @@ from skfairdp.utils._sklearn import Interval
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
 
-__all__ = ["DPSGDF", "FairClippingClassifier", "GlobalAdapt", "Reweighting"]
-
 
 class Reweighting(BaseEstimator):
     """Clipped gradients times a weight of their group, so that all groups count alike (Choi et al. 2020, on DP-SGD).
@@ -201,23 +199,7 @@ class GlobalAdapt(BaseEstimator):
 
 @dataclass(frozen=True)
 class ClippingPlan:
-    """What a fair clipping releases.
-
-    Parameters
-    ----------
-    net : Net
-        The network, and how it is trained.
-    step : DPStep
-        The noisy gradients, with the counts of their batches.
-    sizes : GaussianMechanism or None
-        For the sizes of the groups, where weights come from them.
-    count_share : float
-        Share of a step that pays for the counts of its batch.
-    look : SecondLook or None, default=None
-        Whether the network is better than the most frequent class.
-    scaling : Scaling or None, default=None
-        How the columns of a table are scaled.
-    """
+    """What a fair clipping releases."""
 
     net: "Net"
     step: "DPStep"
@@ -455,13 +437,7 @@ def _beside(*parts: Any) -> DpEvent | None:
 
 
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:
-    """Return the part that ``method`` is or names, with its parameters checked.
-
-    Raises
-    ------
-    ValueError
-        It is none of the three, or one of its parameters is outside its range.
-    """
+    """Return the part that ``method`` is or names, with its parameters checked."""
     parts: dict[str, Any] = {"reweight": Reweighting, "dpsgd_f": DPSGDF, "global_adapt": GlobalAdapt}
     part: Reweighting | DPSGDF | GlobalAdapt = as_part(method, parts, parameter="method", owner=owner)
     return part

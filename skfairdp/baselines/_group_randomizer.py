@@ -21,19 +21,10 @@ from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
 from skfairdp.utils import as_groups, encode_labels
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["GroupRandomizer", "RandomizedGroups"]
-
 
 @dataclass(frozen=True)
 class RandomizedGroups:
-    """The plan of a release of every row's group; its δ is 0.
-
-    Parameters
-    ----------
-    mechanism : RandomizedResponse
-    domain : ndarray of shape (n_groups,)
-    n_rows : int
-    """
+    """The plan of a release of every row's group; its δ is 0."""
 
     mechanism: RandomizedResponse
     domain: NDArray[np.object_]

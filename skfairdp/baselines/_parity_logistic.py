@@ -20,8 +20,6 @@ from skfairdp.fairness import FairnessConstraints, read_constraints
 from skfairdp.utils import NamedEstimator, group_membership, warn_caller
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["ParityLogisticRegression"]
-
 Array = NDArray[np.float64]
 
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")

@@ -28,8 +28,6 @@ from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, labels_of, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["RandomizedResponseClassifier"]
-
 
 def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
     learner = getattr(classifier, "fair_estimator_", classifier.fair_estimator)

@@ -16,8 +16,6 @@ from skfairdp.datasets._files import DATA_VARIABLE
 from skfairdp.datasets._images import _checked_count
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["fetch_celeba", "fetch_fairface", "fetch_utkface"]
-
 _LARGEST = 1024
 _UTK_HOMEPAGE = "https://susanqq.github.io/UTKFace/"
 _UTK_NAME = re.compile(r"(\d{1,3})_([01])_([0-4])_\d+.*")  # one published name lacks a dot, one has a space

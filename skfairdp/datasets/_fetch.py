@@ -12,8 +12,6 @@ from skfairdp._docs import shared_docs
 from skfairdp.datasets._files import Source, read_table
 from skfairdp.datasets._sources import ADULT, BANK, COMPAS, CREDIT, PARKINSONS
 
-__all__ = ["fetch_adult", "fetch_bank", "fetch_compas", "fetch_credit", "fetch_parkinsons"]
-
 Grouping = Callable[[pd.DataFrame], pd.Series]
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import pandas as pd
 from sklearn import datasets as sklearn_datasets
 
-__all__ = ["DATA_VARIABLE", "Source", "data_file", "read_table"]
-
 DATA_VARIABLE = "SKFAIRDP_DATA"
 
 
@@ -72,15 +70,7 @@ def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Pat
 
 
 def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tuple[pd.DataFrame, str]:
-    """Return the table in its original columns and where it was read.
-
-    Raises
-    ------
-    FileNotFoundError
-        No local file, and OpenML has no faithful copy or cannot be reached.
-    ValueError
-        The table found is not the published one (columns, rows or positive rows differ).
-    """
+    """Return the table in its original columns and where it was read."""
     path = data_file(source.name, data_home) or data_file(source.stem or source.name, data_home)
     if path is not None:
         # Bank has a category "unknown" and Adult empty cells; nothing else may be read as missing.

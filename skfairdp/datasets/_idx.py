@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from skfairdp.datasets._files import DATA_VARIABLE
 
-__all__ = ["IDX_FILES", "idx_folder", "read_idx"]
-
 #: Images and labels of the training rows, then of the test rows; each as it is or with ``.gz``.
 IDX_FILES = (
     "train-images-idx3-ubyte",
@@ -33,15 +31,7 @@ def idx_folder(places: tuple[str, ...], data_home: str | os.PathLike[str] | None
 
 
 def read_idx(folder: Path, homepage: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return images and labels of a folder, the training rows first.
-
-    Raises
-    ------
-    FileNotFoundError
-        One of the four files is not there.
-    ValueError
-        A file is damaged, or has another format.
-    """
+    """Return images and labels of a folder, the training rows first."""
     parts = [_array(_found(folder, name, homepage), homepage) for name in IDX_FILES]
     return np.concatenate(parts[0::2]), np.concatenate(parts[1::2])
 

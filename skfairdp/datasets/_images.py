@@ -17,8 +17,6 @@ from skfairdp.datasets._files import DATA_VARIABLE, data_file
 from skfairdp.datasets._idx import IDX_FILES, idx_folder, read_idx
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["fetch_fashion_mnist", "fetch_mnist", "make_color_mnist"]
-
 COLORS = ("red", "green")
 _HOMEPAGE = "http://yann.lecun.com/exdb/mnist"
 _OPENML_ID = 554

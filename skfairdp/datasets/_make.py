@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["make_biased_classification", "make_raw_table"]
-
 _OWNER = "make_biased_classification"
 
 

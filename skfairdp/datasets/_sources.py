@@ -2,8 +2,6 @@
 
 from skfairdp.datasets._files import Source
 
-__all__ = ["ADULT", "BANK", "COMPAS", "CREDIT", "PARKINSONS"]
-
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())

@@ -11,9 +11,6 @@ from sklearn.base import clone
 
 from skfairdp.utils import PublicData, RandomStateLike, check_same_index, private_error, public_generator, refuse_masked
 
-__all__ = ["PrivatePublicTestSplit", "train_private_public_test_split"]
-
-
 _OWNER = "train_private_public_test_split"
 
 

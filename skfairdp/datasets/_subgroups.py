@@ -11,8 +11,6 @@ from skfairdp._typing import ArrayLike
 from skfairdp.datasets._images import _averaged, _checked_count, _checked_images
 from skfairdp.utils import RandomStateLike, public_generator
 
-__all__ = ["make_class_bias", "make_rotated_subgroups"]
-
 
 def make_rotated_subgroups(
     images: ArrayLike,

@@ -7,42 +7,13 @@ from numpy.typing import NDArray
 
 from skfairdp.fairness._rates import RateBound, RateParity
 
-__all__ = ["nearest_allowed"]
-
 Array = NDArray[np.float64]
 #: Halvings of an interval of length 2 or so, down to rounding.
 _HALVINGS = 50
 
 
 def nearest_allowed(constraint: RateParity | RateBound, differences: Array, means: Array) -> Array:
-    """The point nearest to some differences among those that a constraint allows.
-
-    Parameters
-    ----------
-    constraint : RateParity or RateBound
-        Groups that a bound names are given by their positions. One of all rows together allows what one of each group
-        would, of numbers that are the same in every group.
-    differences : ndarray of shape (n_groups, ...)
-        Of the rate of each group to that of all rows. Noise may have moved them anywhere.
-    means : ndarray of shape (...)
-        The rate of all rows.
-
-    Returns
-    -------
-    ndarray of shape (n_groups, ...)
-        The same differences where they are allowed already.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.fairness import RateParity
-    >>> from skfairdp.fairness._allowed import nearest_allowed
-    >>> nearest_allowed(RateParity("selection_rate", 0.1), np.array([[-0.2], [0.1]]), np.array([0.5])).round(2).tolist()
-    [[-0.1], [0.0]]
-    >>> four_fifths = RateParity("selection_rate", ratio_bound=0.8)
-    >>> (0.5 + nearest_allowed(four_fifths, np.array([[-0.2], [0.1]]), np.array([0.5]))).round(3).tolist()
-    [[0.41], [0.512]]
-    """
+    """The point nearest to some differences among those that a constraint allows."""
     if isinstance(constraint, RateBound):
         lower, upper = _interval(constraint)
         within = np.clip(differences, lower - means, upper - means)

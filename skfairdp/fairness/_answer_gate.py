@@ -8,8 +8,6 @@ from skfairdp.fairness._gaps import as_counts, tally
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.fairness._rates import RateConstraints
 
-__all__ = ["AnswerGate"]
-
 Array = NDArray[np.float64]
 
 _LEAST, _MOST = 256, 2**20  # rows that are worth a look at all of them together
@@ -25,30 +23,11 @@ class AnswerGate:
     answers takes part in no comparison. What follows: no answer outside a cold start raises E; and **once every group
     has** ``min_count`` **answers and E = 0, every inequality holds for the rest of the stream**.
 
-    Parameters
-    ----------
-    constraints : RateConstraints
-        On selection rates alone: they are a function of the answers.
-    min_count : int, default=50
-        M >= 0: answers a group gets unconditionally.
-    counts : array-like of shape (n_groups, n_classes) or None, default=None
-        Answers already given; None starts from zero.
-
     Notes
     -----
     A ratio r compares small numbers badly. Where a class was given to m members of each of two groups of one size, one
     more to either breaks the ratio unless m / (m + 1) >= r: m has to be 4 for the four-fifths rule. A
     ``difference_bound`` beside the ratio leaves room.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import AnswerGate, RateConstraints, RateParity
-    >>> four_fifths = RateConstraints([RateParity("selection_rate", ratio_bound=0.8)], ["f", "m"], [0, 1])
-    >>> gate = AnswerGate(four_fifths, counts=[[60, 40], [55, 45]])
-    >>> gate.run([1] * 30, [1] * 30).sum()  # men may be told 1 until .8 times their rate is that of women
-    np.int64(10)
-    >>> gate.admissible().tolist()
-    [[False, True], [True, False]]
     """
 
     def __init__(self, constraints: RateConstraints, *, min_count: int = 50, counts: ArrayLike | None = None) -> None:
@@ -101,18 +80,7 @@ class AnswerGate:
         return np.flatnonzero(few & ~self.admissible().any(axis=0)) if few.any() else np.flatnonzero(few)
 
     def run(self, groups: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
-        """Process a stream in order, count every admissible row and refuse the others.
-
-        Parameters
-        ----------
-        groups, labels : array-like of shape (n_rows,)
-            Integer codes of each row's group and proposed class.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), bool
-            True where the row was admitted and counted.
-        """
+        """Process a stream in order, count every admissible row and refuse the others."""
         z, k = np.asarray(groups, dtype=np.int64), np.asarray(labels, dtype=np.int64)
         mask, start, sure = np.zeros(len(z), dtype=bool), 0, 0
         while start < len(z):

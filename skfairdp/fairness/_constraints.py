@@ -13,29 +13,13 @@ from skfairdp.fairness._allowed import nearest_allowed
 from skfairdp.fairness._notions import name_of
 from skfairdp.fairness._rates import RateBound, RateParity
 
-__all__ = ["ConstraintColumn", "FairnessConstraints"]
-
 # Rates that are one less the score h of their notion.
 _COMPLEMENTS = ("accuracy", "false_negative_rate", "true_negative_rate")
 
 
 @dataclass(frozen=True)
 class ConstraintColumn:
-    """One score h of a row: a power of the probability of a class, or the probability of an error.
-
-    Parameters
-    ----------
-    notion : str
-        The notion that it belongs to, one of ``NOTIONS``.
-    of_class : int or None
-        The class whose probability it is; None is the probability of any class but the true one.
-    power : int, default=1
-    among : int or None, default=None
-        The one cell whose rows it compares. None: all rows, or those of each class.
-    allowed : RateParity, RateBound or None, default=None
-        How far the means of two groups may lie apart, or where each may lie, or those of some groups, given by their
-        positions, or that of all rows. None: they are to be equal.
-    """
+    """One score h of a row: a power of the probability of a class, or the probability of an error."""
 
     notion: str
     of_class: int | None
@@ -94,29 +78,6 @@ class FairnessConstraints:
 
     There is one h per class, or one for two classes, as the other says the same. Features and labels decide all of it,
     and no group is known here.
-
-    Parameters
-    ----------
-    notions : sequence of str, RateParity and RateBound
-        Names from ``NOTIONS``, or constraints with a bound of their own; see :func:`read_constraints`. Groups and
-        classes in them are given by their positions, see :func:`by_position`.
-    y : ndarray or torch.Tensor of int of shape (n_rows,)
-        Class codes 0, 1, ... What follows from them is of the same kind, and on the same device.
-    n_classes : int
-    moments : int, default=2
-        How many powers generalized demographic parity compares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.fairness import FairnessConstraints
-    >>> both = FairnessConstraints(["demographic_parity", "equalized_odds"], np.array([0, 1, 1]), 2)
-    >>> both.cells.tolist(), both.n_cells
-    ([[0, 0], [0, 1], [0, 1]], 2)
-    >>> both.values(np.array([[0.9, 0.1], [0.25, 0.75], [0.5, 0.5]]), both.y)
-    array([[0.1 , 0.1 ],
-           [0.75, 0.75],
-           [0.5 , 0.5 ]])
     """
 
     notions: Sequence[str | RateParity | RateBound]
@@ -226,15 +187,7 @@ class FairnessConstraints:
         return any(column.allowed is not None for column in self.columns)
 
     def nearest_allowed(self, violations: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The violations nearest to these that the constraints allow, of the same shape; 0 where they allow none.
-
-        Parameters
-        ----------
-        violations : ndarray of shape (n_groups, ..., n_cells, n_constraints)
-            Mean of h in each group less that of all rows of the cell.
-        means : ndarray of shape (..., n_cells, n_constraints)
-            Mean of h over all rows of the cell.
-        """
+        """The violations nearest to these that the constraints allow, of the same shape; 0 where they allow none."""
         found = np.zeros_like(violations)
         for c, column in enumerate(self.columns):
             if column.allowed is not None:
@@ -266,19 +219,7 @@ class FairnessConstraints:
     # ------------------------------------------------------------------ scores
 
     def values(self, probabilities: Any, y: Any) -> Any:
-        """The scores h of rows.
-
-        Parameters
-        ----------
-        probabilities : ndarray or Tensor of shape (n_rows, n_classes)
-            Class probabilities, or ones at the predicted classes.
-        y : ndarray or Tensor of int of shape (n_rows,)
-            Their true classes.
-
-        Returns
-        -------
-        ndarray or Tensor of shape (n_rows, n_constraints)
-        """
+        """The scores h of rows."""
         if probabilities.ndim != 2 or probabilities.shape[1] != self.n_classes:
             raise ValueError(f"'probabilities' of FairnessConstraints must have shape (n_rows, {self.n_classes}).")
         if len(probabilities) != len(y):

@@ -11,8 +11,6 @@ from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option, tally
 from skfairdp.fairness._gate_blocks import run_in_blocks
 
-__all__ = ["GATES", "FairnessGate"]
-
 GATES = ("excess", "local")
 _GAP_CODES = {"others": _stream.OTHERS, "overall": _stream.OVERALL, "between": _stream.BETWEEN}
 

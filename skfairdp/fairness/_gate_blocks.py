@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gaps import GAPS, disparities, tally
 
-__all__ = ["run_in_blocks"]
-
 _LEAST = 512  # rows that are worth a look at all cells
 _MOST = 2**20  # rows at a time, whatever the gate allows
 _ROW_BY_ROW = (1024, 2**16)  # before the next look, an eighth of what was answered in between
@@ -29,20 +27,6 @@ def run_in_blocks(
     it. If all rows are answered, the rate of any class in group z moves by at most 1/(r_z + 1) + ... + 1/(r_z + n_z) <=
     log(1 + n_z / r_z) until any row of the run; so does the rate of what a group is compared with. If no Γ plus the
     sum of the two reaches γ, then every row, asked in its turn, finds E = 0 and leaves all Γ below γ: it is admitted.
-
-    Parameters
-    ----------
-    disparity : {"others", "overall", "between"}
-    local : bool
-    gamma : float
-    min_count : int
-    counts : ndarray of int64 of shape (n_groups, n_classes)
-        Changed in place.
-    groups, labels : ndarray of int64 of shape (n_rows,)
-
-    Returns
-    -------
-    ndarray of bool of shape (n_rows,)
     """
     rule = _CODES[disparity], local, gamma, min_count
     mask = np.zeros(len(groups), dtype=bool)

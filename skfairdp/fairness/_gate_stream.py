@@ -8,17 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-__all__ = [
-    "BETWEEN",
-    "OTHERS",
-    "OVERALL",
-    "TOLERANCE",
-    "admissible",
-    "compiled_run",
-    "excess_and_peak",
-    "run",
-]
-
 OTHERS, OVERALL, BETWEEN = 0, 1, 2
 
 # Two values of E or Γ closer than this are equal. Rounding stays far below it: each Γ carries at most 3e-16,

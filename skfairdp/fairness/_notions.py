@@ -6,8 +6,6 @@ from typing import Any
 
 from skfairdp.fairness._rates import RateBound, RateParity, read_rate_constraints
 
-__all__ = ["NOTIONS", "by_position", "name_of", "read_constraints"]
-
 #: By name, or with a bound of its own.
 Notion = str | RateParity | RateBound
 
@@ -49,45 +47,7 @@ def read_constraints(
     optional: bool = False,
     bounds: bool = True,
 ) -> tuple[Notion, ...]:
-    """The notions that a parameter asks for: names, or constraints with a bound of their own.
-
-    Parameters
-    ----------
-    given : str, fairlearn moment, RateParity, RateBound, list of them, or None
-        Names of notions, also "equal_opportunity", "false_negative_rate_parity" and "true_negative_rate_parity", which
-        say the same as others; or objects such as ``fairlearn.reductions.EqualizedOdds()``, ``ErrorRateParity()``
-        ("accuracy_parity"), ``RateParity("true_positive_rate", 0.05)`` and ``RateBound("error_rate", upper=0.2)``.
-        Parity without a bound of its own, or with the .01 that fairlearn takes then, stands for the name: equal. Bounds
-        of one rate may come several times, as of one group and of another, and beside its parity.
-    owner : str
-        Class that has the parameter, for error messages.
-    supported : sequence of str, default=NOTIONS
-        The notions that it can hold.
-    parameter : str, default="constraints"
-    several : bool, default=True
-        Whether it can hold several at once.
-    optional : bool, default=False
-        Whether None, no constraint, is allowed.
-    bounds : bool, default=True
-        Whether it can hold bounds.
-
-    Returns
-    -------
-    tuple of str, RateParity and RateBound
-        Empty for None.
-
-    Raises
-    ------
-    ValueError
-        It is none of these, asks for one parity twice, or has a bound that cannot be held.
-
-    Examples
-    --------
-    >>> from fairlearn.reductions import EqualizedOdds
-    >>> from skfairdp.fairness import read_constraints
-    >>> read_constraints(["demographic_parity", EqualizedOdds()], "PFLDClassifier")
-    ('demographic_parity', 'equalized_odds')
-    """
+    """The notions that a parameter asks for: names, or constraints with a bound of their own."""
     if given is None and optional:
         return ()
     alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
@@ -118,29 +78,7 @@ def name_of(notion: Notion) -> str:
 def by_position(
     notions: Sequence[Notion], groups: Sequence[Any], classes: Sequence[Any], owner: str
 ) -> tuple[Notion, ...]:
-    """The same notions with positions in place of the names of groups and classes.
-
-    Parameters
-    ----------
-    notions : sequence of str, RateParity and RateBound
-        See :func:`read_constraints`.
-    groups, classes : sequence
-        All names, in the order of their codes.
-    owner : str
-        Class that has the parameter, for error messages.
-
-    Raises
-    ------
-    ValueError
-        A constraint names a group or a class that is none of these.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateBound, by_position
-    >>> few_errors = RateBound("error_rate", upper=0.2, groups=["m"])
-    >>> by_position([few_errors], ["f", "m"], ["no", "yes"], "PFLDClassifier")[0].groups
-    (1,)
-    """
+    """The same notions with positions in place of the names of groups and classes."""
     found = []
     for notion in notions:
         if not isinstance(notion, str) and notion.of_class is not None:

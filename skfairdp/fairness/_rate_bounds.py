@@ -11,8 +11,6 @@ from scipy.special import betaincinv, ndtri
 
 from skfairdp.fairness._rates import RateConstraints, RateParity
 
-__all__ = ["gaps_of", "parity_bound", "rate_bounds", "violation_bounds"]
-
 Array = NDArray[np.float64]
 
 _DRAWS = 2000
@@ -26,25 +24,6 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
     none. **So does the largest of them as a bound on the largest violation**: it is at least the bound of the one
     inequality that is broken most in the population, whichever that is. No correction for their number is needed, and
     none is made.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-    counts : array-like of shape (n_groups, n_classes or 1, n_classes)
-        Counts of independent rows that the predictions do not follow from.
-    level : float, default=0.95
-        Below 1/2 they are bounds from below, each with a confidence of ``1 - level``.
-    noise : float or ndarray of the shape of counts, default=0.0
-        Standard deviation of the Gaussian noise that each count has.
-
-    Returns
-    -------
-    ndarray of shape (n_inequalities,)
-
-    Raises
-    ------
-    ValueError
-        ``level`` or ``noise`` is outside its range.
     """
     _check_settings(level, noise)
     lower, upper = _laws(constraints, counts, noise)
@@ -83,32 +62,7 @@ def _check_settings(level: float, noise: Any) -> None:
 
 
 def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> float:
-    """Upper confidence bound on the largest difference between two groups' rates of being given a class.
-
-    Parameters
-    ----------
-    counts : array-like of shape (n_groups, n_classes)
-        Answers to independent rows that the answers do not follow from.
-    level : float, default=0.95
-    noise : float, default=0.0
-        Standard deviation of the Gaussian noise that each count has.
-
-    Returns
-    -------
-    float
-        NaN where there are fewer than two groups.
-
-    Raises
-    ------
-    ValueError
-        ``level`` or ``noise`` is outside its range, or ``counts`` is no table of finite numbers.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import parity_bound
-    >>> round(parity_bound([[300, 100], [350, 50]]), 2), round(parity_bound([[300, 100], [350, 50]], noise=20.0), 2)
-    (0.17, 0.24)
-    """
+    """Upper confidence bound on the largest difference between two groups' rates of being given a class."""
     _check_settings(level, noise)
     try:
         table = np.ma.filled(np.ma.asarray(counts, dtype=np.float64), np.nan)  # what is masked is no count
@@ -125,17 +79,7 @@ def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> flo
 def rate_bounds(
     constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: float = 0.0
 ) -> tuple[Array, Array]:
-    """Lower and upper confidence bounds on every rate of every group, and of all rows: all of them together.
-
-    Parameters
-    ----------
-    constraints, counts, level, noise
-        As for :func:`violation_bounds`.
-
-    Returns
-    -------
-    lower, upper : ndarray of shape (n_groups + 1, n_rates)
-    """
+    """Lower and upper confidence bounds on every rate of every group, and of all rows: all of them together."""
     _check_settings(level, noise)
     lower, upper = (np.clip(rates, 0.0, 1.0) for rates in _laws(constraints, counts, noise))
     tail = (1 - level) / (2 * lower[..., 0].size)  # Bonferroni: that all hold at once

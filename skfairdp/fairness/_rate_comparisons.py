@@ -6,8 +6,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Comparisons", "highest_of_others"]
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -19,13 +17,6 @@ class Comparisons:
     Comparison f asks ``factor · rate of a - rate of b <= slack`` for every a of its ``ones`` and every other b of its
     ``others``. Positions are those of the groups, then all rows, then nobody, whose rate is 0: a bound compares with
     nobody.
-
-    Parameters
-    ----------
-    rate : ndarray of int of shape (n_comparisons,)
-        Which rate is compared.
-    factor, slack : ndarray of shape (n_comparisons,)
-    ones, others : ndarray of bool of shape (n_groups + 2, n_comparisons)
     """
 
     rate: NDArray[np.int64]
@@ -64,15 +55,7 @@ class Comparisons:
 
 
 def highest_of_others(values: Array) -> Array:
-    """For every row of a table the highest entry of each column in another row: of -inf where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.fairness._rate_comparisons import highest_of_others
-    >>> highest_of_others(np.array([[1.0], [3.0], [2.0]])).ravel().tolist()
-    [3.0, 2.0, 3.0]
-    """
+    """For every row of a table the highest entry of each column in another row: of -inf where there is none."""
     at = values.argmax(axis=0)
     columns = np.arange(values.shape[1])
     rest = values.copy()

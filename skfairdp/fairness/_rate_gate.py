@@ -12,8 +12,6 @@ from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.fairness._rate_comparisons import highest_of_others
 from skfairdp.fairness._rates import RateConstraints
 
-__all__ = ["RateGate"]
-
 Array = NDArray[np.float64]
 Ends = tuple[Array, Array]
 
@@ -32,29 +30,6 @@ class RateGate:
     A group is compared with another by their own rows, which come back independently, so its worst case is reached by
     some labels: nothing is refused that could not do harm. With ``method="to_overall"`` a group is also part of what
     it is compared with; the worst case of either side is added up then, which may refuse more than it has to.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-    min_count : int, default=50
-        M: labels that have to be back before a rate counts; at least one has.
-    labelled : array-like of shape (n_groups, n_classes, n_classes) or None, default=None
-        Answers whose label is back, by group, label and answer. None is none.
-    outstanding : array-like of shape (n_groups, n_classes) or None, default=None
-        Answers whose label is not back, by group and answer.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateConstraints, RateGate, RateParity
-    >>> parity = RateConstraints([RateParity("true_positive_rate", 0.2)], ["f", "m"], [0, 1])
-    >>> labelled = [[[90, 0], [40, 60]], [[90, 0], [30, 70]]]  # true positive rates .6 and .7 of a hundred each
-    >>> gate = RateGate(parity, labelled=labelled)
-    >>> gate.worst_case().round(2).tolist()  # f - m <= .2 and m - f <= .2
-    [-0.3, -0.1]
-    >>> gate.run([1] * 60, [1] * 60).sum()  # men may be told 1 until all of them could turn out right
-    np.int64(50)
-    >>> gate.run([0, 1], [0, 1]).tolist()  # women may be told no 0 either, which could turn out wrong
-    [False, False]
     """
 
     def __init__(
@@ -87,13 +62,7 @@ class RateGate:
         return found
 
     def worst_case(self) -> Array:
-        """Return by how much outstanding labels can break each inequality; NaN where it is not in force.
-
-        Returns
-        -------
-        ndarray of shape (n_inequalities,)
-            At most 0: it holds whatever comes back.
-        """
+        """Return by how much outstanding labels can break each inequality; NaN where it is not in force."""
         line, group, rate, slope = self.constraints.terms
         highest, lowest = (part[group, rate] for part in self._extremes(self._outstanding))
         ends = slope * np.where(slope > 0, highest, lowest)
@@ -109,18 +78,7 @@ class RateGate:
         return not self._alone().any()
 
     def run(self, groups: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
-        """Process a stream in order: what is admitted is outstanding from then on, the rest is refused.
-
-        Parameters
-        ----------
-        groups, labels : array-like of shape (n_rows,)
-            Integer codes of each row's group and answer.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), bool
-            True where the row was admitted.
-        """
+        """Process a stream in order: what is admitted is outstanding from then on, the rest is refused."""
         cells = np.asarray(groups, dtype=np.int64) * self.n_classes + np.asarray(labels, dtype=np.int64)
         start, admitted, alone = self._ends(self._outstanding), np.zeros(len(cells), dtype=bool), self._alone().ravel()
         rest = np.flatnonzero(alone[cells])

@@ -16,16 +16,6 @@ from numpy.typing import NDArray
 
 from skfairdp.fairness._rate_comparisons import Comparisons
 
-__all__ = [
-    "RATES",
-    "RATE_NOTIONS",
-    "RateBound",
-    "RateConstraints",
-    "RateParity",
-    "read_rate_constraints",
-    "rule_of_gate",
-]
-
 Array = NDArray[np.float64]
 #: In words; coefficients by position of group (the last is all rows) and rate; right-hand side.
 Inequality = tuple[str, dict[tuple[int, int], float], float]
@@ -183,35 +173,7 @@ _FAIRLEARN = {
 def read_rate_constraints(
     given: Any, owner: str, *, parameter: str = "constraints"
 ) -> tuple[RateParity | RateBound, ...]:
-    """Return the constraints that a parameter asks for.
-
-    Parameters
-    ----------
-    given : str, RateParity, RateBound, fairlearn moment, or list of them
-        A name stands for parity with its usual bound. Bounds of fairlearn's ``DemographicParity``, ``EqualizedOdds``,
-        ``TruePositiveRateParity``, ``FalsePositiveRateParity`` and ``ErrorRateParity`` hold between every two groups.
-        That is more than fairlearn asks, which compares each group with all rows: a bound there lets two groups lie
-        twice as far apart.
-    owner : str
-        Class that has the parameter, for error messages.
-    parameter : str, default="constraints"
-
-    Returns
-    -------
-    tuple of RateParity and RateBound
-
-    Raises
-    ------
-    ValueError
-        It is none of these, or nothing at all.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateBound, read_rate_constraints
-    >>> found = read_rate_constraints(["equal_opportunity", RateBound("error_rate", upper=0.2)], "FairDPSGDClassifier")
-    >>> [constraint.rate for constraint in found]
-    ['true_positive_rate', 'error_rate']
-    """
+    """Return the constraints that a parameter asks for."""
     alone = isinstance(given, str | RateParity | RateBound) or not isinstance(given, Iterable)
     asked = [given] if alone else list(given)
     if not asked:
@@ -224,24 +186,6 @@ def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | 
 
     A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one that
     differs from no other group by more is not.
-
-    Parameters
-    ----------
-    given : str, RateParity, RateBound, fairlearn moment, or list of them
-    n_classes : int
-    owner : str
-        Class that has the parameter, for error messages.
-
-    Returns
-    -------
-    rule : tuple of (float, str) or None
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateParity, rule_of_gate
-    >>> rule_of_gate(RateParity("selection_rate", 0.1), 2, "FairPATEClassifier")
-    (0.1, 'between')
-    >>> rule_of_gate("equalized_odds", 2, "FairPATEClassifier")
     """
     one, *others = read_rate_constraints(given, owner)
     if others or not isinstance(one, RateParity) or one.rate != "selection_rate":
@@ -272,25 +216,6 @@ class RateConstraints:
 
     Counts have the shape (groups, true classes, predicted classes); where ``needs_labels`` is False, true classes may
     be merged into one. Rates have the shape (groups + 1, rates): the last line is that of all rows.
-
-    Parameters
-    ----------
-    constraints : sequence of RateParity and RateBound
-        See :func:`read_rate_constraints`.
-    groups, classes : sequence
-        The names they go by.
-    owner : str, default="RateConstraints"
-        For error messages.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateConstraints, RateParity
-    >>> parity = RateConstraints([RateParity("selection_rate", 0.1)], ["f", "m"], [0, 1])
-    >>> counts = [[[6, 2], [1, 1]], [[2, 2], [1, 5]]]  # of ten women three are selected, of ten men seven
-    >>> parity.rates(counts)[:, 0].tolist()
-    [0.3, 0.7, 0.5]
-    >>> parity.violations(counts).round(2).tolist(), parity.inequalities[1]
-    ([-0.5, 0.3], "selection_rate of 1, 'm' - 'f' <= 0.1")
     """
 
     constraints: Sequence[RateParity | RateBound]
@@ -370,18 +295,7 @@ class RateConstraints:
     # ------------------------------------------------------------------ what is found
 
     def rates(self, counts: Any, sizes: Any = None) -> Array:
-        """Every rate of every group, and of all rows in the last line; NaN where there is no row to count.
-
-        Parameters
-        ----------
-        counts : array-like of shape (n_groups, n_classes or 1, n_classes)
-        sizes : array-like of shape (n_groups, n_classes or 1), default=None
-            How many rows there are, where that is known better than by the sums of the counts.
-
-        Returns
-        -------
-        ndarray of shape (n_groups + 1, n_rates)
-        """
+        """Every rate of every group, and of all rows in the last line; NaN where there is no row to count."""
         counts = np.asarray(counts, dtype=np.float64)
         sizes = counts.sum(2) if sizes is None else np.asarray(sizes, dtype=np.float64)
         hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
@@ -410,19 +324,6 @@ class RateConstraints:
 
         The mean over rows of ``Σ_k weight[group, true, k] p_k`` is ``Σ_j multiplier_j · (left-hand side)_j`` for the
         rates of predictions drawn from p.
-
-        Parameters
-        ----------
-        multipliers : array-like of shape (n_inequalities,)
-        sizes : array-like of shape (n_groups, n_classes or 1)
-            Rows of each group and true class; all above 0.
-        forgive : float, default=None
-            At most so much is given for the error of a row. With 1, no row gains by being wrong: parity of errors is
-            then reached by fewer errors where there are many, never by more where there are few.
-
-        Returns
-        -------
-        ndarray of shape (n_groups, n_classes or 1, n_classes)
         """
         sizes = np.asarray(sizes, dtype=np.float64)
         line, group, rate, value = self.terms

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from skfairdp.fairness._rates import RateConstraints
 
-__all__ = ["CLEAR_SIZE", "LeftOver"]
-
 Array = NDArray[np.float64]
 
 #: Sizes are believed that are so many times their noise; no rate of a smaller group is spoken of.
@@ -20,25 +18,7 @@ CLEAR_SIZE = 3.0
 
 @dataclass(frozen=True)
 class LeftOver:
-    """By how much each inequality is broken, by numbers that are released or public: post-processing.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The inequalities, in words.
-    broken_by : ndarray of shape (n_inequalities,)
-        Left-hand side less right-hand side; noise included.
-    noise : ndarray of shape (n_inequalities,)
-        Standard deviations; infinite where a group is too small beside the noise to be spoken of.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.fairness import LeftOver
-    >>> left = LeftOver(["'f' - 'm' <= 0.02", "'m' - 'f' <= 0.02"], np.array([-0.16, 0.12]), np.array([0.02, 0.01]))
-    >>> left.violation_noise
-    0.01
-    """
+    """By how much each inequality is broken, by numbers that are released or public: post-processing."""
 
     names: Sequence[str]
     broken_by: Array
@@ -48,16 +28,7 @@ class LeftOver:
     def of_rates(
         cls, constraints: RateConstraints, last: Sequence[Any], earlier: Sequence[Any], noise: float
     ) -> "LeftOver":
-        """What the mean of the last tables of counts says, with sizes from all tables.
-
-        Parameters
-        ----------
-        constraints : RateConstraints
-        last, earlier : sequence of ndarray of shape (n_groups, n_classes or 1, n_classes)
-            Tables of the same rows; at least one of the first kind.
-        noise : float
-            Standard deviation of the noise on every count of every table.
-        """
+        """What the mean of the last tables of counts says, with sizes from all tables."""
         counts, n_tables = np.mean(last, axis=0), len(last) + len(earlier)
         sizes = np.mean([*earlier, *last], axis=0).sum(2)
         cells, events = (part[:, : sizes.shape[1]] for part in (constraints.cells, constraints.events))

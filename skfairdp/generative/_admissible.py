@@ -11,23 +11,11 @@ from scipy.special import softmax
 
 from skfairdp._tables import MarginalsBackend, Model
 
-__all__ = ["AdmissibleLabels", "read_admissible"]
-
 _AT_ONCE = 2000  # rows: each takes groups times labels times codes of a column
 
 
 def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: Any) -> tuple[int, ...]:
-    """Positions of the admissible columns among those that are learnt, from public values only.
-
-    Parameters
-    ----------
-    estimator : PFGuardGenerator
-        Asked for its parameters, and for the names of the columns of X.
-    names : sequence
-        Labels of the columns that are learnt; those of the groups are not among them.
-    classes, groups : array or None
-        The domains; None where there are no labels or no groups.
-    """
+    """Positions of the admissible columns among those that are learnt, from public values only."""
     given, owner, backend = estimator.admissible, type(estimator).__name__, estimator.backend
     if given is None:
         return ()
@@ -62,14 +50,6 @@ class AdmissibleLabels:
     """The label given admissible columns, by a released model: P(y | admissible), the same for every group.
 
     Labels drawn from it are independent of the group, and of every other column, given the admissible ones.
-
-    Parameters
-    ----------
-    model : Model
-        With a density of some of its columns.
-    columns : tuple of int
-    observed : ndarray of shape (n_groups, n_classes)
-        Released shares.
     """
 
     model: Model
@@ -90,16 +70,7 @@ class AdmissibleLabels:
         return np.asarray((marks >= reached[:, :-1]).sum(axis=1), dtype=np.int64)
 
     def rates(self, drawn: NDArray[np.float64], n_rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Shares of groups and labels after the labels are drawn anew, measured on rows of the model.
-
-        Parameters
-        ----------
-        drawn : ndarray of shape (n_groups, n_classes)
-            Shares of groups, and of the labels for which the rows are drawn.
-        n_rows : int
-            In each group.
-        rng : Generator
-        """
+        """Shares of groups and labels after the labels are drawn anew, measured on rows of the model."""
         of_groups = drawn.sum(axis=1)
         out = np.zeros(drawn.shape)
         for group in np.flatnonzero(of_groups > 0):

@@ -18,8 +18,6 @@ from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.utils import progress_bar
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["AdversarialBackend", "AdversarialPlan", "NetworkModel"]
-
 _MISSING_SHARE = 0.05  # of the squared cost of the answers, for how many values each column misses
 _EVIDENCE = 4.0  # standard deviations of noise that such a count must exceed
 
@@ -123,11 +121,6 @@ class AdversarialPlan(BackendPlan):
 
     Networks that have learnt little make missing values as often as any others. So the missing values of columns are
     counted, and made only where the counts show that there are some.
-
-    Parameters
-    ----------
-    backend : AdversarialBackend
-    layout : Layout
     """
 
     backend: Any
@@ -238,12 +231,7 @@ def _as_features(values: Any, n_codes: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 class NetworkModel(Model):
-    """A generator network: a function of released values and public randomness.
-
-    Parameters
-    ----------
-    net : GeneratorNet
-    """
+    """A generator network: a function of released values and public randomness."""
 
     def __init__(self, net: Any) -> None:
         self.net = net

@@ -5,8 +5,6 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["ConvolutionalLayers", "layers_for"]
-
 
 class ConvolutionalLayers(BaseEstimator):
     """Convolutional generator and discriminators, for ``hidden=`` of a backend; "cnn" is this with its defaults.
@@ -36,13 +34,7 @@ class ConvolutionalLayers(BaseEstimator):
 
 
 def layers_for(hidden: Any, kind: str, n_columns: int, owner: str) -> Any:
-    """Widths of hidden layers, or the sizes of convolutions for rows of this public shape.
-
-    Raises
-    ------
-    ValueError
-        Convolutions of a table of codes, or sizes that do not fit the rows.
-    """
+    """Widths of hidden layers, or the sizes of convolutions for rows of this public shape."""
     if isinstance(hidden, tuple | list):
         return tuple(hidden)
     from skfairdp._networks import ImageLayers

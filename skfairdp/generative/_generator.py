@@ -32,8 +32,6 @@ from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["PFGuardGenerator"]
-
 BACKENDS: dict[str, type[GeneratorBackend]] = {
     "marginals": MarginalsBackend,
     "pate_gan": PATEGANBackend,

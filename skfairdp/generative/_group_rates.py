@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from skfairdp._tables import Model
 
-__all__ = ["BALANCES", "Balance", "fair_label_rates", "given_label_rates", "target_rates", "tilted_label_rates"]
-
 BALANCES = ("label", "group", "group_and_label", "fair")
 _EVEN_GROUPS = ("group", "group_and_label", "fair")
 
@@ -26,15 +24,7 @@ _DEMOGRAPHIC_WEIGHT = 1.8  # against equalized odds, which this classifier overs
 
 
 def target_rates(observed: NDArray[np.float64], balance: Balance) -> NDArray[np.float64]:
-    """Shares of (group, label) in what is sampled. Of ``"fair"`` those that a search starts from.
-
-    Parameters
-    ----------
-    observed : ndarray of shape (n_groups, n_classes)
-        Released shares of the private rows.
-    balance : {"label", "group", "group_and_label", "fair"}, ndarray of shape (n_groups, n_classes) or None
-        An array has the shares of the labels in each group, and groups are as frequent as they were.
-    """
+    """Shares of (group, label) in what is sampled. Of ``"fair"`` those that a search starts from."""
     n_groups = len(observed)
     if isinstance(balance, np.ndarray):
         return observed.sum(axis=1)[:, None] * balance
@@ -88,18 +78,6 @@ def fair_label_rates(model: Model, observed: NDArray[np.float64], rng: np.random
     with the smallest sum of squares of equalized-odds disparity and 1.8 times demographic disparity wins. All three are
     weighed with the released shares of the private rows, not with those that are sampled. Post-processing: no private
     row is read.
-
-    Parameters
-    ----------
-    model : Model
-        With a density; without one the overall shares of the labels are returned for every group.
-    observed : ndarray of shape (n_groups, n_classes)
-        Released shares.
-    rng : Generator
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_classes)
     """
     n_groups, n_classes = observed.shape
     best = tilted_label_rates(observed, 0.0)

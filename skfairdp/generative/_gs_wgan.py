@@ -17,8 +17,6 @@ from skfairdp.generative._releases import CountsOfRows, MeanGradient, SanitisedG
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 from skfairdp.utils._sklearn import StrOptions
 
-__all__ = ["GSWGANBackend", "GSWGANPlan"]
-
 _COUNTS_SHARE = 0.05  # of a step's squared cost, where bounds move by noisy counts
 _LARGEST = 4.0  # bound of a group, over C
 _QUANTILE, _START = 0.1, 2.0  # share of gradients above Z that is steered towards, and the first Z

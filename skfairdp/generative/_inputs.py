@@ -54,33 +54,10 @@ from skfairdp.utils import (
     warn_caller,
 )
 
-__all__ = ["GeneratorData", "read_balance", "read_container", "read_generator_data"]
-
 
 @dataclass(frozen=True)
 class GeneratorData:
-    """All that a fit learns from, and the public shape of it.
-
-    Parameters
-    ----------
-    rows : Table, StreamedTable or ndarray
-        Private.
-    cells : ndarray of int of shape (n_rows,)
-        Private: the group and label of each row, ``group * n_classes + label``. Empty where rows are streamed.
-    layout : Layout
-    encoder : TableEncoder or UnitEncoder
-        Turns rows into codes or units, from what is declared; some of its bins may have to be paid for.
-    public : Table, ndarray or None
-        Public rows.
-    balance : {"label", "group", "group_and_label", "fair"}, ndarray of shape (n_groups, n_classes) or None
-        What the rates of groups and labels are balanced by: nothing where no group is known.
-    admissible : tuple of int
-        Positions of the columns that labels may follow; empty where labels are drawn by rates.
-    form : SampleForm
-        How samples are handed out.
-    reads : PublicReads
-        Every public value that the outcome may follow.
-    """
+    """All that a fit learns from, and the public shape of it."""
 
     rows: Any
     cells: NDArray[np.int64]
@@ -147,24 +124,7 @@ class _Features:
 def read_generator_data(
     estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None
 ) -> GeneratorData:
-    """Read everything a fit needs, or say what is wrong with it.
-
-    Parameters
-    ----------
-    estimator : PFGuardGenerator or SyntheticDataClassifier
-        Asked for its parameters and its name; gets ``n_features_in_`` and ``feature_names_in_``.
-    X, y, sensitive_features, X_public
-        The arguments of ``fit``.
-
-    Returns
-    -------
-    GeneratorData
-
-    Raises
-    ------
-    ValueError
-        On unusable input. No message holds a private value or count.
-    """
+    """Read everything a fit needs, or say what is wrong with it."""
     owner, reads = type(estimator).__name__, PublicReads()
     X = _opened(estimator, X, y, sensitive_features)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)

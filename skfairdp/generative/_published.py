@@ -17,8 +17,6 @@ from skfairdp.generative._releases import BinnedGradients, MajorityBits, TopSign
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["DataLensBackend", "GPATEBackend", "PATEGANBackend"]
-
 _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about those that the generator makes now
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
 

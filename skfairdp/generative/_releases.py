@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION
 from skfairdp.privacy import (
     DpEvent,
@@ -20,20 +19,12 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["BinnedGradients", "CountsOfRows", "MajorityBits", "MeanGradient", "SanitisedGradient", "TopSigns"]
-
 
 @dataclass(frozen=True)
 class MajorityBits:
     """PATE-GAN: for each generated row one bit, whether most teachers take it for real, ``n₁ + N(0, σ²) ≥ k/2``.
 
     One record changes one teacher, hence one vote of n₁: sensitivity 1 for each bit.
-
-    Parameters
-    ----------
-    n_teachers : int
-    sigma : float
-        In votes.
     """
 
     n_teachers: int
@@ -68,7 +59,6 @@ class _RowGradients:
     noise_multiplier: float
 
 
-@shared_docs
 @dataclass(frozen=True)
 class SanitisedGradient(_RowGradients):
     """GS-WGAN: the gradients of one discriminator, drawn in secret, by each of B generated rows, clipped, with noise.
@@ -80,12 +70,6 @@ class SanitisedGradient(_RowGradients):
 
     Accounting step by step asks that, given all that was let out, what the discriminators know does not depend on
     earlier secret draws. So **all** of them train at every step, not only the one drawn.
-
-    Parameters
-    ----------
-    {gradients_of_discriminators}
-    noise_multiplier : float
-        Standard deviation of the noise over 2C√B.
     """
 
     @property
@@ -113,19 +97,12 @@ class SanitisedGradient(_RowGradients):
         return self._vector.release(self.clipped(gradients), source)
 
 
-@shared_docs
 @dataclass(frozen=True)
 class MeanGradient(_RowGradients):
     """The mean over **all** discriminators of their gradients by each of B generated rows, clipped, with noise.
 
     One record changes what one discriminator answers, by up to 2C in each row: the mean moves by at most
     2C√B / n_discriminators. Nothing is drawn, so nothing needs to be kept secret, and the event is a plain Gaussian.
-
-    Parameters
-    ----------
-    {gradients_of_discriminators}
-    noise_multiplier : float
-        Standard deviation of the noise over 2C√B / n_discriminators.
     """
 
     @property
@@ -139,12 +116,7 @@ class MeanGradient(_RowGradients):
         return GaussianDpEvent(self.noise_multiplier)
 
     def mean(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Mean of gradients of norm at most C.
-
-        Parameters
-        ----------
-        gradients : ndarray of shape (n_discriminators, batch_size, n_features)
-        """
+        """Mean of gradients of norm at most C."""
         if gradients.shape[:2] != (self.n_discriminators, self.batch_size):
             raise ValueError(
                 f"One step lets out {self.n_discriminators} x {self.batch_size} gradients, but there are "
@@ -179,14 +151,6 @@ class CountsOfRows:
 
     Which rows a group has is public: they are generated. One record changes one discriminator, whose rows may all
     change sides: a group's two counts move by up to its number of rows each, in opposite directions.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Rows of each group in the batch; one number where groups are not told apart.
-    noise_multiplier : float
-    two_sided : bool
-        Count rows below the bound, too.
     """
 
     sizes: tuple[int, ...]
@@ -214,12 +178,6 @@ class TopSigns:
 
     One record changes one teacher's vote from v to v', each with k entries of ±1: by at most 2√k in L2 norm. Cutting
     off the coordinates with few noisy votes is post-processing.
-
-    Parameters
-    ----------
-    k : int
-    sigma : float
-        In votes.
     """
 
     k: int
@@ -235,12 +193,7 @@ class TopSigns:
         return self._vector.event
 
     def votes(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Sum over teachers of their top-k signs.
-
-        Parameters
-        ----------
-        gradients : ndarray of shape (n_teachers, n_features)
-        """
+        """Sum over teachers of their top-k signs."""
         gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64))
         if self.k >= gradients.shape[1]:
             return np.sign(gradients).sum(axis=0)
@@ -262,12 +215,6 @@ class BinnedGradients:
     One record changes one teacher's bin in every coordinate: its histogram moves by √2, the largest count by 1. A
     coordinate is answered if the largest count plus N(0, σ₁²) reaches a threshold, by the largest of the counts plus
     N(0, σ₂²). Both are charged for every coordinate, answered or not: μ² = coordinates (1/σ₁² + 2/σ₂²).
-
-    Parameters
-    ----------
-    n_coordinates : int
-    sigma_threshold, sigma : float
-        σ₁ and σ₂, in votes.
     """
 
     n_coordinates: int
@@ -283,14 +230,7 @@ class BinnedGradients:
     def release(
         self, histograms: NDArray[np.int64], source: NoiseSource, *, threshold: float
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Winning bin of each coordinate, and whether it is answered.
-
-        Parameters
-        ----------
-        histograms : ndarray of shape (n_gradients, n_coordinates, n_bins)
-        threshold : float
-            In votes.
-        """
+        """Winning bin of each coordinate, and whether it is answered."""
         n_answers = math.prod(histograms.shape[:2])  # one record may move all of them
         largest = GaussianMechanism(self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=RELATION)
         counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=RELATION)

@@ -10,15 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp._teachers import position_partition
 
-__all__ = [
-    "NORMALIZATIONS",
-    "SAMPLINGS",
-    "TeacherParts",
-    "density_ratios",
-    "importance_weights",
-    "restricted",
-]
-
 SAMPLINGS = ("importance", "stratified", "weights")
 NORMALIZATIONS = ("N1", "N2")
 
@@ -63,21 +54,6 @@ def importance_weights(
 
     h(x) = rate of (s, y) / share of (s, y) among these rows (PFGuard, Eq. 5, with the teacher's own counts in place of
     those of the whole table, which would let one record reach every teacher).
-
-    Parameters
-    ----------
-    cells : ndarray of int of shape (n_rows,)
-        Group and label of each row.
-    rates : ndarray of shape (n_cells,)
-    normalization : {"N1", "N2"}
-        Skare et al. (2003): N1 is w ∝ h; N2 is w ∝ h / (Σh − h), which lowers the bias of small samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.generative._samplers import importance_weights
-    >>> importance_weights(np.array([0, 0, 0, 1]), np.array([0.5, 0.5])).round(3).tolist()
-    [0.167, 0.167, 0.167, 0.5]
     """
     counts = np.bincount(cells, minlength=len(rates))
     return normalized(rates[cells] / np.maximum(counts, 1)[cells], normalization)
@@ -103,14 +79,6 @@ def density_ratios(
     A classifier tells the public rows from the rows of **one** teacher; its odds are the ratio (Choi et al. 2020).
     Ratios are held within [1/20, 20]. A part on which no classifier can be fitted gets even ratios, and no warning of
     one is let through: what goes wrong in a part follows from its rows.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Of one teacher.
-    public : ndarray of shape (n_public, n_features)
-    classifier : classifier with a ``decision_function``, default=None
-        None is a regularised logistic regression.
     """
     if not len(rows):
         return np.zeros(0)
@@ -131,30 +99,6 @@ class TeacherParts:
 
     Which positions a teacher has depends on the number of rows and on public randomness alone. The uniform numbers that
     pick rows are public too, and the same whatever the rows are; only a teacher's own rows turn them into a batch.
-
-    Parameters
-    ----------
-    cells : ndarray of int of shape (n_rows,)
-        Private: group and label of each row.
-    rates : ndarray of shape (n_cells,)
-        What batches are balanced to: chosen from public or released values.
-    n_teachers : int
-    rng : Generator
-        Public.
-    balanced : bool
-        False resamples every part as it is.
-    sampling : {"importance", "stratified", "weights"}
-        ``"stratified"`` gives every batch the rows of each group and label in the proportions of ``rates`` instead of
-        on average; a cell that a part lacks is left to the others. ``"weights"`` draws batches from a part as it is,
-        and leaves the balance to ``loss_weights``.
-    normalization : {"N1", "N2"}
-    features, public : ndarray or None
-        With both, weights come from :func:`density_ratios` and cells are not read.
-
-    Attributes
-    ----------
-    loss_weights : ndarray of shape (n_rows,) or None
-        With ``"weights"``: of each row in the loss of the teacher that has it.
     """
 
     def __init__(

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from skfairdp._tables import Declarations
 from skfairdp.schema import Boolean, Category, Date, Number, RawTable, Schema
 
-__all__ = ["declarations_of", "numbers_of", "raw_features", "raw_table"]
-
 
 def declarations_of(schema: Schema, owner: str) -> Declarations:
     """What a schema says of its features, once :func:`numbers_of` has made numbers of them."""
@@ -44,15 +42,7 @@ def raw_features(schema: Schema, sampled: pd.DataFrame) -> pd.DataFrame:
 
 
 def raw_table(schema: Schema, sampled: pd.DataFrame, labels: Any, groups: Any) -> pd.DataFrame:
-    """Sampled numbers, labels and groups as a table with all columns of the schema, in its order.
-
-    Parameters
-    ----------
-    schema : Schema
-    sampled : DataFrame of the features
-    labels : array-like of shape (n_rows,) or None
-    groups : Series, DataFrame or None
-    """
+    """Sampled numbers, labels and groups as a table with all columns of the schema, in its order."""
     numbers = _numbers(schema, sampled)
     if labels is not None and schema.label is not None:
         numbers[schema.label] = schema.columns[schema.label].read(labels)

@@ -15,8 +15,6 @@ from skfairdp.generative._schema_columns import numbers_of
 from skfairdp.generative._table_codec import TableEncoder
 from skfairdp.schema import RawTable, Schema
 
-__all__ = ["StreamedRows", "StreamedTable"]
-
 Counts = NDArray[np.int64]
 
 _MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, and kept until they are asked for
@@ -24,19 +22,7 @@ _MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, a
 
 @dataclass(frozen=True)
 class StreamedTable:
-    """A source whose chunks a schema reads. Label and groups are columns of it.
-
-    Parameters
-    ----------
-    source : RowSource
-    schema : Schema
-    n_classes : int
-        1 where labels are not read.
-    n_groups : int
-        1 where groups are not read.
-    owner : str
-        Class name for error messages.
-    """
+    """A source whose chunks a schema reads. Label and groups are columns of it."""
 
     source: RowSource
     schema: Schema
@@ -111,15 +97,7 @@ def _columns_and_pairs(
 
 @dataclass(frozen=True)
 class StreamedRows(Rows):
-    """What the backend of noisy tables learns from: sums over the chunks of a source.
-
-    Parameters
-    ----------
-    table : StreamedTable
-        Private.
-    encoder : TableEncoder
-        Settled.
-    """
+    """What the backend of noisy tables learns from: sums over the chunks of a source."""
 
     table: Any = None
     encoder: Any = None

@@ -49,8 +49,6 @@ from skfairdp.utils import (
 )
 from skfairdp.utils._sklearn import HasMethods, Interval, take_rows
 
-__all__ = ["SyntheticDataClassifier"]
-
 #: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
 LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
 

@@ -34,8 +34,6 @@ from skfairdp._tables import (
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["TableCodec", "TableEncoder", "usual_bins"]
-
 LEAST_BINS, MOST_BINS = 6, 24
 
 
@@ -107,17 +105,7 @@ class TableCodec(BaseEstimator):
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """Turns a table into codes and codes into a table of the same columns and container, of public types.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-    labels : list or None
-        Column labels; None where an array was given.
-    unsettled : tuple of int
-        Positions of number columns whose bins are a fine grid as yet, to be merged after one noisy histogram each.
-    n_bins : int
-    """
+    """Turns a table into codes and codes into a table of the same columns and container, of public types."""
 
     columns: tuple[Column, ...]
     labels: list[Any] | None
@@ -186,16 +174,7 @@ class TableEncoder:
         rng: np.random.Generator,
         further: Mapping[int, tuple[Any, NDArray[Any]]] | None = None,
     ) -> Any:
-        """Return a table in the container given to fit.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows, n_columns)
-        rng : Generator
-            Places numbers within their bins.
-        further : dict of position to (label, values)
-            Columns of the whole table that this encoder does not hold (the groups).
-        """
+        """Return a table in the container given to fit."""
         values = [column.decode(codes[:, j].astype(np.int64), rng) for j, column in enumerate(self.columns)]
         labels = list(range(len(values))) if self.labels is None else list(self.labels)
         for position, (label, column_values) in sorted((further or {}).items(), key=lambda item: item[0]):
@@ -213,18 +192,6 @@ def usual_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -> 
 
     The noise is that of a table's counts of two groups and two labels. Where bins hold little but noise, a learner is
     taught more by fewer of them (tests/generative/test_usefulness.py); with many rows more bins show more of a column.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-    epsilon, delta : float
-        Of the whole fit.
-
-    Examples
-    --------
-    >>> from skfairdp.generative._table_codec import usual_bins
-    >>> [usual_bins(n, 8, epsilon=1.0, delta=1e-5) for n in (1000, 16_000, 100_000)]
-    [6, 20, 24]
     """
     n_groups, n_classes = 2, 2
     layout = Layout("codes", n_rows, max(n_columns, 1), n_groups, n_classes, None, True)

@@ -11,8 +11,6 @@ from skfairdp._tables import RELATION, Layout
 from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, gdp_mu
 
-__all__ = ["TableForecast"]
-
 #: Noise in the tables: from the first on a learner may end below the most frequent class, from the second on tables
 #: carry nothing. Of logistic tables with known rates (tests/test_never_useless.py).
 DOUBTFUL, HOPELESS = 0.01, 0.15
@@ -31,21 +29,6 @@ class TableForecast:
 
     A replaced row moves the tables of d columns by ``√(2d)``, so the share of rows that have a value is off by
     ``√(2d) / (μ n)``, and a rule that adds up d columns by √d of that.
-
-    Parameters
-    ----------
-    n_rows, n_columns, n_groups, n_classes : int
-    epsilon, delta : float
-        Of the fit.
-
-    Examples
-    --------
-    >>> from skfairdp.generative._usefulness import TableForecast
-    >>> forecast = TableForecast(1000, 8, 2, 2, epsilon=1.0, delta=1e-5)
-    >>> round(forecast.noise, 3), forecast.is_doubtful, forecast.is_hopeless
-    (0.042, True, False)
-    >>> forecast.enough_rows, forecast.enough_epsilon
-    (4300, 5.1)
     """
 
     n_rows: int

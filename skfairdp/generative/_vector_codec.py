@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._tables import as_numbers
 
-__all__ = ["UnitCodec", "UnitEncoder"]
-
 
 class UnitCodec(BaseEstimator):
     """Learn numbers as they are, between public bounds: images, and tables of plain numbers for networks.
@@ -71,16 +69,7 @@ class UnitCodec(BaseEstimator):
 
 @dataclass(frozen=True)
 class UnitEncoder:
-    """Turns arrays of numbers into units and back; values beyond the bounds count as the bound.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of one row.
-    low, high : float
-    dtype : numpy dtype
-        Public; of what is sampled.
-    """
+    """Turns arrays of numbers into units and back; values beyond the bounds count as the bound."""
 
     shape: tuple[int, ...]
     low: float

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
     from skfairdp.gradient._signed_loss import RateLagrangian
 
-__all__ = ["FairDPSGDClassifier"]
-
 
 @shared_docs
 class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):

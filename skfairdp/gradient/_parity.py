@@ -24,38 +24,13 @@ if TYPE_CHECKING:
     from skfairdp.gradient._signed_loss import DualPlan
     from skfairdp.gradient._temperature import Temperature
 
-__all__ = ["DPSGDPlan", "PublicPenalty", "SignedLoss", "as_parity", "beside", "usual_parity"]
-
-
 #: Of what rates may cost, what is kept for the judge.
 JUDGED = 0.3
 
 
 @dataclass(frozen=True)
 class DPSGDPlan:
-    """What a FairDP-SGD releases.
-
-    Parameters
-    ----------
-    net : Net
-        The network, and how it is trained.
-    step : DPStep
-        The noisy gradients.
-    duals : DualPlan or None
-        The noisy rates of the groups, where a signed loss needs them.
-    look : SecondLook or None
-        Whether the network is better than the most frequent class.
-    temperature : Temperature or None
-        How sure the network may be of its answers.
-    scaling : Scaling or None
-        How the columns of a table are scaled.
-    taken : str or None
-        Which network ``net="auto"`` took.
-    parity : PublicPenalty, SignedLoss or None
-        Where parity comes from; None where nobody asks for it.
-    judge : Judge or None
-        What looks at the answers of the network that is returned, where private rows hold its constraints.
-    """
+    """What a FairDP-SGD releases."""
 
     net: "Net"
     step: "DPStep"
@@ -362,11 +337,6 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: An
     """Return the part that ``parity`` is or names, with its parameters checked; None follows the rows there are.
 
     With ``constraints`` it is the signed loss of those, with what else a given one says.
-
-    Raises
-    ------
-    ValueError
-        It is neither, or one of its parameters is outside its range.
     """
     if parity is None:
         parity = "public_penalty" if has_public_rows and constraints is None else "signed_loss"
@@ -393,15 +363,6 @@ def usual_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPe
     A penalty makes a model fair to the public rows. With m of them in a group, a rate there is off by ``.5 / sqrt(m)``
     at most. The private table has r times as many rows of the group, if its shares are those of the public rows, and
     noise on each count besides. The penalty is free and the signed loss is not, so it has to halve the error.
-
-    Parameters
-    ----------
-    public : PublicRows
-        With groups.
-    n_rows : int
-        Public number of private rows.
-    rates : DualPlan
-        What a signed loss would release.
     """
     assert public.groups is not None
     fewest = np.bincount(public.groups, minlength=public.n_groups).min()

@@ -24,8 +24,6 @@ from skfairdp._networks import Network, PrivateRows, RowsOnDemand, private_outpu
 from skfairdp.fairness import LeftOver, RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
-__all__ = ["DualPlan", "RateLagrangian", "largest_price"]
-
 #: How far a constraint may stay broken where nothing else says so, as in fairlearn.
 USUAL_SLACK = 0.01
 #: Of a multiplier: per violation of 1, and by what the noise of all releases moves it. About 1 closes most gaps.
@@ -43,18 +41,6 @@ def largest_price(n_classes: int, noise: ArrayLike) -> Any:
     plus B times violation smallest, with the multiplier at its bound B, violates by at most ``log K / B``. (This is
     the bound B = 1/ε of Agarwal et al. 2018 for an error of at most 1.) To ask for less than the noise lets anybody see
     would follow the noise; where a group is too small to be seen at all, the noise is infinite and the price 0.
-
-    Parameters
-    ----------
-    n_classes : int
-    noise : array-like of shape (n_inequalities,)
-        Standard deviations of the violations, by all releases together.
-
-    Examples
-    --------
-    >>> from skfairdp.gradient._signed_loss import largest_price
-    >>> largest_price(2, [0.001, 0.05, float("inf")]).round(1).tolist()
-    [69.3, 13.9, 0.0]
     """
     return math.log(max(n_classes, 2)) / np.maximum(USUAL_SLACK, noise)
 
@@ -67,22 +53,6 @@ class DualPlan:
     a row is 1. The sum over a line is the noisy size of that cell: sizes cost nothing of their own. Predictions are
     counted, not probabilities, since parity is asked of them: softened rates can agree while the predictions stay
     apart.
-
-    Parameters
-    ----------
-    releases : int
-    noise : float
-        Standard deviation of the noise on every count.
-    relation : NeighboringRelation, default=ADD_OR_REMOVE_ONE
-        A row more, or a row in place of a null record, adds 1 to one cell.
-
-    Examples
-    --------
-    >>> from skfairdp.gradient._signed_loss import DualPlan
-    >>> from skfairdp.privacy import epsilon_of
-    >>> plan = DualPlan.calibrated(epsilon=1.0, delta=1e-5, share=1.0, releases=20)
-    >>> round(plan.noise, 2), round(epsilon_of(plan.event, 1e-5), 6)
-    (16.68, 1.0)
     """
 
     releases: int
@@ -117,14 +87,8 @@ class DualPlan:
         return frozenset(r * steps // (self.releases + 1) for r in range(1, self.releases + 1)) - {0}
 
     def steps(self, violations: ArrayLike, noise: ArrayLike) -> Any:
-        """How far multipliers move for a violation of 1: all by ``LEAST_MOVE``, but no further than the noise allows.
-
-        Parameters
-        ----------
-        violations : array-like of shape (n_inequalities,)
-            As released just now, in either direction.
-        noise : array-like of shape (n_inequalities,)
-            Standard deviations of the violations, by all releases together.
+        """How far multipliers move for a violation of 1: all by ``LEAST_MOVE``, but no further than the noise
+        allows.
         """
         wanted = np.maximum(USUAL_STEP, LEAST_MOVE / np.maximum(np.abs(violations), 1e-9))
         return np.minimum(wanted, MOST_BY_NOISE / (self.releases * np.asarray(noise)))
@@ -176,29 +140,6 @@ class RateLagrangian:
     [0, bound]. What noise lets anybody see of an inequality hangs on how large its groups are, which the releases say:
     an inequality of a small group moves less, and has a lower bound. No row ever gains by a wrong prediction as such,
     so that parity of errors is not bought with errors.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-    bound : float, default=None
-        Largest multiplier. None follows the noise of each inequality, see :func:`largest_price`.
-    dual_step : float, default=None
-        How far a multiplier moves for a violation of 1. None follows the noise, see :meth:`DualPlan.steps`.
-    plan : DualPlan or None, default=None
-        What is released of the private rows, and how often. Without one, bound and step have to be given.
-    steps : int, default=0
-        Length of the training, over which the releases are spread.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.fairness import RateConstraints, RateParity
-    >>> from skfairdp.gradient._signed_loss import RateLagrangian
-    >>> parity = RateConstraints([RateParity("selection_rate", 0.0)], ["f", "m"], [0, 1])
-    >>> loss = RateLagrangian(parity, bound=5.0, dual_step=1.0)
-    >>> loss.move(np.array([[30.0, 10.0], [30.0, 30.0]]))  # of the women a quarter is selected, of the men a half
-    >>> loss.multipliers.tolist(), loss.weights[:, 0, 1].tolist()
-    ([0.0, 0.25], [-0.625, 0.4166666567325592])
     """
 
     def __init__(

@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
-from skfairdp._docs import shared_docs
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
-
-__all__ = ["Temperature"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +26,6 @@ OPINION = 0.25  # of a standard deviation: rows as sure as they are right, again
 ROWS_AT_ONCE = 8192
 
 
-@shared_docs
 @dataclass(frozen=True)
 class Temperature:
     """A table of rows, by how sure the network is of its answer and whether that is right, released once.
@@ -37,17 +33,6 @@ class Temperature:
     Clipping shortens the gradients of rows that the network gets wrong, and of no others: it ends up surer than it
     should be. A factor on all logits mends that and changes no answer, so that no rate of any group moves. A record
     that comes, goes or is replaced by a null record moves one count by one.
-
-    Parameters
-    ----------
-    {looks_beside_a_fit}
-
-    Examples
-    --------
-    >>> from skfairdp.gradient._temperature import Temperature
-    >>> from skfairdp.privacy import NeighboringRelation
-    >>> round(Temperature(1.0, 1e-5, NeighboringRelation.ZERO_OUT).counts.sigma, 1)
-    13.2
     """
 
     epsilon: float
@@ -112,16 +97,7 @@ class Temperature:
         return float(FACTORS[surprise.argmin()]) if kept.any() else 1.0
 
     def release(self, module: Any, X: Any, y: NDArray[np.int64], noise: NoiseSource) -> Any:
-        """Release how sure and how right the module is; return it with its last layer scaled by that.
-
-        Parameters
-        ----------
-        module : nn.Module
-            Trained privately; its last layer is linear. It is changed.
-        X, y : ndarray
-            Private rows and their classes.
-        noise : NoiseSource
-        """
+        """Release how sure and how right the module is; return it with its last layer scaled by that."""
         from skfairdp._networks import scale_last_layer
 
         return scale_last_layer(module, self.factor(self.counts.release(self.table(module, X, y), noise)))

@@ -18,8 +18,6 @@ from skfairdp.utils import warn_caller
 if TYPE_CHECKING:
     from skfairdp._networks import AdditiveParts
 
-__all__ = ["AdditiveTerms"]
-
 Array = NDArray[np.float64]
 
 _OWNER = "AdditiveTerms"
@@ -29,21 +27,7 @@ _SHOWN = 9  # curves drawn by default
 
 @dataclass(frozen=True)
 class _Term:
-    """What one column adds to each score.
-
-    Parameters
-    ----------
-    column : Column
-    points : ndarray of shape (n_points,)
-        Numbers as the column reads them; the curve is straight between those of a number or a day.
-    encoded : ndarray of shape (n_points,)
-        The same as the network sees them.
-    values : ndarray of shape (n_points, n_scores)
-    missing : ndarray of shape (n_scores,)
-        Added for what has no value, or one that is not listed.
-    centre : ndarray of shape (n_scores,)
-        What was taken off, for the intercept.
-    """
+    """What one column adds to each score."""
 
     column: Column
     points: Array

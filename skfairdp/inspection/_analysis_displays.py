@@ -8,8 +8,6 @@ import numpy as np
 from skfairdp._docs import shared_docs
 from skfairdp.inspection._pate_analysis import PATEAnalysis
 
-__all__ = ["ExcessiveRiskDisplay", "FlippingProbabilityDisplay"]
-
 _WARNING = "from raw votes: not private"
 
 

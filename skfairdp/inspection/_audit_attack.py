@@ -14,8 +14,6 @@ from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardSca
 from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 from skfairdp.inspection._audit_worlds import Seen
 
-__all__ = ["LearnedScore"]
-
 Array = NDArray[np.float64]
 
 _FAR = 1e30  # beyond, numbers are as good as infinite, and their squares overflow
@@ -23,21 +21,7 @@ _RIDGES = (1e-9, 1e-3, 0.3)  # the least finds differences that have no noise at
 
 
 class LearnedScore:
-    """The best of a few classifiers of runs, chosen by cross-validation among the runs that it learns from.
-
-    Parameters
-    ----------
-    runs : sequence of two sequences of Seen
-        Runs of either world.
-    linear : bool
-        Only linear scores: a sum of Gaussian numbers is Gaussian.
-    seed : int
-
-    Attributes
-    ----------
-    strength : float
-        ε that the scores of left-out runs would prove at 95 %, plus how far they are in order (a tie-break in [0, 1]).
-    """
+    """The best of a few classifiers of runs, chosen by cross-validation among the runs that it learns from."""
 
     def __init__(self, runs: Sequence[Sequence[Seen]], *, linear: bool, seed: int) -> None:
         everything = [seen for world in runs for seen in world]

@@ -33,8 +33,6 @@ from skfairdp.inspection._audit_worlds import (
 )
 from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use
 
-__all__ = ["Canary", "EstimatorAudit", "audit"]
-
 Array = NDArray[np.float64]
 
 _ASSUMES = {

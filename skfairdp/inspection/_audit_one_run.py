@@ -13,8 +13,6 @@ from skfairdp.inspection._audit import AuditResult, audit_matched_filter
 from skfairdp.inspection._one_run import OneRunAuditResult, _check_shares, _checked, _numbers_of_guesses
 from skfairdp.privacy import gdp_epsilon
 
-__all__ = ["TradeOffAuditResult", "audit_one_run_f_dp", "audit_one_run_gaussian"]
-
 Array = NDArray[np.float64]
 
 _CURVES = ("gdp", "epsilon_delta")
@@ -24,22 +22,7 @@ _GRID = 33  # values of the parameter that one pass of the recursion tries at on
 
 @dataclass(frozen=True)
 class TradeOffAuditResult(OneRunAuditResult):
-    """What one run gave away under a family of trade-off curves. It refutes claims; it never certifies one.
-
-    Attributes
-    ----------
-    curve : {"gdp", "epsilon_delta"}
-        The family.
-    parameter_lower : float
-        Lower bound on the parameter of the family: μ for ``"gdp"``, ε for ``"epsilon_delta"``.
-    epsilon_lower : float
-        The same as an ε at ``delta``.
-    delta : float
-    confidence : float
-    n_canaries : int
-    n_guesses, n_correct : int
-        Guesses made and guesses right, for the number of guesses that gave the bound.
-    """
+    """What one run gave away under a family of trade-off curves. It refutes claims; it never certifies one."""
 
     curve: str = field(kw_only=True)
     parameter_lower: float = field(kw_only=True)

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit_worlds import Canary
 
-__all__ = ["poisoned_queries"]
-
 
 def poisoned_queries(
     X: ArrayLike, *, n_queries: int, labels: Sequence[Any], row: int = 0, distance: float = 10.0

@@ -8,16 +8,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import beta as beta_distribution, binom
 
-__all__ = [
-    "bits_delta",
-    "bits_epsilon",
-    "bits_mu",
-    "clopper_pearson_upper",
-    "rates_epsilon",
-    "rates_mu",
-    "rates_of_band",
-]
-
 Array = NDArray[np.float64]
 Rates = tuple[float, float]
 

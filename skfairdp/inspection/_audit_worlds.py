@@ -12,20 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-__all__ = [
-    "ABSENT",
-    "RELATIONS",
-    "Canary",
-    "Claim",
-    "Seen",
-    "World",
-    "claim_of",
-    "default_canaries",
-    "fit_and_see",
-    "make_world",
-    "seeds_of_noise",
-]
-
 RELATIONS = (
     "replace one record",
     "add or remove one record",

@@ -15,8 +15,6 @@ from skfairdp.inspection._frontier_whiskers import draw_whiskers, has_whiskers
 from skfairdp.inspection._html import write_frontier_page
 from skfairdp.model_selection import join_frontiers, measure_estimators
 
-__all__ = ["ParetoFrontierDisplay"]
-
 _AXES = {
     "disparity": ("Fairness gap (demographic disparity)", True),
     "accuracy": ("Accuracy of answered rows", False),

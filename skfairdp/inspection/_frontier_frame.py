@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Part", "check_frame", "epsilon_meaning", "epsilon_text", "level_colors", "parts_of", "refusal_kind"]
-
 _NEEDED = (
     "epsilon",
     "delta",
@@ -140,23 +138,7 @@ def parts_of(frame: pd.DataFrame) -> list[Part]:
 
 
 def epsilon_text(value: float) -> str:
-    """Write ε with three significant digits, rounded up: an upper bound rounded down would no longer be one.
-
-    Parameters
-    ----------
-    value : float
-
-    Returns
-    -------
-    str
-        "∞" where the value is not finite.
-
-    Examples
-    --------
-    >>> from skfairdp.inspection import epsilon_text
-    >>> epsilon_text(0.99612), epsilon_text(5.7001), epsilon_text(float("inf"))
-    ('0.997', '5.71', '∞')
-    """
+    """Write ε with three significant digits, rounded up: an upper bound rounded down would no longer be one."""
     if not math.isfinite(value) or value <= 0:
         return "0" if value == 0 else "∞"
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
@@ -174,24 +156,6 @@ def epsilon_meaning(epsilon: float, delta: float, protects: str) -> str:
 
     Of two equally likely values of a record, whoever sees the release names the right one with probability at most
     (e^ε + δ) / (e^ε + 1), whatever else they know.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Of everything that is shown.
-    protects : str
-        The unit.
-
-    Returns
-    -------
-    str
-        Two or three sentences, figures rounded up; empty where there is no guarantee.
-
-    Examples
-    --------
-    >>> from skfairdp.inspection import epsilon_meaning
-    >>> print(epsilon_meaning(1.0, 1e-5, "record")[:94])
-    Whoever sees all of this, and knows everything else, and guesses which of two values one recor
     """
     if not math.isfinite(epsilon):
         return ""

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from skfairdp.inspection._frontier_frame import Part, epsilon_text, level_colors
 
-__all__ = ["draw_surface", "staircase_surface"]
-
 
 def staircase_surface(
     epsilon: NDArray[np.float64], gap: NDArray[np.float64], accuracy: NDArray[np.float64]

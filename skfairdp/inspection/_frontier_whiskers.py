@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["draw_whiskers", "has_whiskers"]
-
 
 def has_whiskers(rows: pd.DataFrame, x: str, y: str) -> bool:
     """Whether there is a bound to draw, and an axis to draw it along."""
@@ -14,17 +12,7 @@ def has_whiskers(rows: pd.DataFrame, x: str, y: str) -> bool:
 
 
 def draw_whiskers(ax: Any, rows: pd.DataFrame, x: str, y: str, color: str) -> None:
-    """A line from each gap to its bound. Few rows make it long; it is cut off where the models end.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    rows : DataFrame
-        Models of one ε.
-    x, y : str
-        Columns on the axes.
-    color : str
-    """
+    """A line from each gap to its bound. Few rows make it long; it is cut off where the models end."""
     if not has_whiskers(rows, x, y):
         return
     from matplotlib.collections import LineCollection

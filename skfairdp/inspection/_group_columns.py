@@ -11,26 +11,12 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.utils import as_groups, encode_labels, group_domain, warn_caller
 
-__all__ = ["GroupColumns", "columns_telling_the_group"]
-
 _BINS = 64
 
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """How well each column relabels the groups: computed from private groups without noise, never to be published.
-
-    Attributes
-    ----------
-    accuracy : dict
-        Column → share of rows whose group is guessed from that column alone, on rows that the guess was not made from.
-    baseline : float
-        The share guessed right without any column.
-    telling : tuple
-        Columns whose accuracy reaches the threshold: guarantees for the sensitive attribute mean nothing beside them.
-    private : bool
-        False.
-    """
+    """How well each column relabels the groups: computed from private groups without noise, never to be published."""
 
     accuracy: dict[Any, float]
     baseline: float

@@ -24,8 +24,6 @@ from skfairdp import __version__
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 from skfairdp.utils import write_text
 
-__all__ = ["frontier_page", "write_frontier_page"]
-
 
 def write_frontier_page(frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
     """Write the page of a frontier frame and return its path."""

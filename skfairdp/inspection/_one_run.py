@@ -13,8 +13,6 @@ from scipy.special import gammaln, logsumexp
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 
-__all__ = ["OneRunAuditResult", "audit_one_run"]
-
 Array = NDArray[np.float64]
 
 # Shares of the canaries to guess on where the caller names none: few sure guesses pay at large ε, many at small ε.
@@ -23,18 +21,7 @@ _SHARES = (0.05, 0.3)
 
 @dataclass(frozen=True)
 class OneRunAuditResult:
-    """What one run gave away. A lower bound refutes a claimed guarantee; it never certifies one.
-
-    Attributes
-    ----------
-    epsilon_lower : float
-        Lower bound on the ε of every (ε, ``delta``) guarantee the mechanism can have.
-    delta : float
-    confidence : float
-    n_canaries : int
-    n_guesses, n_correct : int
-        Guesses made and guesses right, for the number of guesses that gave the bound.
-    """
+    """What one run gave away. A lower bound refutes a claimed guarantee; it never certifies one."""
 
     epsilon_lower: float
     delta: float

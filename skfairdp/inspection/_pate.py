@@ -10,25 +10,12 @@ from skfairdp._typing import ArrayLike
 from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
 
-__all__ = ["NonPrivateDiagnostic", "SmoothSensitivityRelease", "pate_data_dependent_epsilon"]
-
 
 @dataclass(frozen=True)
 class SmoothSensitivityRelease:
     """A data-dependent Rényi cost with noise scaled to its smooth sensitivity.
 
     A noisy *estimate*: neither an upper bound nor a privacy parameter that holds on every data set.
-
-    Attributes
-    ----------
-    order : float
-        Rényi order, fixed before the votes were seen.
-    rdp : float
-        Summed data-dependent cost at that order plus noise; it can be negative.
-    rdp_cost : float
-        Rényi cost, at that order, of publishing ``rdp``. No ledger has been charged with it.
-    epsilon_estimate : float
-        ``rdp`` (no less than 0) and ``rdp_cost`` together, converted to ε.
     """
 
     order: float
@@ -39,21 +26,7 @@ class SmoothSensitivityRelease:
 
 @dataclass(frozen=True, repr=False)
 class NonPrivateDiagnostic:
-    """A figure computed from raw votes: not private, never publish.
-
-    Attributes
-    ----------
-    epsilon : float
-        Data-dependent ε of the answered queries. A function of private votes.
-    delta : float
-    n_queries : int
-    epsilon_certified : float
-        What the same queries cost on every data set (exact Gaussian accounting): the figure one may print.
-    release : SmoothSensitivityRelease or None
-        The noisy estimate, where one was asked for.
-    private : bool
-        False.
-    """
+    """A figure computed from raw votes: not private, never publish."""
 
     epsilon: float
     delta: float

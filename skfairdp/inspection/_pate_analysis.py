@@ -14,30 +14,12 @@ from sklearn.utils import check_array
 from skfairdp._typing import ArrayLike
 from skfairdp.utils import as_groups, fit_softmax, group_domain, public_generator
 
-__all__ = ["LabelEffect", "PATEAnalysis", "PATEFairnessAnalysis"]
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class LabelEffect:
-    """What noise in one kind of labels does to the student. **Not private.**
-
-    Attributes
-    ----------
-    sensitivity : float
-        E‖θ* - θ̃‖, the mean distance between the students of clean and of noisy labels.
-    sensitivity_squared : float
-        E‖θ* - θ̃‖².
-    excessive_risk : ndarray of shape (n_public,)
-        R(x) = E[ℓ(θ̃; x)] - ℓ(θ*; x), with the clean label of x.
-    excessive_risk_by_group : dict
-        Its mean in each group.
-    risk_gap : float
-        Largest difference between two groups.
-    accuracy : float or None
-        Mean accuracy of the noisy students on the labels given as ``y_public``.
-    """
+    """What noise in one kind of labels does to the student. **Not private.**"""
 
     sensitivity: float
     sensitivity_squared: float

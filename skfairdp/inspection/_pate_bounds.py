@@ -13,8 +13,6 @@ from scipy.special import log_ndtr
 
 from skfairdp._typing import ArrayLike
 
-__all__ = ["check_sigma", "data_dependent_rdp", "log_q"]
-
 Array = NDArray[np.float64]
 
 # exp overflows just above 709; below this no element can.
@@ -26,29 +24,6 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
 
     ``q = sum over the other classes j of erfc((n_max - n_j) / (2 sigma)) / 2`` (a union bound, Proposition
     7), capped at ``1 - 1/K``, all in logarithms.
-
-    Parameters
-    ----------
-    votes : array-like of shape (n_queries, n_classes)
-        Vote histograms; a single histogram of shape (n_classes,) counts as one query.
-    sigma : float
-        Standard deviation of the Gaussian noise on each count.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        At most ``log(1 - 1/K)``; -inf with a single class, whose answer is fixed.
-
-    Raises
-    ------
-    ValueError
-        Votes not a finite table, or sigma not positive.
-
-    Examples
-    --------
-    >>> from skfairdp.inspection._pate_bounds import log_q
-    >>> log_q([[230, 20], [126, 124]], sigma=40).round(6)
-    array([-9.183817, -0.721756])
     """
     votes = np.atleast_2d(np.asarray(votes))
     numeric = votes.dtype.kind in "iuf" and bool(np.isfinite(votes).all())
@@ -82,38 +57,11 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Arr
     Theorem 6 with the higher orders of Proposition 10 (``mu2 = sigma sqrt(log 1/q)``, ``mu1 = mu2 + 1``)
     wherever all its conditions hold, and never more than the data-independent ``order / sigma**2``.
 
-    Parameters
-    ----------
-    log_q : array-like of shape (n_queries,)
-        From :func:`log_q`; -inf (a fixed answer) costs nothing.
-    sigma : float
-        Standard deviation of the Gaussian noise on each count.
-    orders : array-like of shape (n_orders,)
-        Rényi orders, each finite and greater than 1.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_orders)
-        Between 0 and ``order / sigma**2``.
-
-    Raises
-    ------
-    ValueError
-        A positive or undefined ``log_q``, sigma not positive, or an order not above 1.
-
     Notes
     -----
     The expectation of this cost over a noisy threshold is not a Rényi bound; a query that may or may not be
     answered is charged as answered. The bound is for the argmax alone: a published histogram or a soft label
     costs the data-independent figure.
-
-    Examples
-    --------
-    >>> from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
-    >>> q = log_q([[230, 20], [126, 124]], sigma=40)
-    >>> data_dependent_rdp(q, 40, [2, 10]).round(6)
-    array([[3.40e-05, 5.00e-05],
-           [1.25e-03, 6.25e-03]])
     """
     log_q = np.atleast_1d(np.asarray(log_q, dtype=np.float64))
     orders = np.atleast_1d(np.asarray(orders, dtype=np.float64))

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
 
-__all__ = ["SFPATEBounds", "sfpate_bounds"]
-
 Array = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ from scipy.special import log_ndtr, ndtri_exp
 from skfairdp._typing import ArrayLike
 from skfairdp.inspection._pate_bounds import check_sigma, data_dependent_rdp, log_q
 
-__all__ = ["check_conditions", "smooth_sensitivity"]
-
 Array = NDArray[np.float64]
 
 _GRID_POINTS = 4001
@@ -27,33 +25,6 @@ def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float
     ``max over d of exp(-beta d) * sum over queries of LS_d``, where LS_d bounds the local sensitivity of one
     query's bound on every histogram within d teachers of the given one (Algorithms 4 and 5). One teacher may
     change its vote in every query at once.
-
-    Parameters
-    ----------
-    votes : array-like of int, shape (n_queries, n_classes)
-        Histograms of the same teachers: all rows have the same sum.
-    sigma : float
-        Standard deviation of the Gaussian noise on each count.
-    order : float
-        Rényi order, greater than 1, fixed before seeing votes.
-    beta : float
-        Smoothness, at least 0.
-
-    Returns
-    -------
-    float
-        Between 0 and ``n_queries * order / sigma**2``. It depends on the votes and is as private as they are.
-
-    Raises
-    ------
-    ValueError
-        Malformed votes or parameters, or :func:`check_conditions` fails: then the algorithms prove nothing.
-
-    Examples
-    --------
-    >>> from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
-    >>> round(smooth_sensitivity([[230, 20], [200, 50]], sigma=40, order=8, beta=0.05), 8)
-    0.00016769
     """
     votes = np.atleast_2d(np.asarray(votes))
     whole = votes.ndim == 2 and votes.dtype.kind in "iu" and votes.size > 0 and votes.min() >= 0
@@ -84,26 +55,6 @@ def check_conditions(sigma: float, n_classes: int, order: float) -> bool:
 
     C5: the bound does not decrease in q up to q0, where the data-independent bound takes over for good.
     C6: what moving one vote can add to the bound does not decrease in q, up to one vote short of q0.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the Gaussian noise on each count.
-    n_classes : int
-        At least 2.
-    order : float
-        Rényi order, greater than 1.
-
-    Returns
-    -------
-    bool
-        Judged on 4001 points of ``sqrt(log 1/q)``; depends on public parameters only.
-
-    Examples
-    --------
-    >>> from skfairdp.inspection._smooth_sensitivity import check_conditions
-    >>> check_conditions(sigma=20, n_classes=10, order=25), check_conditions(sigma=30, n_classes=10, order=25)
-    (False, True)
     """
     check_sigma(sigma)
     _check_order(order)

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from skfairdp.metrics import distribution_disparity, downstream_scores, kl_to_uniform
 from skfairdp.utils import as_groups, write_text
 
-__all__ = ["SyntheticDataReport"]
-
 _OWNER = "SyntheticDataReport"
 _NOTE = (
     "Figures of the real rows are exact and not covered by any ε: where these rows are private, keep this page with "

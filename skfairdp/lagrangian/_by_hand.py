@@ -12,8 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["Floats", "PlainLayers", "PlainRows"]
-
 Floats = NDArray[np.float32]
 Array = NDArray[np.float64]
 
@@ -21,14 +19,7 @@ _PIECE = 1024  # rows of one sum
 
 
 class PlainLayers:
-    """Linear layers with tanh or ReLU between them, as views of their parameters.
-
-    Parameters
-    ----------
-    weights_of : list of (ndarray of shape (n_out, n_in), ndarray of shape (n_out,))
-    activations : list of nn.Module
-        Between them.
-    """
+    """Linear layers with tanh or ReLU between them, as views of their parameters."""
 
     def __init__(self, weights_of: list[tuple[Floats, Floats]], activations: list[nn.Module]) -> None:
         self.weights_of = weights_of
@@ -92,15 +83,7 @@ class PlainLayers:
 
 
 class PlainRows:
-    """Gradients of some columns of numbers at each row, see ``RowGradients``; in double precision where it says so.
-
-    Parameters
-    ----------
-    layers : PlainLayers
-    x : ndarray of shape (n_rows, n_features)
-    outputs_to_slopes : callable
-        Logits → derivatives of every column by the logits of its row, shape (n_rows, n_columns, n_classes).
-    """
+    """Gradients of some columns of numbers at each row, see ``RowGradients``; in double precision where it says so."""
 
     positions = 1
 

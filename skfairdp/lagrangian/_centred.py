@@ -25,8 +25,6 @@ from skfairdp._networks import (
 Array = NDArray[np.float64]
 FusedLayers = list[tuple[str, nn.Module]]
 
-__all__ = ["RowGradients", "centred_norms", "row_gradients"]
-
 _PIECE = 1024
 
 
@@ -64,19 +62,7 @@ class RowGradients(Protocol):
 def row_gradients(
     module: nn.Module, X: Tensor, outputs_to_slopes: "SlopesOf", layers: FusedLayers | None, *, vectorized: bool
 ) -> RowGradients:
-    """Run the module on a batch and prepare the gradients of the columns.
-
-    Parameters
-    ----------
-    module : nn.Module
-    X : Tensor of shape (n_rows, ...)
-    outputs_to_slopes : callable
-        Logits → derivatives of every column by the logits of its row, shape (n_rows, n_columns, n_classes).
-    layers : list of (str, nn.Module) or None
-        From :func:`fused_layers`; None forms every row's gradient.
-    vectorized : bool
-        See :func:`clipped_gradient_sum`.
-    """
+    """Run the module on a batch and prepare the gradients of the columns."""
     if layers is not None:
         trace = trace_layers(module, layers, X)
         if trace is not None:

@@ -27,8 +27,6 @@ from skfairdp.lagrangian._centred import FusedLayers, RowGradients, centred_norm
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource, PoissonSample
 
-__all__ = ["ConstraintGradient"]
-
 Array = NDArray[np.float64]
 Cell = tuple[int, int]  # a constraint, and one of its cells
 
@@ -45,24 +43,6 @@ class ConstraintGradient:
     bound (by default the largest there is: no bias) and the weights of all groups are public; which weight a row has is
     not. (Rows with the largest and the smallest weight of their cell define the sensitivity; signs never depend on
     private violations.)
-
-    Parameters
-    ----------
-    X : Tensor of shape (n_rows, ...)
-    y : Tensor of int of shape (n_rows,)
-    groups : Tensor of int of shape (n_rows,)
-        Private.
-    constraints : FairnessConstraints
-    plan : PFLDPlan
-    source : NoiseSource
-    clip : float or None
-        Clipping bound of centred gradients; None takes the largest norm of each cell.
-    n_components : int or None
-        Project what is released on so many principal directions of the public centred gradients.
-    fused : bool or None
-    vectorized : bool
-    dtype : torch.dtype
-        Of the parameters.
     """
 
     X: Tensor

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from skfairdp.fairness import FairnessConstraints, name_of
 
-__all__ = ["ERROR_STEP", "DualAscent", "LagrangianTraining", "LastIterates", "dual_schedule", "followed_scores"]
-
 # Of multipliers, whose violations lie between -1 and 1: first steps of one notion, and of several.
 _LONG_STEP, _SHORT_STEP = 10.0, 1.0
 #: How much dearer an error gets, in nats, for a surplus of errors of 1: as fast as multipliers grow at first.
@@ -22,42 +20,7 @@ _SMALL = 0.1  # share of the rows below which a group takes shorter steps
 
 @dataclass(frozen=True)
 class LagrangianTraining:
-    """How to train; all of it public.
-
-    Parameters
-    ----------
-    epochs : float
-        Passes over the rows.
-    batch_size : int
-    lr : float
-        Step size of Adam.
-    optimizer_options : mapping
-        Others of Adam, such as ``weight_decay``.
-    lam_max : float
-        Multipliers stay in [-lam_max, lam_max].
-    dual_step : float or None
-        How far a multiplier moves for a violation of 1 in the first of the dual steps. Later ones are shorter, the last
-        of n a share 1/n of it: large steps reach large multipliers, small ones settle. None is 10 (1 for several
-        notions at once, which may contradict each other: multipliers then grow for as long as they are moved), or as
-        much less as keeps the standard deviation of a multiplier that follows nothing but noise at 0.5. Few rows share
-        the multiplier of a small group, and weigh the more in the loss. With less than a tenth of the rows a group has
-        a standard deviation less by the part that it has of a tenth, as that weight is the multiplier over the share;
-        and steps less by the root of that part, as batches differ by the multiplier over the root of the share.
-    dual_steps : int
-        Moves of the multipliers, evenly over the training.
-    average_last : float
-        Share of the last iterates whose average is kept.
-    violations : {"predictions", "probabilities"}
-        Whether multipliers follow the classes that are predicted or their probabilities, which is what the primal steps
-        can differentiate. (Cotter et al. 2019: softened rates can agree while the predictions stay apart.) Generalized
-        demographic parity always follows probabilities.
-
-    Examples
-    --------
-    >>> from skfairdp.lagrangian import LagrangianTraining
-    >>> LagrangianTraining(epochs=2, batch_size=100).steps(1000)
-    20
-    """
+    """How to train; all of it public."""
 
     epochs: float = 20
     batch_size: int = 256
@@ -79,23 +42,6 @@ def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:
     """When multipliers move, evenly over the training, and by which share of their first step.
 
     The last of n moves is 1/n as long as the first: long steps reach large multipliers, short ones settle.
-
-    Parameters
-    ----------
-    steps : int
-        Steps of the training.
-    dual_steps : int
-        Moves; fewer where there are not as many steps.
-
-    Returns
-    -------
-    dict of int to float
-
-    Examples
-    --------
-    >>> from skfairdp.lagrangian import dual_schedule
-    >>> dual_schedule(100, 4)
-    {20: 1.0, 40: 0.75, 60: 0.5, 80: 0.25}
     """
     at = sorted({max(1, round((r + 1) * steps / (dual_steps + 1))) for r in range(dual_steps)})
     return {t: 1 - moved / dual_steps for moved, t in enumerate(at)}
@@ -109,36 +55,6 @@ class DualAscent:
     |violation| has a bound b, it draws λ + step · violation towards 0 by step · b.
 
     It knows no groups and adds no noise: whoever gives ``violations`` has seen to both. They are arrays or tensors.
-
-    Parameters
-    ----------
-    training : LagrangianTraining
-    constraints : FairnessConstraints
-    violations : callable
-        Scores h of all rows, (n_rows, n_constraints) → for every group, cell and constraint the sum over the group of h
-        less its mean in the cell.
-    sizes : ndarray or Tensor
-        What these sums are divided by: sizes of the groups; ones, where they are means already.
-    noise : float, default=0.0
-        Standard deviation of the noise on a sum.
-    nearest_allowed : callable or None, default=None
-        Violations and the scores h → the nearest violations that bounds allow. None: none is allowed.
-    shares : ndarray or Tensor or None, default=None
-        Of all rows, what each group has in each cell. None: no group counts as small.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.fairness import FairnessConstraints
-    >>> from skfairdp.lagrangian import DualAscent, LagrangianTraining
-    >>> groups, y = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    >>> parity = FairnessConstraints(["demographic_parity"], y, 2)
-    >>> def violations(h):
-    ...     return np.stack([(h - h.mean(0))[groups == a].sum(0) for a in range(2)])[:, None]
-    >>> ascent = DualAscent(LagrangianTraining(lam_max=2.0), parity, violations, np.full((2, 1, 1), 2.0))
-    >>> ascent.follow(np.array([[0.0], [0.2], [0.3], [0.5]]), 1.0)
-    >>> ascent.multipliers.ravel()
-    array([-1.5,  1.5])
     """
 
     def __init__(
@@ -201,12 +117,7 @@ def followed_scores(
 
 
 class LastIterates:
-    """The running mean of some parameters.
-
-    Parameters
-    ----------
-    parameters : sequence of Tensor
-    """
+    """The running mean of some parameters."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self._parameters = parameters

@@ -32,8 +32,6 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-__all__ = ["LagrangianClassifier", "as_perceptron", "in_codes"]
-
 Array = NDArray[np.float64]
 Notion = str | RateParity | RateBound
 
@@ -340,22 +338,7 @@ def as_perceptron(learner: Any) -> FairPerceptron | None:
 
 
 def in_codes(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> Any:
-    """The same learner for rows whose groups and classes are codes.
-
-    Parameters
-    ----------
-    learner : object
-        The constraints of a LagrangianClassifier may name groups and classes; whatever else stays as it is.
-    groups, classes : sequence
-        All names, in the order of their codes.
-    owner : str
-        Class that has the learner, for error messages.
-
-    Raises
-    ------
-    ValueError
-        A constraint names a group or a class that is none of these.
-    """
+    """The same learner for rows whose groups and classes are codes."""
     if not isinstance(learner, LagrangianClassifier):
         return learner
     asked = read_constraints(learner.constraints, owner, optional=True)

@@ -17,8 +17,6 @@ from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
 from skfairdp.utils import BLAS, fit_softmax
 
-__all__ = ["PublicFeatures", "estimate_groups", "group_coefficients"]
-
 Array = NDArray[np.float64]
 _ROWS, _AT_ONCE = 8192, 2**14  # estimated together, and described together
 _N_BLOCKS = 4
@@ -31,22 +29,6 @@ class PublicFeatures:
     First come indicators of the classes, then X and X by class, then random tanh features of X and y, each block made
     orthogonal to those before it. A row's squared length is its leverage; rows of more than four times the average are
     scaled down to that (in the features and so in the moments, an estimating equation as valid as before).
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-    y : ndarray of int of shape (n_rows,)
-        Of the rows described.
-    n_classes, n_features : int
-    seed : int
-    which : ndarray of int or None, default=None
-        Where these stand in X; None: they are all of it.
-
-    Attributes
-    ----------
-    features : ndarray of shape (n_rows, at most n_features)
-    weights : ndarray of shape (n_rows,)
-        By which long rows are cut, in (0, 1].
     """
 
     @BLAS.wrap(limits=1)
@@ -107,16 +89,7 @@ class PublicFeatures:
 
     @BLAS.wrap(limits=1)
     def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
-        """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups).
-
-        Parameters
-        ----------
-        coefficients : ndarray of shape (n_groups, n_features)
-            As :func:`group_coefficients` returns them.
-        X : array or Tensor of shape (n_rows, n_columns)
-            On the CPU, of any precision.
-        y : ndarray of int of shape (n_rows,)
-        """
+        """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups)."""
         found = np.empty((len(y), len(coefficients)))
         for start in range(0, len(y), _ROWS):
             here = slice(start, start + _ROWS)

@@ -13,8 +13,6 @@ from skfairdp._networks import products_of_step, threads_of_steps
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
-__all__ = ["NoisyGradient", "OneNetwork"]
-
 Array = NDArray[np.float64]
 
 #: Of the largest slope, what counts as nothing. Where slopes cancel, as that of a bias does on as many rows of each

@@ -18,29 +18,12 @@ if TYPE_CHECKING:
     from skfairdp.lagrangian._dual_ascent import LagrangianTraining
     from skfairdp.lagrangian._stack import StackedParity
 
-__all__ = ["FairPerceptron", "Perceptron", "standard_scale"]
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Perceptron:
-    """A network of linear layers with ReLU units between them.
-
-    Parameters
-    ----------
-    weights : list of ndarray of shape (n_inputs, n_outputs)
-    biases : list of ndarray of shape (n_outputs,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.lagrangian import Perceptron
-    >>> linear = Perceptron([np.array([[0.0, 2.0]])], [np.array([0.0, 0.0])])
-    >>> linear.predict_proba(np.array([[0.0], [3.0]])).round(3)
-    array([[0.5  , 0.5  ],
-           [0.002, 0.998]])
-    """
+    """A network of linear layers with ReLU units between them."""
 
     weights: list[Array]
     biases: list[Array]
@@ -101,23 +84,7 @@ def standard_scale(X: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class FairPerceptron:
-    """How a perceptron is trained under constraints; what a :class:`LagrangianClassifier` with an "mlp" comes to.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-    notions : tuple of str, RateParity and RateBound
-        See :class:`~skfairdp.fairness.FairnessConstraints`; empty for none.
-    moments : int
-    epochs : int or None
-        None is 20, and as many more as 2000 steps take.
-    batch_size : int or None
-        None is 256, or as few as the passes need for 1000 steps.
-    device : torch.device or str
-    settings : mapping
-        All else of :class:`LagrangianTraining`.
-    verbose : int, default=0
-    """
+    """How a perceptron is trained under constraints; what a :class:`LagrangianClassifier` with an "mlp" comes to."""
 
     hidden: tuple[int, ...]
     notions: tuple[str | RateParity | RateBound, ...]
@@ -170,27 +137,7 @@ class FairPerceptron:
         start: Perceptron | None = None,
         anchor: float = 0.0,
     ) -> tuple[Perceptron, Array | None]:
-        """Train one network.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        targets : ndarray of int of shape (n_rows,), or of float of shape (n_rows, n_classes)
-            Class codes or, without groups, shares.
-        n_classes : int
-        membership : ndarray of shape (n_rows, n_groups) or None
-            Weight of each row in each group.
-        seed : int
-        start : Perceptron or None, default=None
-            The network to begin with.
-        anchor : float, default=0.0
-            How closely the parameters are tied to it.
-
-        Returns
-        -------
-        network : Perceptron
-        multipliers : ndarray of shape (n_groups, n_cells, n_constraints), or None
-        """
+        """Train one network."""
         from skfairdp.lagrangian._trainer import train_stacked_lagrangian
 
         sizes = np.array([len(X)])

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
     from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
-__all__ = ["PFLDClassifier"]
-
 _NOTIONS = tuple(notion for notion in NOTIONS if notion != "generalized_demographic_parity")
 
 

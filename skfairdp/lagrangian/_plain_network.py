@@ -20,8 +20,6 @@ from skfairdp.lagrangian._by_hand import Floats, PlainLayers
 from skfairdp.lagrangian._dual_ascent import followed_scores
 from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
 
-__all__ = ["PlainNetwork"]
-
 _CHUNK = 1024  # rows whose activations stay in a cache
 
 

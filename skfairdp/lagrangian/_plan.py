@@ -27,8 +27,6 @@ from skfairdp.privacy import (
     repeat,
 )
 
-__all__ = ["PFLDPlan", "release_asked"]
-
 Array = NDArray[np.float64]
 _RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
 _ROWS = 65_536  # looked at together
@@ -37,37 +35,7 @@ _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above
 
 @dataclass(frozen=True)
 class PFLDPlan:
-    """The releases of a fit, planned before a group is read.
-
-    Parameters
-    ----------
-    n_groups : int
-        m ≥ 2. With two groups one of them says it all, and a changed row moves its sum once; with more it moves two
-        sums, which costs a factor √2.
-    primal_steps : int
-        Releases of the primal kind: noisy gradients, or one table of moments.
-    dual_steps : int
-        Releases of the violations.
-    sigma_count, sigma_primal, sigma_dual : float
-        Noise standard deviation over the sensitivity. All 0 is no privacy.
-    sampling_probability : float, default=1.0
-        Below 1, primal releases read a Poisson sample; their noise is then stated over half the sensitivity, the norm
-        that centred contributions have.
-    moments : bool, default=False
-        Whether the primal release is a table of moments, and not gradients.
-    judge : Judge or None, default=None
-        What looks at the answers of the network that is returned.
-
-    Examples
-    --------
-    >>> from skfairdp.lagrangian import PFLDPlan
-    >>> from skfairdp.privacy import epsilon_of
-    >>> plan = PFLDPlan.calibrated(epsilon=1.0, delta=1e-5, n_groups=2, primal_steps=200, dual_steps=40)
-    >>> round(plan.sigma_count, 2), round(plan.sigma_primal, 2), round(plan.sigma_dual, 2)
-    (26.38, 59.74, 52.76)
-    >>> round(epsilon_of(plan.event, 1e-5), 6)
-    1.0
-    """
+    """The releases of a fit, planned before a group is read."""
 
     n_groups: int
     primal_steps: int
@@ -242,22 +210,7 @@ class PFLDPlan:
     def release_violations(
         self, values: Array, cells: NDArray[np.int64], n_cells: int, groups: NDArray[np.int64], source: NoiseSource
     ) -> Array:
-        """Noisy sums of what each row says beyond the mean of its cell.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows, n_constraints)
-            What is to have the same mean in every group: a function of public values.
-        cells : ndarray of int of shape (n_rows, n_constraints)
-            Among which rows, constraint by constraint.
-        n_cells : int
-        groups : ndarray of int of shape (n_rows,)
-        source : NoiseSource
-
-        Returns
-        -------
-        ndarray of shape (n_groups, n_cells, n_constraints)
-        """
+        """Noisy sums of what each row says beyond the mean of its cell."""
         k = values.shape[1]
         flat, bounds = _centred(values, cells, n_cells)
         moved = self._moved * _longest_row(flat)
@@ -295,23 +248,7 @@ class PFLDPlan:
 def release_asked(
     plan: PFLDPlan, constraints: FairnessConstraints, groups: NDArray[np.int64], source: NoiseSource, scores: Array
 ) -> Array:
-    """The violations as multipliers ask for them: those of each score once, whatever is asked of it.
-
-    Parameters
-    ----------
-    plan : PFLDPlan
-    constraints : FairnessConstraints
-        Of the rows.
-    groups : ndarray of int of shape (n_rows,)
-        Private.
-    source : NoiseSource
-    scores : ndarray of shape (n_rows, n_constraints)
-        Scores h.
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_cells, n_constraints)
-    """
+    """The violations as multipliers ask for them: those of each score once, whatever is asked of it."""
     first, place = constraints.asked_once
     if not len(first):  # all is asked of all rows together
         return np.zeros((plan.n_groups, constraints.n_cells, len(place)))

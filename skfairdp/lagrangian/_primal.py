@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from skfairdp._networks import Network
 
-__all__ = ["GroupModel", "NoisyGradients", "PrimalRelease", "as_primal"]
-
 Array = NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ from skfairdp._usefulness import larger_batches
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-__all__ = ["LEFT_OPEN", "settled", "usual_batches", "usual_lr", "usual_passes"]
-
 _BATCH, _LEAST_BATCH = 256, 16
 _ENOUGH_STEPS = 1000  # 25 for each move of the multipliers
 _LR, _LARGEST_LR = 1e-3, 1e-2
@@ -32,12 +30,6 @@ def usual_batches(epochs: float | None, batch_size: int | None, n_rows: int) -> 
 
     256 rows; of so many passes as few as 1000 steps take, but no fewer than 16. Of more than 50,000 rows more, where
     passes are left open as well.
-
-    Examples
-    --------
-    >>> from skfairdp.lagrangian._schedule import usual_batches
-    >>> usual_batches(None, None, 2000), usual_batches(15, None, 2000), usual_batches(None, 100, 10**6)
-    ((256, 1.0), (30, 1.0), (100, 1.0))
     """
     if batch_size is not None:
         return batch_size, 1.0
@@ -56,12 +48,6 @@ def usual_lr(steps: int, larger: float = 1.0) -> float:
     """Steps of Adam move a parameter by as much at most; all together by 2, and none by less than .001, more than .01.
 
     By batches that are larger than usual they are longer by the root of that: so much less noise has their slope.
-
-    Examples
-    --------
-    >>> from skfairdp.lagrangian._schedule import usual_lr
-    >>> [usual_lr(steps) for steps in (10, 500, 20_000)]
-    [0.01, 0.004, 0.001]
     """
     return math.sqrt(larger) * min(_LARGEST_LR, max(_LR, _REACH / max(1, steps)))
 

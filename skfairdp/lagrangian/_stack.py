@@ -13,8 +13,6 @@ from skfairdp._networks import StackedMLP, batch_stream
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
-__all__ = ["Stack", "StackedParity"]
-
 Array = NDArray[np.float64]
 # Floats of one hidden activation while violations are measured.
 _ACTIVATION_FLOATS = 2**23
@@ -24,27 +22,6 @@ class StackedParity:
     """Constraints of many networks: how far the groups of each violate them, and what multipliers ask of its rows.
 
     A segment is a cell of a network: the cells of the first network come first, then those of the second, and so on.
-
-    Parameters
-    ----------
-    constraints : FairnessConstraints
-        Of all rows of the stack.
-    membership : ndarray of shape (n_rows, n_groups)
-        Weight of each row in each group: 0 and 1 where groups are known, else estimates, which may be negative.
-    sizes : ndarray of int of shape (n_networks,)
-        Rows of each network, one network after the other.
-    device : torch.device or str, default="cpu"
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import torch
-    >>> from skfairdp.fairness import FairnessConstraints
-    >>> from skfairdp.lagrangian import StackedParity
-    >>> y, groups = np.array([0, 1, 0, 1]), np.eye(2)[[0, 1, 0, 1]]
-    >>> parity = StackedParity(FairnessConstraints(["demographic_parity"], y, 2), groups, np.array([2, 2]))
-    >>> parity.violations(torch.tensor([[0.0], [1.0], [0.5], [0.5]])).flatten().tolist()
-    [-0.5, 0.5, 0.0, 0.0]
     """
 
     def __init__(

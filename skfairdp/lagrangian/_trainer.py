@@ -31,8 +31,6 @@ from skfairdp.lagrangian._plain_network import PlainNetwork
 from skfairdp.lagrangian._stack import Stack, StackedParity
 from skfairdp.utils import progress_bar
 
-__all__ = ["train_lagrangian", "train_stacked_lagrangian", "train_with_groups"]
-
 Array = NDArray[np.float64]
 
 
@@ -81,66 +79,7 @@ def train_lagrangian(
     seed: int = 0,
     verbose: int = 0,
 ) -> tuple[nn.Module, Array]:
-    """Train a copy of a network, and return it with its multipliers.
-
-    Parameters
-    ----------
-    network : Network
-        From :func:`prepare_network`.
-    X : ndarray or Tensor of shape (n_rows, n_features)
-    y : ndarray of int of shape (n_rows,)
-        Rows and class codes; public where groups are to be protected.
-    constraints : FairnessConstraints
-        Of these rows.
-    sizes : ndarray of shape (n_groups, n_cells, n_constraints)
-        Of the groups among the rows watched, as released; see :meth:`FairnessConstraints.sizes`.
-    training : LagrangianTraining
-    violations : callable
-        Scores h, shape (n_rows, n_constraints) → sums over the groups of h less its mean in the cell, as released,
-        shape (n_groups, n_cells, n_constraints).
-    membership : ndarray of shape (n_rows, n_groups) or None, default=None
-        Estimates of the groups of the rows, for the primal steps, which then release nothing. Without privacy the
-        groups themselves.
-    gradient : NoisyGradient or None, default=None
-        Releases what the primal steps follow, instead. One of the two must be given.
-    dual_noise : float, default=0.0
-        Standard deviation of the noise on a sum of violations.
-    watched : (ndarray of int, FairnessConstraints) or None, default=None
-        Positions of the rows whose scores the multipliers follow, and the constraints of these. None: all rows.
-    make_optimizer : callable or None, default=None
-        Module → optimizer. None is Adam as in ``training``.
-    seed : int, default=0
-        Public randomness: batches, dropout.
-    verbose : int, default=0
-
-    Returns
-    -------
-    module : nn.Module
-        On the CPU, in evaluation mode.
-    multipliers : ndarray of shape (n_groups, n_cells, n_constraints)
-
-    Examples
-    --------
-    F-LD, without privacy: the groups are their own estimates, and violations are read off.
-
-    >>> import numpy as np
-    >>> from skfairdp._networks import as_net, prepare_network
-    >>> from skfairdp.gradient import mlp
-    >>> from skfairdp.fairness import FairnessConstraints
-    >>> from skfairdp.lagrangian import LagrangianTraining, train_lagrangian
-    >>> rng = np.random.default_rng(0)
-    >>> groups = rng.integers(2, size=600)
-    >>> X = rng.normal(size=(600, 2)) + groups[:, None]
-    >>> y = (X[:, 0] > 0.5).astype(int)
-    >>> network = prepare_network(as_net(mlp((4,)), owner="F-LD"), 2, 2, seed=0, owner="F-LD")
-    >>> parity, membership = FairnessConstraints(["demographic_parity"], y, 2), np.eye(2)[groups]
-    >>> net, multipliers = train_lagrangian(
-    ...     network, X, y, parity, parity.sizes(membership.sum(0)[:, None]),
-    ...     LagrangianTraining(epochs=30, batch_size=50, lr=0.01, dual_steps=30),
-    ...     violations=lambda h: (membership.T @ (h - h.mean(0)))[:, None], membership=membership)
-    >>> multipliers.shape, bool(multipliers[1] > 0 > multipliers[0])
-    ((2, 1, 1), True)
-    """
+    """Train a copy of a network, and return it with its multipliers."""
     module = deepcopy(network.module).to(network.device)
     codes = network.codes(y)
     rows, of_rows = X if isinstance(X, Tensor) else network.tensor(X), constraints.of_labels(codes)
@@ -181,26 +120,7 @@ def train_with_groups(
     seed: int,
     verbose: int = 0,
 ) -> tuple[nn.Module, Array | None]:
-    """F-LD for any module: :func:`train_lagrangian` with the violations of groups that are known, or estimated.
-
-    Parameters
-    ----------
-    net : Net
-    X : ndarray or Tensor of shape (n_rows, n_features)
-    constraints : FairnessConstraints
-        Of these rows.
-    membership : ndarray of shape (n_rows, n_groups) or None
-        Weights of the rows in the groups; None trains without constraints.
-    settings : mapping
-        What a :class:`LagrangianTraining` needs beside the net.
-    seed : int
-    verbose : int, default=0
-
-    Returns
-    -------
-    module : nn.Module
-    multipliers : ndarray of shape (n_groups, n_cells, n_constraints), or None
-    """
+    """F-LD for any module: :func:`train_lagrangian` with the violations of groups that are known, or estimated."""
     network = Network(net.build(X.shape[1], constraints.n_classes, seed), net.device)
     training = LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **settings)
     if membership is None:
@@ -242,50 +162,6 @@ def train_stacked_lagrangian(
 
     As in :func:`train_stacked`, no operation mixes two networks and all shapes and schedules depend on public sizes
     only: a network comes out the same, bit for bit, whatever rows the others hold. Nothing here adds noise.
-
-    Parameters
-    ----------
-    net : StackedMLP
-    X : ndarray of shape (sum(sizes), n_features)
-        The rows of the first network, then those of the second, and so on.
-    targets : ndarray of int of shape (sum(sizes),), or of float of shape (sum(sizes), n_classes)
-        Class codes, or shares that sum to 1 (they may lie outside [0, 1]).
-    sizes : ndarray of int of shape (n_networks,)
-    seeds : sequence of int of length n_networks
-    training : LagrangianTraining
-        With its number of epochs.
-    parity : StackedParity or None, default=None
-        On the device. None trains without constraints.
-    start : list of Tensor or None, default=None
-        Parameters to start from instead of random ones.
-    anchor : float, default=0.0
-        Adds ``anchor · ‖θ - start‖²`` to each network's mean loss.
-    device : torch.device or str, default="cpu"
-    verbose : int, default=0
-
-    Returns
-    -------
-    params : list of Tensor, on the CPU
-        Axis 0 counts the networks. A network without rows keeps its initial parameters.
-    multipliers : ndarray of shape (n_networks, n_groups, n_cells, n_constraints), or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._networks import StackedMLP
-    >>> from skfairdp.fairness import FairnessConstraints
-    >>> from skfairdp.lagrangian import LagrangianTraining, StackedParity, train_stacked_lagrangian
-    >>> rng = np.random.default_rng(0)
-    >>> groups, sizes = rng.integers(2, size=600), np.array([300, 300])
-    >>> X = rng.normal(size=(600, 2)) + groups[:, None]
-    >>> y = (X[:, 0] > 0.5).astype(int)
-    >>> alike = FairnessConstraints(["demographic_parity"], y, 2)
-    >>> parity = StackedParity(alike, np.eye(2)[groups], sizes)
-    >>> training = LagrangianTraining(epochs=40, batch_size=32, lr=0.02)
-    >>> params, multipliers = train_stacked_lagrangian(
-    ...     StackedMLP(2, (4,), 2), X, y, sizes, [0, 1], training, parity=parity)
-    >>> multipliers.shape, bool((multipliers[:, 1] > 0).all())
-    ((2, 2, 1, 1), True)
     """
     result = [p.clone().to(device) for p in (net.initial(seeds) if start is None else start)]
     ascent = None

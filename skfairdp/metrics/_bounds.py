@@ -8,16 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import RateConstraints, RateParity, rate_bounds, read_rate_constraints, violation_bounds
 from skfairdp.metrics._rows import group_codes, read_labels
 from skfairdp.utils import encode_labels, given_domain, group_domain
 
-__all__ = ["gap_bound", "rate_intervals"]
 
-
-@shared_docs
 def gap_bound(
     y_true: ArrayLike | None,
     y_pred: ArrayLike,
@@ -85,7 +81,6 @@ def gap_bound(
     return float(violation_bounds(asked, counts, level=level).max())
 
 
-@shared_docs
 def rate_intervals(
     y_true: ArrayLike | None,
     y_pred: ArrayLike,

@@ -11,8 +11,6 @@ from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, warn_if_vacuous
 from skfairdp.utils import check_same_index, refuse_masked
 
-__all__ = ["wasserstein_disparity"]
-
 
 def wasserstein_disparity(
     y_true: ArrayLike | None,

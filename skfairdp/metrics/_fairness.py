@@ -12,8 +12,6 @@ from skfairdp.fairness import largest_disparity, tally
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected, warn_if_vacuous
 from skfairdp.utils import check_same_index, encode_labels, given_domain, group_domain
 
-__all__ = ["accuracy_disparity", "demographic_disparity", "equalized_odds_disparity"]
-
 
 def demographic_disparity(
     y_true: ArrayLike | None,

@@ -11,8 +11,6 @@ from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, refuse_masked, warn_caller
 
-__all__ = ["group_codes", "read_labels", "read_rejected", "warn_if_vacuous"]
-
 
 def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> NDArray[np.object_]:
     """Return one column of labels as plain Python scalars; a ValueError names what is wrong with it."""

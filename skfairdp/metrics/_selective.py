@@ -9,8 +9,6 @@ from skfairdp._typing import ArrayLike
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected
 from skfairdp.utils import check_same_index
 
-__all__ = ["coverage_score", "rejection_rate_by_group", "selective_accuracy"]
-
 
 def coverage_score(y_true: ArrayLike | None, y_pred: ArrayLike, *, reject_label: Hashable) -> float:
     """Return the share of rows that were answered.

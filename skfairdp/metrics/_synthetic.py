@@ -13,14 +13,6 @@ from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity
 from skfairdp.metrics._rows import group_codes, read_labels
 from skfairdp.utils import check_same_index
 
-__all__ = [
-    "distribution_disparity",
-    "downstream_scores",
-    "frechet_distance",
-    "kl_to_uniform",
-    "recall_disparity",
-]
-
 
 def kl_to_uniform(sensitive_features: Any, *, groups: Sequence[Hashable] | None = None) -> float:
     """Return the Kullback-Leibler divergence Σ p(s) ln(m p(s)) of the groups' frequencies from equal ones.

@@ -21,8 +21,6 @@ from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, flat
 from skfairdp.utils import PRIVATE_ERRORS, warn_caller
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["Candidate", "Part", "Rows", "SearchFailedError"]
-
 
 class SearchFailedError(RuntimeError):
     """A fit failed after it was charged. Nothing comes out of the search, and nobody learns which fit, or why."""

@@ -15,28 +15,12 @@ from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, compose, epsilon_of
 from skfairdp.utils import warn_caller
 
-__all__ = ["CandidateGroup", "GroupsPlan", "fit_group", "plan_groups", "reserve_for", "score_fold"]
-
 Members = tuple[tuple[int, Mapping[str, Any]], ...]
 
 
 @dataclass(frozen=True)
 class CandidateGroup:
-    """Candidates that one private fit serves, because they differ only in what is post-processing.
-
-    Parameters
-    ----------
-    members : tuple of (int, mapping)
-        Positions and parameters of the candidates.
-    teachers : str
-        Alike for groups that share their teachers.
-    free : frozenset of str
-        The parameters in which members may differ.
-    whole : LedgerEntry
-        The plan of the fit on all rows.
-    parts : tuple of LedgerEntry
-        Those of the fits on the train parts. Without folds the fit on all rows is the only one.
-    """
+    """Candidates that one private fit serves, because they differ only in what is post-processing."""
 
     members: Members
     teachers: str
@@ -58,17 +42,7 @@ class CandidateGroup:
 
 @dataclass(frozen=True)
 class GroupsPlan:
-    """All that a search over candidates may release.
-
-    Parameters
-    ----------
-    groups : list of CandidateGroup
-        In the order of their first candidate.
-    failed : list of int
-        Positions of candidates that cannot be planned.
-    event : DpEvent
-        All groups, and the refit of the costliest.
-    """
+    """All that a search over candidates may release."""
 
     groups: list[CandidateGroup]
     failed: list[int]
@@ -152,15 +126,6 @@ def score_fold(
     """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed.
 
     Only noisy tables and what follows from them leave a fold. A failure ends the search, once all of it is charged.
-
-    Parameters
-    ----------
-    data : SearchData
-    work : list of (CandidateGroup, float)
-        Whom to fit, and the ε of one fit.
-    fold : int
-    noise_seed : int or None
-        For the tables.
     """
     train, test = data.splits[fold] if data.splits else (None, None)
     options = data.fold_options if data.splits else {}

@@ -18,8 +18,6 @@ from skfairdp.privacy import (
     ledger_in_use,
 )
 
-__all__ = ["Totals", "counting_ledger", "expression"]
-
 # Not part of what a reader needs to make the model again.
 _HOUSEKEEPING = frozenset({"ledger", "memory", "n_jobs", "verbose", "random_state"})
 _ALWAYS = ("epsilon", "delta", "gamma")

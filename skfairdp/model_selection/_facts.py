@@ -9,8 +9,6 @@ from skfairdp.privacy import NeighboringRelation, PublicFact, PublicReads
 from skfairdp.schema import note_columns
 from skfairdp.utils import PublicData
 
-__all__ = ["search_facts"]
-
 
 def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     """Facts of all fits and of the scores."""

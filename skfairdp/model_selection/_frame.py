@@ -11,18 +11,6 @@ from numpy.typing import NDArray
 from skfairdp.model_selection._pareto import pareto_frontier
 from skfairdp.privacy import NeighboringRelation, PrivacySpent, Protects, attribute_event
 
-__all__ = [
-    "COLUMNS",
-    "as_gamma",
-    "beaten_by",
-    "composed_epsilon",
-    "guarantee_record",
-    "join_frontiers",
-    "mark_non_dominated",
-    "of_the_attribute",
-    "parity_weight",
-]
-
 COLUMNS = [
     "dataset",
     "estimator",
@@ -63,14 +51,7 @@ def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, An
 
 
 def beaten_by(accuracy: float | NDArray[np.float64], part: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows that are no more accurate than one class for everybody, which answers every row and has no gap.
-
-    Parameters
-    ----------
-    accuracy : float or ndarray of shape (n_rows,)
-        Of that class.
-    part : DataFrame
-    """
+    """Rows that are no more accurate than one class for everybody, which answers every row and has no gap."""
     worse = (part["disparity"] > 0) | (part["coverage"] < 1)
     return np.asarray((part["accuracy"] < accuracy) | ((part["accuracy"] == accuracy) & worse))
 

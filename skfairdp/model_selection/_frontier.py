@@ -17,8 +17,6 @@ from skfairdp.model_selection._test_set import EvaluationSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
 from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
 
-__all__ = ["frontier"]
-
 
 def frontier(
     estimators: Any,

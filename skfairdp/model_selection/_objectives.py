@@ -15,8 +15,6 @@ from skfairdp import metrics
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.utils import encode_labels, group_domain
 
-__all__ = ["Answers", "Bound", "Objective", "read_bounds", "read_scoring"]
-
 _GAPS = ("demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
 _BUILT_IN = {"accuracy": False, "coverage": False, "disparity": True, "epsilon": True, **dict.fromkeys(_GAPS, True)}
 
@@ -34,16 +32,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Objective:
-    """One thing to measure.
-
-    Parameters
-    ----------
-    name : str
-    minimize : bool
-        Whether small values are good.
-    kind : {"built in", "metric", "scorer"}
-    function : callable or None
-    """
+    """One thing to measure."""
 
     name: str
     minimize: bool
@@ -117,16 +106,7 @@ def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -
 
 
 def read_scoring(given: Any, *, owner: str) -> list[Objective]:
-    """The objectives that the ``scoring`` of a search names.
-
-    Parameters
-    ----------
-    given : str, sequence of str, or mapping of name → specification
-        A specification is a built-in name, the name of a scorer of scikit-learn, a scorer ``(estimator, X, y)``, or a
-        pair ``(metric, "minimize" or "maximize")`` with ``metric(y_true, y_pred, sensitive_features=)``.
-    owner : str
-        Class name for the error message.
-    """
+    """The objectives that the ``scoring`` of a search names."""
     named: Mapping[str, Any]
     if isinstance(given, str):
         named = {given: given}

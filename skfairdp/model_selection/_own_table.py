@@ -44,8 +44,6 @@ from skfairdp.privacy import (
 from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
 from skfairdp.utils import progress_bar, public_generator, warn_caller
 
-__all__ = ["OwnFrontier", "frontier_of_table"]
-
 _RELATION = NeighboringRelation.REPLACE_ONE
 #: Of the smallest ε and of δ, where the schema has to be released: the least that shows a value of one row in five. As
 #: squares add up, the largest share leaves √(1 - 0.7²), 71 %, of the noise's precision to the models.
@@ -57,18 +55,7 @@ _SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release m
 
 @dataclass(frozen=True)
 class OwnFrontier:
-    """A frontier, and what it cost.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As of ``frontier``; all figures are noisy. ``accuracy`` is right to within ``accuracy_error``, noise and
-        sampling together, in 95 of 100 tables. ``gap_bound`` takes the noise into account, and is of the groups that
-        the noise does not hide, as many as ``groups_seen``; with fewer than two, ``disparity`` is not known: NaN.
-    schema : Schema
-    privacy : PrivacySpent
-        Of everything: rows that models learned from, and rows that they were measured on.
-    """
+    """A frontier, and what it cost."""
 
     frame: pd.DataFrame
     schema: Schema
@@ -630,14 +617,6 @@ class _Figures:
     """Noisy tables of group, class and prediction, one for each model, on rows that no model has seen.
 
     A replaced record leaves one cell of each table and enters another: a table moves by √2.
-
-    Parameters
-    ----------
-    schema : Schema
-    mu : float
-        Of all tables together, in Gaussian differential privacy.
-    delta : float
-    n_tables : int
     """
 
     schema: Schema

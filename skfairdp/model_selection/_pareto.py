@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
 
-__all__ = ["hypervolume", "pareto_frontier"]
-
 
 def pareto_frontier(points: ArrayLike, minimize: bool | Sequence[bool] = True) -> NDArray[np.bool_]:
     """Say which points no other point dominates.

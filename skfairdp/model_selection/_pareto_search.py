@@ -24,8 +24,6 @@ from skfairdp.model_selection._total_epsilon import divided
 from skfairdp.utils import PublicData, RandomStateLike, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
-__all__ = ["ParetoSearchCV"]
-
 _ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
 
 

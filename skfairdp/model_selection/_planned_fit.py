@@ -9,23 +9,12 @@ from sklearn.utils.metadata_routing import get_routing_for_object, process_routi
 
 from skfairdp.privacy import LedgerEntry
 
-__all__ = ["planned_entry"]
-
 
 def planned_entry(model: Any, ledger: str, X: Any, y: Any, arguments: Mapping[str, Any]) -> LedgerEntry | None:
     """The entry that a fit would put on record, or None where it puts none.
 
     A private estimator says what it plans. A Pipeline fits the steps before it, and a post-processor of ours hands the
     question on. A meta-estimator that is not ours is fitted, up to the point where the fit inside of it would spend.
-
-    Parameters
-    ----------
-    model : estimator
-        A clone, of which nothing is used afterwards.
-    ledger : str
-        Name of the parameter that holds the ledger.
-    X, y, arguments
-        As for ``fit``.
     """
     if hasattr(model, "_planned_entry"):
         entry: LedgerEntry = model._planned_entry(X, y, **arguments)

@@ -27,8 +27,6 @@ from skfairdp.privacy import (
 from skfairdp.utils import PublicData, RandomStateLike, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
-__all__ = ["PrivateSearchCV"]
-
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
 
 

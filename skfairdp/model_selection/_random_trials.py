@@ -12,22 +12,10 @@ from skfairdp.model_selection._objectives import Bound
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, NoiseSource, compose
 
-__all__ = ["Trials", "plan_trials"]
-
 
 @dataclass(frozen=True)
 class Trials:
-    """Every candidate with its cost. What a trial returns is private until the best of them is chosen.
-
-    Parameters
-    ----------
-    data : SearchData
-    bounds : sequence of Bound
-    refits : bool
-        Whether a trial fits its candidate on all rows as well, beside the train parts.
-    fits : list of (DpEvent, list of DpEvent)
-        For each candidate the fit on all rows, and those on the train parts.
-    """
+    """Every candidate with its cost. What a trial returns is private until the best of them is chosen."""
 
     data: SearchData
     bounds: Sequence[Bound]

@@ -23,8 +23,6 @@ from skfairdp.model_selection._search_data import SearchData
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.privacy import PrivacySpent
 
-__all__ = ["pareto_table", "results_table"]
-
 
 def results_table(data: SearchData, run: SearchRun, searched: list[Objective]) -> dict[str, Any]:
     """cv_results_ in scikit-learn's form: params, fold scores, means, deviations, ranks; no times."""

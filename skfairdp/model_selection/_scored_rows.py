@@ -19,24 +19,10 @@ from skfairdp.utils import (
     warn_caller,
 )
 
-__all__ = ["ScoredRows", "read_scored"]
-
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What a noisy table counts beside the predictions.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Public, sorted.
-    label_codes : ndarray of int of shape (n_rows,)
-        Private.
-    domain : ndarray of shape (n_groups,) or None
-        Public names of the groups; None where the rows have none.
-    group_codes : ndarray of int of shape (n_rows,) or None
-        Private.
-    """
+    """What a noisy table counts beside the predictions."""
 
     classes: NDArray[Any]
     label_codes: NDArray[np.int64]
@@ -45,17 +31,8 @@ class ScoredRows:
 
 
 def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> ScoredRows:
-    """Read the private rows that are scored. With a schema every cell can be read, so nothing about them is an error.
-
-    Parameters
-    ----------
-    owner : str
-        Class name of the search.
-    candidate : Candidate
-        Its schema, ``classes``, ``groups`` and ``sensitive_columns`` are asked, else whatever it is inside of.
-    rows : Rows
-    private : bool
-        Whether labels are private.
+    """Read the private rows that are scored. With a schema every cell can be read, so nothing about them is an
+    error.
     """
     schema = candidate.domain("schema")
     if schema is not None:

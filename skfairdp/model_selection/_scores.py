@@ -28,8 +28,6 @@ from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import PublicData
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["COMMONEST", "ChunkScores", "PaidScores", "PrivateScores", "PublicScores", "ScoreTable"]
-
 #: Beside the objectives of a model: how accurate the commonest class for everybody is on the same rows.
 COMMONEST = "the commonest class for everybody"
 
@@ -66,13 +64,7 @@ class PublicScores:
 
 @dataclass(frozen=True)
 class PaidScores(ABC):
-    """Scores on private rows, from one paid table each. Private but for ``table``.
-
-    Parameters
-    ----------
-    table : ScoreTable
-    objectives : sequence of Objective
-    """
+    """Scores on private rows, from one paid table each. Private but for ``table``."""
 
     table: "ScoreTable"
     objectives: Sequence[Objective]
@@ -112,18 +104,7 @@ class PaidScores(ABC):
 
 @dataclass(frozen=True)
 class PrivateScores(PaidScores):
-    """Scores on rows in memory.
-
-    Parameters
-    ----------
-    table : ScoreTable
-    objectives : sequence of Objective
-    X : rows, as the estimator takes them
-    label_codes : ndarray of int of shape (n_rows,)
-    group_codes : ndarray of int of shape (n_rows,) or None
-    groups : ndarray of shape (n_rows,) or None
-        For a ``predict`` that takes them.
-    """
+    """Scores on rows in memory."""
 
     X: Any
     label_codes: NDArray[np.int64]
@@ -152,14 +133,6 @@ class ChunkScores(PaidScores):
     by the schema alone. So the sum over all chunks of a test part is that over its rows: integers, whatever the order
     and the size of chunks, which may follow values. A replaced record moves one row from a cell to another in the table
     of its own fold, and changes nothing in any other: sensitivity √2, as in memory.
-
-    Parameters
-    ----------
-    table : ScoreTable
-    objectives : sequence of Objective
-    schema : Schema
-    owner : str
-        Class name for error messages.
     """
 
     schema: Schema
@@ -209,17 +182,6 @@ class ScoreTable:
     Each row is one cell of the table: its group, its label, and its prediction or refusal. A replaced record, or a
     changed group, moves one row from a cell to another (sensitivity √2); a record that comes or goes changes one cell
     (1). All metrics are post-processing of the noisy table.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-    groups : ndarray of shape (n_groups,)
-    epsilon, delta : float
-        Cost of one table.
-    relation : NeighboringRelation
-        Of the search.
-    refusals : bool, default=True
-        Whether predictions may be refused; False leaves those cells, and their noise, out.
     """
 
     classes: NDArray[Any]
@@ -249,22 +211,7 @@ class ScoreTable:
     def counts(
         self, label_codes: NDArray[np.int64], group_codes: NDArray[np.int64] | None, y_pred: NDArray[Any]
     ) -> NDArray[np.int64]:
-        """The exact table.
-
-        Parameters
-        ----------
-        label_codes : ndarray of int of shape (n_rows,)
-            Private.
-        group_codes : ndarray of int of shape (n_rows,) or None
-            Private; None where no objective needs groups.
-        y_pred : ndarray of shape (n_rows,)
-            Private, each a function of its own row. What is no class is a refusal; where there are none, it counts as
-            the first class, so that every row has its cell.
-
-        Returns
-        -------
-        ndarray of int of shape (n_groups, n_classes, n_answers)
-        """
+        """The exact table."""
         n_classes, n_groups = len(self.classes), len(self.groups)
         position = {label: code for code, label in enumerate(self.classes.tolist())}
         other = n_classes if self.refusals else 0

@@ -20,9 +20,6 @@ from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import PrivacySpent, StatesPrivacy
 from skfairdp.utils import NamedEstimator
 
-__all__ = ["SearchBase"]
-
-
 _NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation"))
 
 

@@ -41,34 +41,12 @@ from skfairdp.utils import (
     without_values,
 )
 
-__all__ = ["SearchData", "read_search"]
-
 _NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
 
 
 @dataclass(frozen=True)
 class SearchData:
-    """A search before it spends. Its rows, folds and scores are private.
-
-    Parameters
-    ----------
-    owner : str
-        Class name of the search.
-    candidate : Candidate
-    rows : Rows
-    grid : list of dict
-    scores : PublicScores or PaidScores
-    splits : list of (train, test)
-        Empty where public rows are scored: each candidate is then fitted once, on all rows.
-    train_share : float
-        Share of the rows in a train part.
-    delta : float
-        Of the whole search.
-    planned : LedgerEntry
-        Of one fit on all rows, of the first candidate that can be fitted.
-    total_epsilon : float or None, default=None
-        What fits, scores and refit share, where that was given.
-    """
+    """A search before it spends. Its rows, folds and scores are private."""
 
     owner: str
     candidate: Candidate
@@ -177,23 +155,7 @@ def read_search(
     holdout: float | None = None,
     quiet: bool = False,
 ) -> SearchData:
-    """Whatever can fail on bad input fails here, where nothing is spent.
-
-    Parameters
-    ----------
-    search : ParetoSearchCV or PrivateSearchCV
-        For its constructor parameters and its name.
-    X, y, sensitive_features, X_public, sensitive_features_public, validation
-        As for ``fit``.
-    objectives : sequence of Objective
-        What is asked for, and must be measurable on the rows that are scored.
-    shown : sequence of Objective, default=()
-        Measured as well, where the rows determine it.
-    holdout : float, default=None
-        Share of the rows to hold out in place of folds.
-    quiet : bool, default=False
-        Takes progress bars away from the candidates.
-    """
+    """Whatever can fail on bad input fails here, where nothing is spent."""
     owner = type(search).__name__
     seeds = child_seeds(public_generator(search.random_state), 2)
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)

@@ -15,35 +15,9 @@ from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, name_of_release, note_release
 from skfairdp.utils import progress_bar, warn_caller
 
-__all__ = ["SearchRun"]
-
 
 class SearchRun:
-    """What is spent and measured, group by group.
-
-    Parameters
-    ----------
-    data : SearchData
-    failed : list of int
-        Candidates that could not be planned.
-    refits : bool
-        Whether a fit of the winner is to be kept affordable.
-    n_jobs, verbose
-        As for the search.
-
-    Attributes
-    ----------
-    status : dict
-        What became of each candidate, by position.
-    measured : dict
-        Scores of each candidate, fold by fold.
-    groups : dict
-        The group that each candidate was paid with.
-    events : list of DpEvent
-        All that was charged.
-    n_fits : int
-        How many private fits were charged.
-    """
+    """What is spent and measured, group by group."""
 
     def __init__(
         self, data: SearchData, failed: Sequence[int], *, refits: bool, n_jobs: int | None, verbose: int

@@ -23,8 +23,6 @@ from skfairdp._rows import FoldRows, FoldRule, RowSource, fold_sizes, key_wanted
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
 from skfairdp.utils import public_generator
 
-__all__ = ["Split", "make_holdout", "make_source_splits", "make_splits", "split_event"]
-
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
 Split = Positions | tuple[RowSource, RowSource]  # a train and a test part
 
@@ -38,11 +36,6 @@ def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, o
     Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
     come and go, removing one would move all that follow it to other folds, so each row draws its fold from secret
     randomness instead: two neighbours then share their folds but for the one record.
-
-    Raises
-    ------
-    ValueError
-        A splitter that looks at what is protected.
     """
     n_rows = len(y)
     comes_and_goes = planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -93,27 +86,7 @@ def make_holdout(
 def make_source_splits(
     source: RowSource, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
 ) -> list[Split]:
-    """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine.
-
-    Parameters
-    ----------
-    source : RowSource
-    cv : int
-        Number of folds.
-    test_size : float or None
-        Share to hold out in place of folds.
-    planned : LedgerEntry
-        Of a fit, whose neighbours must have as many rows, with the same keys.
-    seed : int
-        Public.
-    owner : str
-        Class name of the search.
-
-    Raises
-    ------
-    ValueError
-        Neighbours have other keys; rows without keys and places; a ``cv`` that asks for positions; a fold without rows.
-    """
+    """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine."""
     remedy = "score on public rows: fit(..., validation=PublicData(X, groups, y))"
     if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
         raise ValueError(

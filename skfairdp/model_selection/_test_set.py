@@ -21,8 +21,6 @@ from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import Account, PrivacySpent, Protects
 from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain
 
-__all__ = ["EvaluationSet", "measure_estimators"]
-
 
 class EvaluationSet:
     """Rows to measure on."""

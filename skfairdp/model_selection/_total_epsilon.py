@@ -10,8 +10,6 @@ from scipy.optimize import brentq
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent
 
-__all__ = ["divided"]
-
 _CLOSE = 1e-6  # of the total may be left over
 _FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
 
@@ -30,13 +28,6 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
     One factor scales the ε of the fits and that of the scores: a winner is refitted at the ε at which it was scored,
     and the user says in which proportion fits and scores share. What the whole costs at a factor is asked of the
     accountant, with all that was paid for before (a schema), so that nothing is left over.
-
-    Parameters
-    ----------
-    data : SearchData
-    total : float or None
-    plan : callable of SearchData
-        Returns what is going to be released, with its ``event``.
     """
     if total is None:
         return data, plan(data)

@@ -11,8 +11,6 @@ from scipy.stats import spearmanr
 from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._pareto import hypervolume
 
-__all__ = ["transfer_frontier"]
-
 _GUARANTEE = ["protects", "neighboring_relation"]
 _SETTING = ["gamma", "student_gamma", "lam", "idp3"]
 _MEASURED = ["accuracy", "disparity", "coverage"]

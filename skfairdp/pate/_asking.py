@@ -44,19 +44,6 @@ from skfairdp.privacy import (
 )
 from skfairdp.utils import child_seeds, progress_bar, warn_caller
 
-__all__ = [
-    "VOTINGS",
-    "PATEPlan",
-    "Questions",
-    "ask_teachers",
-    "check_learners",
-    "check_student",
-    "count_teachers",
-    "plan_votes",
-    "usual_teacher",
-    "warn_of_many_teachers",
-]
-
 #: Parts that vote, by their shorthands.
 VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
 
@@ -70,22 +57,7 @@ TEACHER_C = 3.0  # few rows, many votes: averaging does the regularising that a 
 
 @dataclass(frozen=True)
 class PATEPlan:
-    """Everything that a fit releases: votes, and before them the tables that rows are sampled from, if any.
-
-    Parameters
-    ----------
-    votes : VotePlan
-    rows : SyntheticRowsPlan or None
-        None where there are public rows.
-    counts : NoisyVotes, LaplaceCounts or None
-        Of the classes of the private rows, where votes cannot say which is the most frequent.
-    look : ParityLook or None
-        At how fair a student is on the private rows.
-    sums : ClassSums or None
-        Of the private rows, where there are public ones and teachers are the usual ones.
-    forecast : VoteForecast
-        What the votes are going to tell.
-    """
+    """Everything that a fit releases: votes, and before them the tables that rows are sampled from, if any."""
 
     votes: VotePlan
     rows: SyntheticRowsPlan | None
@@ -141,22 +113,7 @@ class PATEPlan:
 
 @dataclass(frozen=True)
 class Questions:
-    """Rows that anyone may see, and which of them are asked about.
-
-    Parameters
-    ----------
-    public : PublicRows
-    queries : ndarray of int of shape (n_queries,)
-        Positions of the rows asked about, in the order of asking.
-    sampled : SampledRows or None
-        Where the rows come from the private table's own tables: what those know of the rows.
-    told : ndarray of shape (n_public, n_classes) or None
-        How likely each label of the rows is by what was released beside the votes.
-    trust : float
-        Weight of that beside the votes.
-    by_group : bool
-        Whether votes are on a row and its group.
-    """
+    """Rows that anyone may see, and which of them are asked about."""
 
     public: PublicRows
     queries: NDArray[np.int64]
@@ -429,14 +386,6 @@ def usual_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) ->
 
     In units of their bounds, columns with wide ones would hardly enter. Powers of two, so that a search that samples
     rows anew for each candidate finds its teachers trained.
-
-    Parameters
-    ----------
-    teacher : object or None
-    public : ndarray of shape (n_public, n_features)
-        Given, or sampled from released tables.
-    n_more : int, default=0
-        Columns of zeros and ones that follow those.
     """
     if teacher is not None:
         return teacher

@@ -11,8 +11,6 @@ from scipy.special import expit, logit, softmax
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 from skfairdp.utils import BLAS, fit_softmax, row_blocks
 
-__all__ = ["ClassSums", "PublicScale"]
-
 Array = NDArray[np.float64]
 
 #: Of the squared cost of the fit, as tables get where there are no public rows.
@@ -25,15 +23,8 @@ PRIORS = np.geomspace(1e-3, 1e3, 61)
 
 @dataclass(frozen=True)
 class PublicScale:
-    """Puts a row into the unit ball: centred and scaled by public rows, shortened where it is longer than half of them.
-
-    Parameters
-    ----------
-    center, scale : ndarray of shape (n_features,)
-        A feature with two public values is scaled by their distance, one with a single value by infinity, any other by
-        its standard deviation.
-    radius : float
-        The median length of public rows.
+    """Puts a row into the unit ball: centred and scaled by public rows, shortened where it is longer than half of
+    them.
     """
 
     center: Array
@@ -80,18 +71,6 @@ class ClassSums:
     is 2. The logistic regression whose expected sums on the public rows are these is what a regression on all private
     rows would be, as far as the public rows are alike. It knows as much as n teachers of one row each: votes of
     ``k < n`` teachers have ``n / k`` times the noise.
-
-    Parameters
-    ----------
-    mu : float
-        What they cost.
-    n_rows, n_classes : int
-
-    Examples
-    --------
-    >>> from skfairdp.pate._class_sums import ClassSums
-    >>> round(ClassSums(0.2, n_rows=10_000, n_classes=2).mechanism.sigma, 3)
-    10.0
     """
 
     mu: float
@@ -117,23 +96,7 @@ class ClassSums:
         noise: NoiseSource,
         terms: Callable[[Array], Array] = np.asarray,
     ) -> tuple[Array, float]:
-        """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
-
-        Parameters
-        ----------
-        X, y : ndarray
-            Private rows and their codes of classes.
-        X_public : ndarray of shape (n_public, n_features)
-        noise : NoiseSource
-        terms : callable of rows
-            The features that are summed, of each row by itself. Left out: its columns.
-
-        Returns
-        -------
-        shares : ndarray of shape (n_public, n_classes)
-        variance : float
-            Of a share, on average over public rows: what the noise and the sampling of private rows leave unknown.
-        """
+        """Release the sums; return how likely each label of the public rows is by them, and the variance of that."""
         public = terms(X_public)
         scale = PublicScale.of(public)
         public = scale(public)
@@ -151,11 +114,6 @@ class ClassSums:
         """The logistic regression on public rows that expects the released sums; post-processing.
 
         Weights have a normal prior, whose variance is the one with the largest evidence under the known noise.
-
-        Parameters
-        ----------
-        noisy : ndarray of shape (n_classes, 1 + n_features)
-        public : ndarray of shape (n_public, n_features)
         """
         rates, apart, noise = self._apart(noisy)
         odds = logit(rates) if self.n_classes == 2 else np.log(rates)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._docs import shared_docs
 from skfairdp.pate._votes import NOISE_SCALE, UNANSWERED, Asked, ReleasedVotes, VotePlan, Voting
 from skfairdp.privacy import (
     DpEvent,
@@ -26,10 +25,7 @@ from skfairdp.privacy import (
 from skfairdp.utils import progress_bar
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["ConfidentVoting"]
 
-
-@shared_docs
 class ConfidentVoting(Voting):
     """Ask, with noise, whether the winner of a query has enough votes, and only then who it is.
 

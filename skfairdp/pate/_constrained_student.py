@@ -15,8 +15,6 @@ from skfairdp.pate._group_blind import MET, group_blind_rule
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
 
-__all__ = ["ConstrainedStudent"]
-
 Array = NDArray[np.float64]
 
 _OWNER = "ConstrainedStudent"
@@ -278,12 +276,5 @@ def all_probabilities(student: Any, X: Array, n_classes: int) -> Array:
 
 
 def with_groups(X: Array, groups: NDArray[np.int64], n_groups: int) -> Array:
-    """Rows with a column for each group.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    groups : ndarray of int of shape (n_rows,)
-    n_groups : int
-    """
+    """Rows with a column for each group."""
     return np.hstack([X, np.eye(n_groups)[groups]])

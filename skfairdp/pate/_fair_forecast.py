@@ -6,8 +6,6 @@ from typing import Any
 
 from skfairdp._usefulness import VoteForecast, smallest, usual_teachers
 
-__all__ = ["FairForecast"]
-
 #: Noise in the mean share of a group from which on gaps stay as they were (1,000 and 4,000 rows with a gap of .3).
 FAIR_NOISE = 0.025
 #: The rates of two groups of a part of m rows differ by chance with a standard deviation of 1/√m: by a twentieth here.
@@ -16,29 +14,7 @@ FAIR_PART = 400
 
 @dataclass(frozen=True)
 class FairForecast:
-    """What the votes of SF-PATE are going to hold, by public numbers alone.
-
-    Parameters
-    ----------
-    votes : VoteForecast
-        Rows, groups or classes, ε and teachers.
-    n_queries : int
-        Rows asked about.
-    sigma : float or None
-        Noise on each count, where it is given.
-    fair_parts : bool
-        Whether teachers have to be fair, each on its own rows.
-    hard : bool, default=False
-        Whether winners are released, so that a student sees nothing but the rows asked about.
-
-    Examples
-    --------
-    >>> from skfairdp._usefulness import VoteForecast
-    >>> from skfairdp.pate._fair_forecast import FairForecast
-    >>> forecast = FairForecast(VoteForecast(1000, 2, epsilon=0.5, delta=1e-5), 1000, None, False)
-    >>> forecast.is_fair, forecast.enough_rows, forecast.enough_epsilon
-    (False, 5000, 3.0)
-    """
+    """What the votes of SF-PATE are going to hold, by public numbers alone."""
 
     votes: VoteForecast
     n_queries: int

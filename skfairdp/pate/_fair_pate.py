@@ -53,8 +53,6 @@ from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["FairPATEClassifier"]
-
 
 @shared_docs
 class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):

@@ -20,8 +20,6 @@ from skfairdp._teachers import (
 from skfairdp.lagrangian import FairPerceptron, as_perceptron
 from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 
-__all__ = ["fit_fair_teachers"]
-
 
 def fit_fair_teachers(
     learner: Any,
@@ -45,45 +43,6 @@ def fit_fair_teachers(
     :class:`LagrangianClassifier` without effect of the constraint; any other learner, which may not be able to, is
     replaced by the most frequent class of the part. So is one whose fit fails, and a vote that is no class by class 0:
     nothing tells that, or how often, it happened.
-
-    Parameters
-    ----------
-    learner : LagrangianClassifier or any classifier with ``fit(X, y, sensitive_features=)``
-        The former with an "mlp": all networks and multipliers in one tensor program. Any other is cloned for each part.
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of int of shape (n_rows,)
-        Class codes.
-    groups : ndarray of int of shape (n_rows,)
-        Private group codes.
-    assignment : ndarray of int of shape (n_rows,)
-        See :func:`position_partition`.
-    n_teachers, n_classes, n_groups : int
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds initialisations and batch orders; may be public.
-    seeds : ndarray of int of shape (n_teachers,), default=None
-        The seeds themselves, in place of ``random_state``.
-    n_jobs : int or None, default=None
-    verbose : int, default=0
-
-    Returns
-    -------
-    Teachers
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp._teachers import position_partition
-    >>> from skfairdp.lagrangian import LagrangianClassifier, mlp
-    >>> from skfairdp.pate._fair_teachers import fit_fair_teachers
-    >>> rng = np.random.default_rng(0)
-    >>> groups = rng.integers(2, size=400)
-    >>> X = rng.normal(size=(400, 2)) + groups[:, None]
-    >>> y = (X[:, 0] > 0.5).astype(int)
-    >>> learner = LagrangianClassifier(net=mlp((), max_epochs=5))
-    >>> teachers = fit_fair_teachers(learner, X, y, groups, position_partition(400, 4, random_state=0), n_teachers=4,
-    ...                              n_classes=2, n_groups=2, random_state=0)
-    >>> teachers.predict([[3.0, 0.0], [-3.0, 0.0]]).shape
-    (4, 2)
     """
     if seeds is None:
         seeds = child_seeds(public_generator(random_state), n_teachers)

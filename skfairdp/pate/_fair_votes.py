@@ -29,9 +29,6 @@ from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import child_seeds, progress_bar, row_blocks
 from skfairdp.utils._sklearn import HasMethods
 
-__all__ = ["VARIANTS", "AttributeRows", "FairTeachers", "GroupTeachers", "fair_network", "features_and_labels"]
-
-
 #: To multiples of this, shares of a vote are rounded down where they are added up in any order: sums are then exact.
 STEP = 2.0**-16
 #: Fair teachers that are trained together wherever rows are read: a stack.
@@ -40,32 +37,7 @@ TOGETHER = 32
 
 @dataclass(frozen=True)
 class AttributeRows:
-    """Rows that have passed every check; all but ``groups`` public.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_kept, n_features)
-        Standardised by ``center`` and ``scale``, which are theirs. All rows, or those that were kept of many.
-    codes : ndarray of int of shape (n_kept,)
-        Class codes.
-    classes : ndarray of shape (n_classes,)
-    groups : ndarray of int of shape (n_rows,)
-        Private group codes of all rows.
-    domain : ndarray of shape (n_groups,), dtype object
-    center, scale : ndarray of shape (n_features,)
-    reads : PublicReads
-        What is public of them.
-    source : RowSource or None, default=None
-        Reads all rows, with their groups, where these do not lie in memory; ``groups`` is then blank.
-    schema : Schema or None, default=None
-        Of the source.
-    kept : ndarray of int of shape (n_kept,) or None, default=None
-        Positions of the rows that were kept of ``whole``.
-    whole : _Whole or None, default=None
-        All rows, where they lie in memory and only some were kept.
-    owner : str, default="SFPATEClassifier"
-        Class name for error messages.
-    """
+    """Rows that have passed every check; all but ``groups`` public."""
 
     X: NDArray[np.float64]
     codes: NDArray[np.int64]

@@ -10,8 +10,6 @@ from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 
 from skfairdp.fairness import RateConstraints
 
-__all__ = ["BlindRule", "group_blind_rule"]
-
 Array = NDArray[np.float64]
 
 MET = 1e-6  # what a linear program calls met
@@ -30,26 +28,13 @@ class BlindRule:
 
     The answer is the class k with the largest ``P(y = k) - Σ_ay P(a, y) weights[a, y, k]``: of all rules that know
     features alone, one of this kind is the most accurate under any constraints on rates (Xian & Zhao 2024).
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_groups, n_classes, n_classes)
-        What each answer costs, by group and true class: the multipliers of the constraints.
-    counts : ndarray of shape (n_groups, n_classes, n_classes)
-        Rows by group, true and answered class.
     """
 
     weights: Array
     counts: Array
 
     def scores(self, likely: Array) -> Array:
-        """What speaks for each class, shape (n_rows, n_classes).
-
-        Parameters
-        ----------
-        likely : ndarray of shape (n_rows, n_groups, n_classes)
-            How likely each group and label are.
-        """
+        """What speaks for each class, shape (n_rows, n_classes)."""
         found: Array = likely.sum(axis=1) - np.einsum("iay,ayk->ik", likely, self.weights)
         return found
 
@@ -62,15 +47,6 @@ def group_blind_rule(
     Multipliers come from the program in which a row is in every group with the chance that its features give. What the
     rows themselves, counted by their groups, say beyond that moves its bounds, and it is solved again, a few times over
     at most; of all rules found that counts whose accuracy on the rows, less ten times its violation, is the largest.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-    likely : ndarray of shape (n_rows, n_groups, n_classes)
-        How likely each group and label are by the features alone.
-    groups : ndarray of int of shape (n_rows,)
-    labels : ndarray of shape (n_rows, n_classes)
-        How likely each label is.
     """
     n_groups, n_classes = likely.shape[1:]
     sizes = np.maximum(likely.sum(axis=0), 1.0)
@@ -110,15 +86,7 @@ def _worth(accuracy: float, violation: float) -> float:
 
 
 def _multipliers(gains: Array, slopes: Array, bounds: Array) -> Array:
-    """Prices of the constraints where answers, which may be chances, are as right as they can be under them.
-
-    Parameters
-    ----------
-    gains : ndarray of shape (n_rows, n_classes)
-    slopes : ndarray of shape (n_inequalities, n_rows, n_classes)
-        What an answer adds to the left-hand side of each.
-    bounds : ndarray of shape (n_inequalities,)
-    """
+    """Prices of the constraints where answers, which may be chances, are as right as they can be under them."""
     (n_rows, n_classes), n_lines = gains.shape, len(bounds)
     gain = (gains[:, 1:] - gains[:, :1]).ravel()  # against answering the first class
     lines: Any = np.column_stack([(slopes[:, :, 1:] - slopes[:, :, :1]).reshape(n_lines, -1), -np.ones(n_lines)])

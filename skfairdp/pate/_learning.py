@@ -28,20 +28,6 @@ from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.utils import RandomStateLike, labels_of, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = [
-    "GATES",
-    "ConstantStudent",
-    "LabelGate",
-    "LearnsFromVotes",
-    "Lessons",
-    "VoteGate",
-    "fit_student",
-    "held_student",
-    "paid_votes",
-    "seeded",
-    "tell_answers",
-]
-
 Array = NDArray[np.float64]
 
 _MANY_GROUPS = 8
@@ -143,26 +129,7 @@ class ConstantStudent:
 
 @dataclass(frozen=True)
 class Lessons:
-    """All that a student may learn from: public rows, and what was released about those that were asked about.
-
-    Parameters
-    ----------
-    public : PublicRows
-    queries : ndarray of int of shape (n_queries,)
-        Positions of the public rows asked about, in the order of asking.
-    votes : ReleasedVotes
-    n_classes : int
-    told : ndarray of shape (n_queries, n_classes) or None, default=None
-        How likely each label is by the tables that the rows were sampled from, where they were.
-    trust : float, default=0.0
-        Weight of these beside released shares, in [0, 1].
-    by_group : bool, default=False
-        Whether votes are on a row and its group.
-    denoiser : SoftLabelStudent, ConstantStudent or None
-        Of released shares: their regression on the queries. It serves every γ and threshold of a sweep.
-    limits : ndarray of shape (2, n_features) or None, default=None
-        Of sampled rows: a row beyond them counts as the nearest within.
-    """
+    """All that a student may learn from: public rows, and what was released about those that were asked about."""
 
     public: PublicRows
     queries: NDArray[np.int64]

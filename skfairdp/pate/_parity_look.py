@@ -16,8 +16,6 @@ from skfairdp.fairness import tally
 from skfairdp.pate._soft_label_student import LEVELS, SoftLabelStudent
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
-__all__ = ["ParityLook", "allowing_for_few_rows", "share_of_look"]
-
 #: Least and most of the squared cost that votes have.
 _SHARES = 0.1, 0.5
 _AT_ONCE = 2**16  # rows that answers are asked for
@@ -32,11 +30,6 @@ def share_of_look(forecast: VoteForecast) -> float:
     Half of it, as long as that leaves the votes with half of the noise at which what is learned from them is still
     clear: a student that is right a little more often is of no use where nobody knows how fair it is. Rates of a group
     of 1,000 among 30,000 rows are then known to about .01 at ε = 1.
-
-    Parameters
-    ----------
-    forecast : VoteForecast
-        Of votes that get everything.
     """
     least, most = _SHARES
     return min(max(1.0 - (2.0 * forecast.noise / CLEAR) ** 2, least), most)
@@ -47,12 +40,6 @@ class ParityLook:
     """Noisy counts of the answers to the private rows by group and class, at all levels of a student together.
 
     A replaced row takes one count of each level away and adds one to another.
-
-    Parameters
-    ----------
-    mu : float
-        What they cost.
-    n_groups, n_classes : int
     """
 
     mu: float
@@ -74,18 +61,7 @@ class ParityLook:
     def release(
         self, student: Any, X: NDArray[np.float64], groups: NDArray[np.int64], asked: Any, noise: NoiseSource
     ) -> Any:
-        """Release counts of the student's answers to private rows; return it with the gaps of its levels corrected.
-
-        Parameters
-        ----------
-        student : SoftLabelStudent
-            Released already. Another kind has no levels, and comes back as it is.
-        X, groups : ndarray
-            Private.
-        asked : Questions
-            Rows that the student was held to parity on, with their groups, and the limits of their numbers.
-        noise : NoiseSource
-        """
+        """Release counts of the student's answers to private rows; return it with the gaps of its levels corrected."""
         if not isinstance(student, SoftLabelStudent):
             return student
         some = (slice(start, start + _AT_ONCE) for start in range(0, len(X), _AT_ONCE))
@@ -113,20 +89,6 @@ def corrected(
     What sets the two apart changes little from level to level: a straight line for each group and class. Noisy rates
     are right on average, sampled ones off by about ``APART``: each line counts as far as its noise is smaller than
     that, by the inverse of the two variances.
-
-    Parameters
-    ----------
-    noisy, expected : ndarray of shape (n_levels, n_groups, n_classes)
-    sigma : float
-        Noise on each noisy count.
-
-    Returns
-    -------
-    rates : ndarray of shape (n_levels, n_groups, n_classes)
-    errors : ndarray of shape (n_levels, n_groups, n_classes)
-        Standard deviation of what is left unknown of each.
-    shares : ndarray of shape (n_groups,)
-        Of the groups among the rows.
     """
     n_levels, _, n_classes = noisy.shape
     totals = noisy.sum(axis=2, keepdims=True)
@@ -151,13 +113,6 @@ def allowing_for_few_rows(student: Any, public: Any) -> Any:
 
     Of a group of 90 rows a rate of 7 % is six rows, and the first of 21 levels on which they happen to agree with the
     other groups is no parity.
-
-    Parameters
-    ----------
-    student : SoftLabelStudent
-        Another kind has no levels, and comes back as it is.
-    public : PublicRows
-        With groups.
     """
     if not isinstance(student, SoftLabelStudent):
         return student
@@ -173,13 +128,7 @@ def allowing_for_few_rows(student: Any, public: Any) -> Any:
 
 
 def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float64]:
-    """What :func:`~skfairdp.fairness.disparities` compares: weights of the groups' rates, one line a comparison.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_groups,)
-    disparity : {"others", "overall", "between"}
-    """
+    """What :func:`~skfairdp.fairness.disparities` compares: weights of the groups' rates, one line a comparison."""
     alone = np.eye(len(shares))
     if disparity == "between":
         return (alone[:, None] - alone[None]).reshape(-1, len(shares))
@@ -193,11 +142,6 @@ def likely_gap(rates: NDArray[np.float64], errors: NDArray[np.float64], weights:
     """The largest root mean square of a disparity, whose rates are known up to errors.
 
     Without it the level of several whose noise happens to hide its gap would be taken.
-
-    Parameters
-    ----------
-    rates, errors : ndarray of shape (n_groups, n_classes)
-    weights : ndarray of shape (n_comparisons, n_groups)
     """
     unknown = np.square(weights) @ np.square(errors)
     return float(min(np.sqrt(np.square(np.maximum(weights @ rates, 0.0)) + unknown).max(initial=0.0), 1.0))

@@ -17,8 +17,6 @@ from skfairdp.pate._soft_label_student import ShareProblem
 from skfairdp.utils import NamedEstimator, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["ParityPenaltyStudent"]
-
 Array = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from skfairdp.schema import A_SCHEMA, Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Having, Interval, StrOptions
 
-__all__ = ["PATEClassifier"]
-
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 
 

@@ -20,8 +20,6 @@ from skfairdp._teachers import (
 from skfairdp.pate._fair_teachers import fair_copy, seeded_predictions
 from skfairdp.utils import silence
 
-__all__ = ["rehearse_fair_teacher", "rehearse_student", "rehearse_teacher"]
-
 _PASSED: set[str] = set()  # by hash: a search plans the same fit many times
 _MOST_PASSED = 1024
 
@@ -32,34 +30,6 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
     Teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as silent there
     as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
     number of rows follows from public numbers. One teacher's work, before anything is spent.
-
-    Parameters
-    ----------
-    teacher : object
-        As for :func:`fit_teachers`.
-    X_public : ndarray of shape (n_public, n_features)
-    n_rows : int
-        Size of the largest part.
-    n_classes : int
-    owner : str
-        Class name for the error message.
-
-    Raises
-    ------
-    ValueError
-        The teacher cannot be fitted on so many rows of several classes, or does not predict them by class codes; or a
-        batched engine has a bad parameter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from skfairdp.pate._rehearsal import rehearse_teacher
-    >>> try:
-    ...     rehearse_teacher(LogisticRegression(C=-1.0), np.eye(4), n_rows=20, n_classes=2, owner="PATEClassifier")
-    ... except ValueError as error:
-    ...     print(str(error)[:59])
-    The 'teacher' of PATEClassifier fails on 20 public rows wit
     """
     engine = engine_of(teacher)
     if engine is None:
@@ -75,24 +45,7 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
 def rehearse_fair_teacher(
     learner: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, n_groups: int, owner: str
 ) -> None:
-    """As :func:`rehearse_teacher`, of a fair classifier: labels and groups go round as well.
-
-    Parameters
-    ----------
-    learner : classifier with ``fit(X, y, sensitive_features=)``
-    X_public, n_rows, n_classes, owner
-        As for :func:`rehearse_teacher`.
-    n_groups : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.baselines import ParityLogisticRegression
-    >>> from skfairdp.pate._rehearsal import rehearse_fair_teacher
-    >>> rows = np.arange(20.0).reshape(10, 2)
-    >>> rehearse_fair_teacher(
-    ...     ParityLogisticRegression(), rows, n_rows=10, n_classes=2, n_groups=2, owner="SFPATEClassifier")
-    """
+    """As :func:`rehearse_teacher`, of a fair classifier: labels and groups go round as well."""
 
     def attempt(rows: Any, labels: Any) -> Any:
         groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
@@ -107,22 +60,7 @@ def rehearse_student(
     student: Any, X: NDArray[np.float64], n_classes: int, domain: Any, *, parameter: str, owner: str,
     with_weights: bool = False,
 ) -> None:  # fmt: skip
-    """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for.
-
-    Parameters
-    ----------
-    student : classifier
-        Of class codes.
-    X : ndarray of shape (n_public, n_features)
-    n_classes : int
-    domain : sequence or None
-        The groups, where there are any: the student gets their codes, if it takes groups. A fair learner always
-        gets them.
-    parameter, owner : str
-        For the error message.
-    with_weights : bool, default=False
-        Whether it gets ``group_weights`` as well.
-    """
+    """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for."""
     if n_classes < 2 or not len(X):
         return
     with_groups = domain is not None and (parameter == "fair_estimator" or takes_groups(student))

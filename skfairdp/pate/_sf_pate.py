@@ -34,8 +34,6 @@ from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
-__all__ = ["SFPATEClassifier"]
-
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3

@@ -18,8 +18,6 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.utils import child_seeds, warn_caller
 
-__all__ = ["NetworkStudent", "Released", "fair_student", "plain_student"]
-
 Array = NDArray[np.float64]
 FEW_ROWS = 10
 _OWNER = "SFPATEClassifier"
@@ -29,31 +27,7 @@ FAIR_RATE = 0.1
 
 @dataclass(frozen=True)
 class Released:
-    """Public rows and what was released about some of them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        All rows, standardised by ``center`` and ``scale``.
-    y : ndarray of int of shape (n_rows,)
-    n_classes : int
-    queries : ndarray of int of shape (n_queries,)
-    labels : ndarray of int of shape (n_queries,) or None
-        Released groups or classes.
-    shares : ndarray of shape (n_queries, n_values) or None
-        Released shares of the votes, instead.
-    noise_std : float
-        Of a share.
-    n_values : int
-        Groups or classes that were voted on.
-    center, scale : ndarray of shape (n_features,)
-    doubted : bool, default=False
-        Whether it was said beforehand that the votes cannot hold a constraint.
-    groups, classes : tuple
-        The names of groups and classes.
-    is_part : bool, default=False
-        Whether these are some of the rows, for a trial, of which nothing is told.
-    """
+    """Public rows and what was released about some of them."""
 
     X: Array
     y: NDArray[np.int64]
@@ -115,22 +89,7 @@ class Released:
 
 @dataclass(frozen=True)
 class NetworkStudent:
-    """A trained network as a classifier of class codes.
-
-    Parameters
-    ----------
-    network : Perceptron
-        For features as they are given to ``fit``.
-    classes_ : ndarray of int
-        Class codes.
-    judgement : Judgement or None, default=None
-        What its answers do to the groups, by released votes, which may be wrong about groups.
-
-    Attributes
-    ----------
-    violation_ : float or None
-        By how much the worst constraint is broken, by the same.
-    """
+    """A trained network as a classifier of class codes."""
 
     network: Perceptron
     classes_: NDArray[np.int64]

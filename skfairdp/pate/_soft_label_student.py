@@ -17,8 +17,6 @@ from skfairdp.fairness import largest_disparity, tally
 from skfairdp.utils import BLAS, NamedEstimator, fit_softmax, row_blocks
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["Bends", "ShareProblem", "SoftLabelStudent"]
-
 Array = NDArray[np.float64]
 
 #: Shares of the groups' differences that are taken out, tried in this order until the gap is small enough: of mean
@@ -46,24 +44,6 @@ class Bends:
     In standard deviations of the public rows, and in no more than three of them from their mean. A column with two
     public values has no bend, nor has one whose quartile no public row is beyond. Each row by itself, and a function of
     public rows alone.
-
-    Parameters
-    ----------
-    numbers : ndarray of int of shape (n_numbers,)
-        Columns with a bend, put into units of ``scale`` about ``center``.
-    center, scale : ndarray of shape (n_numbers,)
-    below, above : ndarray of int
-        Which of these bend on that side.
-    low, high : ndarray
-        Quartiles of these, in those units.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.pate._soft_label_student import Bends
-    >>> public = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
-    >>> Bends.of(public)(public).round(2).tolist()
-    [[0.0, 0.71, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [3.0, 0.0, 0.0], [4.0, 0.0, 0.71]]
     """
 
     numbers: NDArray[np.int64]
@@ -117,24 +97,7 @@ STRAIGHT = Bends.of(np.zeros((1, 0)))
 
 @dataclass(frozen=True)
 class ShareProblem:
-    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured.
-
-    Parameters
-    ----------
-    terms : ndarray of shape (n_rows, n_terms + 1)
-        Features and their bends, about the mean of the public rows, on a scale that the shares choose; then a 1. Of the
-        rows asked about and then of the public ones; once where they are the same.
-    n_public : int
-    targets : ndarray of shape (n_queries, n_classes)
-        Shares that sum to 1 again: the noise across the simplex plane says nothing.
-    scored : ndarray of shape (n_queries, n_outputs)
-        Targets with a score of their own: of two classes the second.
-    bends : Bends
-        Of the public rows: they make columns of features.
-    center, scale : ndarray of shape (n_terms,)
-    alpha : float
-        L2 penalty: given, or the one with the largest evidence under the known noise.
-    """
+    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured."""
 
     terms: Array
     n_public: int
@@ -504,18 +467,7 @@ def _path_of(
 
 @dataclass(frozen=True)
 class SmoothRates:
-    """How often each group is given the second class, over a threshold without a sharp edge.
-
-    Parameters
-    ----------
-    members : ndarray of shape (n_present, n_rows)
-        What makes of a value of each row how far its mean over each group is from that over all rows.
-    width : float
-        Of the threshold, as wide as scores are spread. A narrow one tells what rows near by do, which few weights move
-        at will and to no end; a very wide one the mean score, which may agree where the tails, and the rates, do not.
-    length : float, default=1.0
-        Of a row's terms, on average.
-    """
+    """How often each group is given the second class, over a threshold without a sharp edge."""
 
     members: Array
     width: float

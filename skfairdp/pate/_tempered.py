@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
 
-__all__ = ["rehearsed_votes", "tempered"]
-
 Array = NDArray[np.float64]
 
 TEACHERS = 60
@@ -29,29 +27,6 @@ def tempered(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: 
     the same make a row look twice as certain. Teachers see whole rows. How steeply their released shares follow what
     the tables say, beside how steeply those of teachers follow it that learn from rows of the tables themselves, is how
     much of it is right. Post-processing of released values.
-
-    Parameters
-    ----------
-    told : ndarray of shape (n_rows, n_classes)
-        How likely each label of each row is by the tables.
-    queries : ndarray of int of shape (n_queries,)
-        Rows that were asked about.
-    shares, rehearsed : ndarray of shape (n_queries, n_classes)
-        Released shares of the votes, and those of teachers of rows that the tables have made.
-
-    Returns
-    -------
-    told : ndarray of shape (n_rows, n_classes)
-        With the same share of each label on average.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.pate._tempered import tempered
-    >>> odds = np.linspace(-4.0, 4.0, 201)
-    >>> told, right = (np.column_stack([1 / (1 + np.exp(s)), 1 / (1 + np.exp(-s))]) for s in (2 * odds, odds))
-    >>> bool(np.abs(tempered(told, np.arange(201), shares=right, rehearsed=told) - right).max() < 1e-3)
-    True
     """
     logs = np.log(np.maximum(told, SMALLEST_SHARE))
     if_right, its_error = _steepness(logs[queries], rehearsed)
@@ -68,25 +43,7 @@ def tempered(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: 
 def rehearsed_votes(
     teacher: Any, X: Array, told: Array, queries: NDArray[np.int64], *, n_rows: int, n_teachers: int, rng: Any
 ) -> Array:
-    """Shares of the votes of teachers on rows that the tables have made, labels included.
-
-    Parameters
-    ----------
-    teacher : object
-        As for :func:`fit_teachers`.
-    X : ndarray of shape (n_sampled, n_features)
-    told : ndarray of shape (n_sampled, n_classes)
-    queries : ndarray of int of shape (n_queries,)
-    n_rows : int
-        Private rows, by which a teacher has as many as those who vote.
-    n_teachers : int
-        Who vote. Fewer do here.
-    rng : Generator
-
-    Returns
-    -------
-    shares : ndarray of shape (n_queries, n_classes)
-    """
+    """Shares of the votes of teachers on rows that the tables have made, labels included."""
     n_classes, n_here = told.shape[1], min(n_teachers, TEACHERS)
     rows = rng.integers(len(X), size=n_here * min(max(n_rows // n_teachers, 1), MOST_ROWS))
     labels = (rng.random(len(rows))[:, None] > told[rows].cumsum(axis=1)[:, :-1]).sum(axis=1)

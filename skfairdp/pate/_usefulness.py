@@ -17,8 +17,6 @@ from skfairdp.pate._learning import ConstantStudent, LabelGate, Lessons
 from skfairdp.pate._votes import UNANSWERED
 from skfairdp.utils import warn_caller
 
-__all__ = ["no_worse", "warn_of_gaps"]
-
 FOLDS = 3
 LEAST_QUERIES = 4 * FOLDS
 #: What a student that learned nothing may cost in accuracy, on average, by passing for a better one.
@@ -36,25 +34,6 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
     a class is below ``CLEAR`` the student stays, whatever it is; where it is hopeless it never does. Between, it is
     trained again without one third of the queries at a time and compared with the constant on the votes left out, whose
     noise it has not seen.
-
-    Parameters
-    ----------
-    student : classifier
-    lessons : Lessons
-    classes : ndarray of shape (n_classes,)
-    owner : str
-        Class name for the warning.
-    teach : callable of Lessons
-        Returns a student that is taught in the same way, from fewer queries.
-
-    Returns
-    -------
-    student : classifier
-
-    Warns
-    -----
-    UtilityWarning
-        What is returned predicts one class only, or is hardly better than that by the released votes.
     """
     forecast = lessons.votes.forecast
     if lessons.n_classes < 2 or forecast is None:
@@ -153,11 +132,6 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
 
     A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows; ``no_worse`` has
     told that it does.
-
-    Returns
-    -------
-    bool
-        Whether anything was said.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
     rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")

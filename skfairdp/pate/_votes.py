@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp._docs import shared_docs
 from skfairdp._usefulness import VoteForecast
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import (
@@ -34,18 +33,6 @@ from skfairdp.privacy import (
 from skfairdp.utils import progress_bar
 from skfairdp.utils._sklearn import Interval
 
-__all__ = [
-    "NOISE_SCALE",
-    "NOTHING",
-    "UNANSWERED",
-    "Asked",
-    "GNMaxVoting",
-    "ReleasedVotes",
-    "SoftVoting",
-    "VotePlan",
-    "Voting",
-]
-
 UNANSWERED = -1
 #: What is released beside votes on public rows.
 NOTHING = NoOpDpEvent()
@@ -60,28 +47,6 @@ class VotePlan:
     """Mechanisms of a vote, how often each may run, and the event that caps it all.
 
     Nothing in it depends on a private value, so it is the same for every data set and transcript.
-
-    Parameters
-    ----------
-    event : DpEvent
-        The cap.
-    relation : NeighboringRelation
-        Of the guarantee. One changed record, or one changed group of a record, changes one teacher: the sensitivities
-        hold under either.
-    releases : tuple of str
-        The kinds of release, in words, for the ledger.
-    n_queries : int
-        Rows that may be asked about.
-    n_teachers : int
-    histogram : NoisyVotes or None
-        Of soft votes.
-    maximum : GNMax or None
-    bit : NoisyThreshold or None
-        Of confident votes.
-    n_maxima : int
-        Most noisy maxima, where counts are declared.
-    filter_mu : float or None
-        With the Gaussian filter: the cap on root-sum-of-squares, instead of counts.
     """
 
     event: DpEvent
@@ -104,21 +69,7 @@ class VotePlan:
 
 @dataclass(frozen=True)
 class ReleasedVotes:
-    """What left the private side, in the order of the queries.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_queries,) or None
-        Class codes, ``UNANSWERED`` where the vote gave none; None for soft votes.
-    shares : ndarray of shape (n_queries, n_classes) or None
-        Noisy vote shares; None for hard votes.
-    noise_std : float
-        Standard deviation of the noise in a share.
-    class_counts : ndarray of shape (n_classes,) or None
-        Noisy counts of the private labels, where the votes are too few to say which class is the larger.
-    forecast : VoteForecast or None
-        What the votes were going to tell (public).
-    """
+    """What left the private side, in the order of the queries."""
 
     labels: NDArray[np.int64] | None
     shares: NDArray[np.float64] | None = None
@@ -187,7 +138,6 @@ def _calibrated(at: Callable[[float], Any], asked: Asked, guess: float) -> float
 
 
 # ---- parts ---------------------------------------------------------------------------------------------------
-@shared_docs
 class Voting(BaseEstimator):
     """How teachers vote: what is planned, and what is released as planned. Parts fill in ``_plan`` and ``_release``."""
 
@@ -301,7 +251,6 @@ class Voting(BaseEstimator):
         raise NotImplementedError
 
 
-@shared_docs
 class SoftVoting(Voting):
     """Release the noisy share of the votes that each class of each query got.
 
@@ -369,7 +318,6 @@ class SoftVoting(Voting):
         return np.where(shares.max(axis=1) >= self.threshold, shares.argmax(axis=1), UNANSWERED)
 
 
-@shared_docs
 class GNMaxVoting(Voting):
     """Release the noisy winner of every query: GNMax of Papernot et al. (2018).
 

@@ -13,21 +13,12 @@ from numpy.typing import NDArray
 
 from skfairdp.postprocessing._later_labels import LaterLabels
 
-__all__ = ["AnswerStore"]
-
 Counts = NDArray[np.int64]
 _FORMAT = "skfairdp-answers-1"
 
 
 class AnswerStore:
-    """Counts in a file that is replaced whole, under the lock of ``<path>.lock``; only its owner can read it.
-
-    Parameters
-    ----------
-    path : str or PathLike
-    groups, classes : list
-        In the order of the counts.
-    """
+    """Counts in a file that is replaced whole, under the lock of ``<path>.lock``; only its owner can read it."""
 
     def __init__(self, path: str | os.PathLike[str], groups: list[Any], classes: list[Any]) -> None:
         self.path = os.path.realpath(path)

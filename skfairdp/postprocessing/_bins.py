@@ -17,8 +17,6 @@ from skfairdp.privacy import (
     gdp_mu,
 )
 
-__all__ = ["BinsPlan", "bins_of", "edges_from"]
-
 Array = NDArray[np.float64]
 
 GRID = 128  # cells of equal width
@@ -32,24 +30,8 @@ ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations
 
 @dataclass(frozen=True)
 class BinsPlan:
-    """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by one.
-
-    Parameters
-    ----------
-    n_rows, n_groups : int
-        Public. About one row in five goes to the look, the others to the tables.
-    epsilon, delta : float
-        Of both together.
-    relation : NeighboringRelation
-        A null record is in no cell, and moves one.
-
-    Examples
-    --------
-    >>> from skfairdp.postprocessing._bins import BinsPlan
-    >>> from skfairdp.privacy import NeighboringRelation, epsilon_of
-    >>> plan = BinsPlan(30_000, 2, 1.0, 1e-5, NeighboringRelation.REPLACE_ONE)
-    >>> plan.n_bins, round(plan.table.sigma, 2), round(epsilon_of(plan.event, 1e-5), 6)
-    (32, 6.31, 1.0)
+    """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by
+    one.
     """
 
     n_rows: int
@@ -120,21 +102,7 @@ class BinsPlan:
     def release(
         self, scores: Array, groups: NDArray[np.integer[Any]], y: NDArray[np.integer[Any]], noise: NoiseSource
     ) -> tuple[Array, Array]:
-        """Release where bins end, and what they hold.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            In [0, 1].
-        groups, y : ndarray of int of shape (n_rows,)
-        noise : NoiseSource
-
-        Returns
-        -------
-        edges : ndarray of shape (n_bins - 1,)
-        counts : ndarray of shape (n_bins, n_groups, 2)
-            Noisy: they may be negative.
-        """
+        """Release where bins end, and what they hold."""
         fine = np.bincount(np.minimum((scores * GRID).astype(np.int64), GRID - 1), minlength=GRID)
         edges = edges_from(self.histogram.release(fine, noise), self.n_bins)
         shape = (len(edges) + 1, self.n_groups, 2)
@@ -144,19 +112,7 @@ class BinsPlan:
 
 
 def edges_from(histogram: Array, n_bins: int) -> Array:
-    """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them.
-
-    Parameters
-    ----------
-    histogram : ndarray of shape (GRID,)
-    n_bins : int
-        At most so many.
-
-    Returns
-    -------
-    ndarray of shape (at most n_bins - 1,)
-        Increasing, in (0, 1).
-    """
+    """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them."""
     seen = np.cumsum(np.maximum(histogram, 0.0))
     wanted = np.arange(1, n_bins) / n_bins * max(float(seen[-1]), 1e-9)
     ends = np.searchsorted(seen, wanted) + 1

@@ -67,8 +67,6 @@ from skfairdp.utils import (
 )
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 
-__all__ = ["FairnessCalibrator"]
-
 _OWNER = "FairnessCalibrator"
 _FEW_ROWS = 30
 _FITTED = {

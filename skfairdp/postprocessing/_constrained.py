@@ -18,18 +18,6 @@ from skfairdp.postprocessing._thresholding import fit_group_estimator, group_pro
 from skfairdp.postprocessing._trade_off import CalibrationRows
 from skfairdp.utils import coins_of, encode_labels, without_cells
 
-__all__ = [
-    "MET",
-    "BinAnswers",
-    "RateOutcome",
-    "check_goal",
-    "constraints_of",
-    "look_at_labels",
-    "meet_constraints",
-    "refuse_unlabelled",
-    "row_numbers",
-]
-
 Array = NDArray[np.float64]
 
 MOST_BINS = 32
@@ -41,16 +29,7 @@ _KEY = b"skfairdp.FairnessCalibrator"  # public: rows are drawn alike in every f
 
 @dataclass(frozen=True)
 class RateOutcome:
-    """What a calibration under constraints has come to, on the public rows.
-
-    Parameters
-    ----------
-    gap_before, gap_after : float
-        Largest difference between two groups of the rates that are constrained; of a bound or a ratio, by how much it
-        is broken.
-    violation : float
-        By how much the worst constraint is broken after it.
-    """
+    """What a calibration under constraints has come to, on the public rows."""
 
     gap_before: float
     gap_after: float
@@ -58,19 +37,7 @@ class RateOutcome:
 
 
 class BinAnswers:
-    """A model whose scores are read in bins; in each the second class is answered with a chance of its own.
-
-    Parameters
-    ----------
-    estimator : classifier
-    classes : ndarray of shape (2,)
-    edges : ndarray of shape (n_bins - 1,)
-    shares : ndarray of shape (n_groups,)
-        Of the groups among the public rows.
-    group_estimator : classifier or None
-        Says which group's rule a row gets, where the group is not given.
-    owner : str
-    """
+    """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
     def __init__(
         self, estimator: Any, classes: NDArray[Any], edges: Array, shares: Array, group_estimator: Any, owner: str
@@ -123,18 +90,7 @@ def check_goal(
     labels: NDArray[Any] | None,
     owner: str,
 ) -> None:
-    """Raise a ValueError for whatever public rows cannot be held to constraints by, before a model is fitted.
-
-    Parameters
-    ----------
-    asked : tuple of RateParity and RateBound
-    domain : ndarray of shape (n_groups,)
-    groups : ndarray of int of shape (n_rows,)
-    classes : ndarray of shape (n_classes,) or None
-        None: not known before the fit, unless the labels name them.
-    labels : ndarray of shape (n_rows,) or None
-    owner : str
-    """
+    """Raise a ValueError for whatever public rows cannot be held to constraints by, before a model is fitted."""
     if labels is None and look_at_labels(asked):
         refuse_unlabelled(asked, owner)
     if classes is None and labels is not None:
@@ -181,25 +137,7 @@ def meet_constraints(
     group_estimator: Any,
     owner: str,
 ) -> tuple[BinAnswers, RateOutcome]:
-    """Return the most accurate answers that meet the constraints on public rows; the model's own where they do.
-
-    Parameters
-    ----------
-    model : classifier
-        Of two classes.
-    rows : CalibrationRows
-    constraints : RateConstraints
-    labels : ndarray of int of shape (n_rows,) or None
-        Without them the model's probabilities stand for how likely each label is; no constraint may look at them then.
-    group_at_prediction, group_estimator : object
-        Of :class:`Thresholds`.
-    owner : str
-
-    Raises
-    ------
-    ValueError
-        A rate that is constrained counts none of the rows.
-    """
+    """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
     utility = probabilities(model, rows.features, 2, owner=owner)
     weights = label_weights(labels, utility)
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
@@ -258,17 +196,7 @@ def label_weights(labels: NDArray[np.int64] | None, probability: Array) -> Array
 
 
 def edges_of(scores: Array, threshold: float, n_groups: int) -> Array:
-    """Where bins of about equally many public rows end; the model's own threshold is among them.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        See :func:`rounded`.
-    threshold : float
-        Scores above it are of the second class by the model itself.
-    n_groups : int
-        With more groups there are fewer bins, so that cells hold as many rows.
-    """
+    """Where bins of about equally many public rows end; the model's own threshold is among them."""
     n_bins = int(np.clip(len(scores) / (2 * n_groups * ROWS_PER_CELL), 2, MOST_BINS))
     ends = np.quantile(scores, np.arange(1, n_bins) / n_bins, method="lower")
     return np.unique(np.append(ends, round(threshold, 12))) + _HALF_STEP
@@ -280,28 +208,7 @@ def rounded(probability: Array) -> Array:
 
 
 def row_numbers(table: Any) -> Array:
-    """A row of numbers for every row of a table: a number is itself, anything else a hash of its text.
-
-    Parameters
-    ----------
-    table : DataFrame, sparse matrix or array-like of shape (n_rows, ...)
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from skfairdp.postprocessing._constrained import row_numbers
-    >>> frame = pd.DataFrame({"age": [30, 41], "job": ["nurse", "clerk"]})
-    >>> numbers = row_numbers(frame)
-    >>> numbers[:, 0].tolist(), bool(numbers[0, 1] != numbers[1, 1])
-    ([30.0, 41.0], True)
-    >>> bool((row_numbers(frame[1:]) == numbers[1:]).all())  # whatever the other rows are
-    True
-    """
+    """A row of numbers for every row of a table: a number is itself, anything else a hash of its text."""
     if issparse(table):
         table = table.toarray()
     if not isinstance(table, pd.DataFrame):

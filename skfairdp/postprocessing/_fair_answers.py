@@ -8,8 +8,6 @@ from scipy.optimize import linprog
 
 from skfairdp.fairness import RateConstraints
 
-__all__ = ["answer_counts", "fair_answers", "for_own_answers", "predicted_counts"]
-
 Array = NDArray[np.float64]
 
 # What a violation of 1 costs, in accuracy: no constraint is ever broken for accuracy's sake.
@@ -30,24 +28,6 @@ def fair_answers(
 
     Where nothing meets them, they are broken by as little as possible. With groups a higher score has never less of a
     chance within its group. Without, bins are free: a rule that knows nothing but the score has no other way to parity.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-        For two classes.
-    counts : ndarray of shape (n_bins, n_groups, 2)
-        Rows by bin, group and true class; noise may have made some negative.
-    by_group : bool
-        Whether an answer may follow the group.
-    sizes : ndarray of shape (n_groups, 2), default=None
-        Rows by group and true class, where that is known without noise.
-    in_favour : ndarray of shape (n_bins, n_groups), default=None
-        Rows that speak for the second class beside those that were counted; negative ones speak for the first.
-
-    Returns
-    -------
-    ndarray of shape (n_groups or 1, n_bins)
-        In [0, 1].
     """
     n_bins, n_groups, _ = counts.shape
     n_rules = n_groups if by_group else 1
@@ -79,22 +59,6 @@ def for_own_answers(counts: Array, edges: Array, sigma: float, n_rows: float) ->
 
     They lie where its rows lie, so that answering all rows otherwise takes that much evidence, and a part of them as
     large a part. Without it noise alone had a classifier of 150 rows answer the rarer class for all of them.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_bins, n_groups, 2)
-        As released, or drawn towards a smooth table.
-    edges : ndarray of shape (n_bins - 1,)
-        The classifier answers the second class from a score of 1/2 on.
-    sigma : float
-        Standard deviation of the noise in each count.
-    n_rows : float
-        How many rows were counted, by public numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_bins, n_groups)
-        Positive where its answer is the second class.
     """
     rows = np.maximum(counts.sum(2), 0.0)
     own = np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0)[:, None]
@@ -103,17 +67,7 @@ def for_own_answers(counts: Array, edges: Array, sigma: float, n_rows: float) ->
 
 
 def predicted_counts(counts: Array, answers: Array) -> Array:
-    """Rows by group, true and predicted class, as the answers have them on average.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_bins, n_groups, 2)
-    answers : ndarray of shape (n_groups or 1, n_bins)
-
-    Returns
-    -------
-    ndarray of shape (n_groups, 2, 2)
-    """
+    """Rows by group, true and predicted class, as the answers have them on average."""
     chances = np.broadcast_to(answers, (counts.shape[1], counts.shape[0])).T
     second = np.einsum("bgy,bg->gy", counts, chances)
     return np.stack([counts.sum(0) - second, second], axis=-1)

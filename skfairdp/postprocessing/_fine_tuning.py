@@ -13,8 +13,6 @@ from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.utils import without_cells
 from skfairdp.utils._sklearn import Interval
 
-__all__ = ["FineTunedNetwork", "FineTuning"]
-
 
 class FineTuning(BaseEstimator):
     """Calibrate a torch network by training it further: ``method="fine_tune"`` of FairnessCalibrator.

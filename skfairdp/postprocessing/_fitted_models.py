@@ -14,16 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.utils import encode_labels, without_cells
 
-__all__ = [
-    "attribute_of",
-    "class_codes",
-    "fitted_classifier",
-    "network_of",
-    "network_view",
-    "probabilities",
-    "with_network",
-]
-
 
 def fitted_classifier(estimator: Any, *, owner: str) -> Any:
     """Return the estimator, or raise an error that says why it cannot be calibrated."""
@@ -53,13 +43,7 @@ def attribute_of(model: Any, name: str) -> Any:
 
 
 def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: bool = True) -> NDArray[np.float64]:
-    """Return the model's own probabilities, shape (n_rows, n_classes); decision values are read as log-odds.
-
-    Raises
-    ------
-    ValueError
-        The model gives neither, or of another shape, or not finite where that is asked for.
-    """
+    """Return the model's own probabilities, shape (n_rows, n_classes); decision values are read as log-odds."""
     if hasattr(model, "predict_proba"):
         found = np.asarray(without_cells(model.predict_proba, X, owner=owner), dtype=float)
     elif hasattr(model, "decision_function"):
@@ -92,13 +76,7 @@ def network_of(model: Any) -> Any:
 
 
 def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str) -> tuple[Any, NDArray[np.float64]]:
-    """Return the rows that the network reads when the model predicts X, and its probabilities for them.
-
-    Raises
-    ------
-    ValueError
-        The network does not give one logit for each class and row.
-    """
+    """Return the rows that the network reads when the model predicts X, and its probabilities for them."""
     from skfairdp._networks import predict_logits, rows_read_by
 
     net = network_of(model)

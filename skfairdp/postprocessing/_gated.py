@@ -10,8 +10,6 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints
 from skfairdp.utils import warn_caller
 
-__all__ = ["admitted", "admitted_by_rates", "asked_of_labels", "warn_of_noise"]
-
 
 def asked_of_labels(constraints: Any) -> tuple[RateParity | RateBound, ...]:
     """Return what is asked where any of it looks at true labels; nothing where answers alone decide."""

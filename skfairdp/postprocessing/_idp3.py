@@ -67,8 +67,6 @@ from skfairdp.utils import (
 )
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 
-__all__ = ["IDP3"]
-
 #: Threads of a service commit in turn; one lock for all, which no copy or pickle has to carry along.
 _COMMITS = threading.Lock()
 

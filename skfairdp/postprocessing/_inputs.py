@@ -27,22 +27,6 @@ from skfairdp.utils import (
     split_sensitive_columns,
 )
 
-__all__ = [
-    "column_of",
-    "declared_groups",
-    "group_codes",
-    "label_codes",
-    "public_groups",
-    "public_labels",
-    "read_classes",
-    "read_groups",
-    "refuse_regressor",
-    "reject_label",
-    "schema_for",
-    "shape_of",
-    "split_rows",
-]
-
 
 def refuse_regressor(estimator: Any, *, owner: str) -> None:
     """Refuse an estimator that predicts numbers, before it is fitted or asked."""
@@ -199,11 +183,6 @@ def reject_label(given: Any, classes: NDArray[Any]) -> Any:
 
     ``given`` if it is not None. Else -1 for numbers (or one less than the smallest class, where -1 is a class) and
     "reject" for strings.
-
-    Raises
-    ------
-    ValueError
-        The label is a class, of another type, or cannot be chosen for classes of this type.
     """
     if np.ndim(given):
         raise ValueError(

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from skfairdp.fairness import tally
 from skfairdp.postprocessing._inputs import column_of, label_codes
 
-__all__ = ["LaterLabels", "label_or_none", "tickets_of"]
-
 Counts = NDArray[np.int64]
 
 
@@ -20,10 +18,6 @@ class LaterLabels:
 
     Both counts are replaced together and never changed in place, so that a reader in another thread has counts of one
     moment; whoever writes holds the lock of IDP3.
-
-    Parameters
-    ----------
-    n_groups, n_classes : int
     """
 
     def __init__(self, n_groups: int, n_classes: int) -> None:

@@ -47,8 +47,6 @@ from skfairdp.utils import (
 )
 from skfairdp.utils._sklearn import HasMethods, Interval
 
-__all__ = ["PrivateThresholds"]
-
 _OWNER = "PrivateThresholds"
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
 _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone

@@ -8,26 +8,11 @@ from numpy.typing import NDArray
 
 from skfairdp.fairness import RateConstraints, RateParity, gaps_of
 
-__all__ = ["chance_of_gap", "words_of_noise"]
-
 Array = NDArray[np.float64]
 
 
 def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:
-    """Return what to say where rows are too few for what is asked of them, or for the gap to begin with; else None.
-
-    Parameters
-    ----------
-    constraints : RateConstraints
-        What was asked; parities without a bound ask for nothing.
-    counts : array-like of shape (n_groups, n_classes or 1, n_classes)
-        Public rows by group, true class and the class that they were given before.
-    changed : bool
-        Whether any answer was changed: a gap that is left alone follows no noise.
-    rows : str
-        What is counted, "public rows".
-    owner : str
-    """
+    """Return what to say where rows are too few for what is asked of them, or for the gap to begin with; else None."""
     smallest = int(_sizes(constraints, counts)[(constraints.coefficients != 0).any(0)].min())
     parities = [one for one in constraints.constraints if isinstance(one, RateParity) and one.ratio_bound is None]
     asked = min((one.factor_and_slack[1] for one in parities), default=1.0)
@@ -52,14 +37,6 @@ def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, flo
     """Return the largest gap, or violation of a bound, and its standard error if rows were drawn anew.
 
     A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti and Coull 1998).
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import RateConstraints, RateParity, gaps_of
-    >>> from skfairdp.postprocessing._sampling_noise import chance_of_gap
-    >>> parity = RateConstraints([RateParity("selection_rate")], ["f", "m"], [0, 1])
-    >>> [round(value, 2) for value in chance_of_gap(parity, [[[60, 40]], [[50, 50]]])]
-    [0.1, 0.07]
     """
     gaps = gaps_of(constraints)
     violations, sizes = gaps.violations(counts), _sizes(gaps, counts)

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logit, softmax
 
-__all__ = ["smoothed_counts"]
-
 Array = NDArray[np.float64]
 
 _NEAREST = 0.01  # scores closer than this to 0 or 1 count as that far away
@@ -22,34 +20,6 @@ def smoothed_counts(counts: Array, edges: Array, sigma: float) -> tuple[Array, f
     Stein, whose weight goes to one.
 
     Only released numbers are read, so that this is post-processing.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_bins, n_groups, 2)
-        Noisy: some may be negative.
-    edges : ndarray of shape (n_bins - 1,)
-        Where bins of scores end.
-    sigma : float
-        Standard deviation of the noise in each count.
-
-    Returns
-    -------
-    smoothed : ndarray of shape (n_bins, n_groups, 2)
-        The counts themselves where there is no noise.
-    weight : float
-        Of the counts, in [0, 1]; the rest is that of the smooth table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.postprocessing._smoothed_counts import smoothed_counts
-    >>> counts = np.array([[[40.0, 11.0], [52.0, 3.0]], [[8.0, 41.0], [13.0, 34.0]]])
-    >>> smoothed, weight = smoothed_counts(counts, np.array([0.5]), sigma=0.0)
-    >>> weight, bool(np.allclose(smoothed, counts))
-    (1.0, True)
-    >>> smoothed, weight = smoothed_counts(counts, np.array([0.5]), sigma=50.0)
-    >>> weight
-    0.0
     """
     table = counts.reshape(len(counts), -1)
     smooth = _smooth_table(table, _standard_scores(table, edges), sigma)

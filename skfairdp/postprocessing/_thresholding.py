@@ -20,8 +20,6 @@ from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
 from skfairdp.utils import without_cells
 from skfairdp.utils._sklearn import HasMethods
 
-__all__ = ["MovedThresholds", "Thresholds", "contrast", "search_multipliers"]
-
 Array = NDArray[np.float64]
 
 _LEVELS = 10
@@ -126,15 +124,7 @@ class MovedThresholds:
 
 
 def contrast(membership: Array, shares: Array) -> Array:
-    """Return how much an answer to each row moves Γ(z, ·), times the number of rows; shape (n_rows, n_groups).
-
-    Parameters
-    ----------
-    membership : ndarray of shape (n_rows, n_groups)
-        Probability of each group: 0 or 1 where the group is known.
-    shares : ndarray of shape (n_groups,)
-        Share of each group among the public rows; each in (0, 1).
-    """
+    """Return how much an answer to each row moves Γ(z, ·), times the number of rows; shape (n_rows, n_groups)."""
     return membership / shares - (1 - membership) / (1 - shares)
 
 
@@ -144,11 +134,6 @@ def search_multipliers(trade_off: TradeOff, contrasts: Array) -> Array:
     The best classifier under parity constraints Γ(z, k) <= t answers ``argmax_k utility_k - Σ_z μ_zk contrast_z`` for
     some μ >= 0. μ is found by dual ascent on the disparities measured on the public rows, while t goes down from the
     present gap to 0 (with ``gamma``, until it is met); every iterate is offered to ``trade_off``.
-
-    Parameters
-    ----------
-    trade_off : TradeOff
-    contrasts : ndarray of shape (n_rows, n_groups)
     """
     shares = np.bincount(trade_off.groups, minlength=trade_off.shape[0]) / len(trade_off.groups)
     rate = 0.4 * (shares * (1 - shares))[:, None]  # a step then moves scores alike for groups of any size
@@ -188,13 +173,7 @@ def own_threshold(utility: Array, before: NDArray[np.int64]) -> Array:
 
 
 def fit_group_estimator(estimator: Any, X: Any, groups: NDArray[np.int64], *, owner: str) -> Any:
-    """Return a clone fitted to give the probability of each group; None: a logistic regression.
-
-    Raises
-    ------
-    ValueError
-        The logistic regression cannot read the features.
-    """
+    """Return a clone fitted to give the probability of each group; None: a logistic regression."""
     if estimator is not None:
         return clone(estimator).fit(X, groups)
     try:

@@ -8,25 +8,10 @@ from numpy.typing import NDArray
 
 from skfairdp.fairness import largest_disparity, tally
 
-__all__ = ["CalibrationRows", "TradeOff"]
-
 
 @dataclass(frozen=True)
 class CalibrationRows:
-    """Public rows of a calibration, and what the model says of them before it.
-
-    Parameters
-    ----------
-    features : table of shape (n_rows, n_features)
-        As the model reads them.
-    table : table of shape (n_rows, ...)
-        As an estimator of the group reads them.
-    groups : ndarray of int of shape (n_rows,)
-    n_groups : int
-    classes : ndarray of shape (n_classes,)
-    before : ndarray of int of shape (n_rows,)
-        Codes of the model's predictions.
-    """
+    """Public rows of a calibration, and what the model says of them before it."""
 
     features: Any
     table: Any
@@ -40,21 +25,6 @@ class TradeOff:
     """Keeps the best set of predictions it was offered; the unchanged ones are the first.
 
     No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises.
-
-    Parameters
-    ----------
-    groups : ndarray of int of shape (n_rows,)
-    n_groups : int
-    utility : ndarray of shape (n_rows, n_classes)
-        What the model itself expects of each answer: the probability that it is right.
-    before : ndarray of int of shape (n_rows,)
-        Unchanged predictions.
-    gap_weight : float
-        Expected accuracy that is given for one unit of gap; not read with ``gamma``.
-    gamma : float or None
-        Largest gap wanted. The candidate of largest utility that meets it is kept, or the one with the smallest gap.
-    disparity : {"others", "overall", "between"}
-        What a group's rate is compared with.
     """
 
     def __init__(

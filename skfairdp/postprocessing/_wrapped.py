@@ -17,33 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp.postprocessing._inputs import shape_of
 from skfairdp.utils import PublicData, labels_of, split_sensitive_columns
 
-__all__ = [
-    "FitArguments",
-    "classes_of",
-    "fits_its_estimator",
-    "is_fitted",
-    "last_part",
-    "needs_labels",
-    "reads_whole",
-    "router_of",
-    "takes_public_rows",
-    "without_group_columns",
-]
-
 
 @dataclass(frozen=True)
 class FitArguments:
-    """What a post-processor hands its estimator's ``fit``, as it was given and after the group columns are dropped.
-
-    Parameters
-    ----------
-    X, y : as given
-    sensitive_features : array-like or None
-        As given, or out of the columns of X.
-    X_public, sensitive_features_public : as given, or PublicData without the columns of the group, and None
-    named : bool
-        Whether the groups were given, not found in columns.
-    """
+    """What a post-processor hands its estimator's ``fit``, as it was given and after the group columns are dropped."""
 
     X: Any
     y: Any

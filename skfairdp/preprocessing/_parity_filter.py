@@ -31,8 +31,6 @@ from skfairdp.utils import (
 )
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-__all__ = ["DemographicParityFilter"]
-
 OWNER = "DemographicParityFilter"
 
 

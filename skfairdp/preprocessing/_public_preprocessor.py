@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairdp._docs import shared_docs
 from skfairdp.utils import NamedEstimator, PublicData, without_values
 
-__all__ = ["PublicPreprocessor"]
-
 
 @shared_docs
 class PublicPreprocessor(TransformerMixin, NamedEstimator):

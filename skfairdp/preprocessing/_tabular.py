@@ -5,8 +5,6 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-__all__ = ["make_tabular_encoder"]
-
 
 def make_tabular_encoder(*, clip: float = 5.0) -> ColumnTransformer:
     """Return an unfitted encoder: numbers standardised and clipped, categories one-hot.

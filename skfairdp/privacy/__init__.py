@@ -41,12 +41,13 @@ from skfairdp.privacy._events import (
 )
 from skfairdp.privacy._gdp import GDPFilter as GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
 from skfairdp.privacy._group_privacy import group_privacy
-from skfairdp.privacy._ledger import LedgerEntry as LedgerEntry, PrivacyLedger
+from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._ledger_block import (
     UNCHARGED as UNCHARGED,
     ledger_in_use as ledger_in_use,
     note_release as note_release,
 )
+from skfairdp.privacy._ledger_chain import LedgerEntry as LedgerEntry
 from skfairdp.privacy._mechanisms import (
     GaussianMechanism as GaussianMechanism,
     GNMax as GNMax,

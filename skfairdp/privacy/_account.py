@@ -17,8 +17,6 @@ from skfairdp.privacy._ledger_block import ledger_of
 from skfairdp.privacy._ledger_chain import total_event
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, Protects, common_relation
 
-__all__ = ["Account", "composed", "held_by", "privacy_of", "record_of", "releases_of"]
-
 #: Of what has fitted on folds and kept nothing of those fits.
 _FOLDS = ("cv_results_", "final_estimator_")
 #: These see no private row, or only the names of the classes.
@@ -30,20 +28,6 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
 
     They are stated for what ``first`` protects (for the attribute what fits for records tell of it counts as well), at
     its δ; where no ε holds at that δ, at the largest of them.
-
-    Parameters
-    ----------
-    first, *others : PrivacySpent
-
-    Returns
-    -------
-    PrivacySpent
-        Its ``parts`` are what it was composed of.
-
-    Raises
-    ------
-    ValueError
-        They do not add up.
     """
     every = (part for spent in (first, *others) for part in spent.parts or (spent,))
     parts = tuple({part.release or id(part): part for part in every}.values())
@@ -95,12 +79,7 @@ def _unlike(parts: Iterable[PrivacySpent]) -> str:
 
 
 def record_of(spent: PrivacySpent) -> dict[str, Any]:
-    """What was paid for something, as values of a file beside it: a report that was not composed.
-
-    Parameters
-    ----------
-    spent : PrivacySpent
-    """
+    """What was paid for something, as values of a file beside it: a report that was not composed."""
     record = {
         "release": spent.release,
         "label": spent.label,
@@ -114,19 +93,7 @@ def record_of(spent: PrivacySpent) -> dict[str, Any]:
 
 
 def releases_of(records: Any, *, owner: str) -> dict[str, PrivacySpent]:
-    """Read what :func:`record_of` wrote, by the names of the releases.
-
-    Parameters
-    ----------
-    records : list of dict
-    owner : str
-        What they are part of, for the message.
-
-    Raises
-    ------
-    ValueError
-        One of them is not as it was written.
-    """
+    """Read what :func:`record_of` wrote, by the names of the releases."""
     found = {}
     for record in records if isinstance(records, list) else [None]:
         spent = _from_record(record)

@@ -37,8 +37,6 @@ from skfairdp.privacy._events import (
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
 from skfairdp.privacy._sampled_losses import inclusion_epsilon, losses_epsilon
 
-__all__ = ["RDP_ORDERS", "accountant_of", "epsilon_of", "rdp_of"]
-
 #: Orders at which Rényi divergences are evaluated; fixed in advance, never chosen after seeing a transcript.
 RDP_ORDERS: NDArray[np.float64] = np.concatenate(
     [np.arange(1.02, 4, 0.02), np.arange(4, 20, 0.1), np.arange(20, 100, 1.0), np.geomspace(100, 1e5, 120)]
@@ -476,27 +474,7 @@ _ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
 
 
 def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rényi divergence of an event at each order, maximised over data sets.
-
-    Parameters
-    ----------
-    event : DpEvent
-        Any event that an accountant here knows.
-    orders : ndarray of shape (n_orders,)
-        Each greater than 1.
-
-    Returns
-    -------
-    ndarray of shape (n_orders,)
-        Rounded up; inf for an event that is not private.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.privacy import DiscreteGaussian, rdp_of
-    >>> rdp_of(DiscreteGaussian(sigma=10.0), np.array([2.0])).round(9)
-    array([0.01])
-    """
+    """Rényi divergence of an event at each order, maximised over data sets."""
     orders = np.asarray(orders, dtype=float)
     if not np.all(orders > 1):
         raise ValueError("Rényi orders must be greater than 1.")

@@ -6,26 +6,12 @@ from dataclasses import dataclass, replace
 from skfairdp.privacy import _dp_accounting as dpa, _events as ours
 from skfairdp.privacy._dp_accounting import DpEvent
 
-__all__ = ["Allowance", "allowance"]
-
 _SLACK = 1e-9  # of the roundings of many squares
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left. It is no accountant: an event that allows all of it may still be another one than was released.
-
-    Parameters
-    ----------
-    squares : float
-        Sum of squared sensitivities over standard deviations, of noise that is Gaussian or nearly.
-    ratios : float
-        Sum of sensitivities over scales, of Laplace noise.
-    rare : float
-        Sum of ``-log(1 - p)`` of rare disclosures.
-    others : tuple of (DpEvent, int)
-        Answers by chance and selections, and how many of each.
-    """
+    """What is left. It is no accountant: an event that allows all of it may still be another one than was released."""
 
     squares: float
     ratios: float

@@ -10,8 +10,6 @@ from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event
 from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["attribute_event"]
-
 _DOWN = 1 - 2.0**-48  # below the roundings of a few factors
 _LARGEST = 700.0  # of a pure ε whose exponential is a float
 

@@ -14,8 +14,6 @@ from skfairdp.privacy._mechanisms import GaussianMechanism
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["CommonValues"]
-
 
 @dataclass(frozen=True)
 class CommonValues:

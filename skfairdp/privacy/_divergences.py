@@ -16,20 +16,6 @@ from skfairdp.privacy._dp_accounting import (
 )
 from skfairdp.privacy._events import ArgmaxBit, ReplaceSampledGaussian, ThresholdBit
 
-__all__ = [
-    "bit_deltas",
-    "bit_rdp",
-    "laplace_rdp",
-    "largest_loss",
-    "max_loss",
-    "pure_epsilon",
-    "randomized_response_rdp",
-    "replace_sampled_deltas",
-    "sampled_gaussian_rdp",
-    "selection_rdp",
-    "stopping_parameter",
-]
-
 Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
@@ -112,25 +98,7 @@ def _tables(event: ThresholdBit | ArgmaxBit, n: int) -> tuple[Array, Array, Arra
 
 
 def bit_rdp(event: ThresholdBit | ArgmaxBit, orders: Array) -> Array:
-    """Rényi divergence of the bit at every order, maximised over all neighbouring vote counts.
-
-    Parameters
-    ----------
-    event : ThresholdBit or ArgmaxBit
-    orders : ndarray of shape (n_orders,)
-        Each greater than 1.
-
-    Returns
-    -------
-    ndarray of shape (n_orders,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.privacy import ThresholdBit, bit_rdp
-    >>> bit_rdp(ThresholdBit(250, 200, 150), np.array([8.0])).round(9)
-    array([0.00011318])
-    """
+    """Rényi divergence of the bit at every order, maximised over all neighbouring vote counts."""
     # Rounded up: every term of the moment falls with p's error and grows with q's.
     p1, p0, q1, q0 = (column[:, None] for column in _outward(event))
     orders = np.asarray(orders, dtype=float)
@@ -348,17 +316,6 @@ def selection_rdp(
     all_rdp: Array | None = None,
 ) -> Array:
     """Rényi divergence of the best of K runs, K random and secret, from that of one run.
-
-    Parameters
-    ----------
-    orders, rdp : ndarray of shape (n_orders,)
-        Orders, each greater than 1, and the divergence of one run at them.
-    mean : float
-        Mean of K.
-    shape : float
-        η of the truncated negative binomial law (0 logarithmic, 1 geometric); inf is the Poisson law.
-    all_orders, all_rdp : ndarray, default=None
-        Where to look for the order of the constant term; None is ``orders``.
 
     Notes
     -----

@@ -17,21 +17,6 @@ import numpy as np
 from skfairdp.privacy import _dp_accounting as dpa
 from skfairdp.privacy._dp_accounting import DpEvent
 
-__all__ = [
-    "ArgmaxBit",
-    "DiscreteGaussian",
-    "RareDisclosure",
-    "ReplaceSampledGaussian",
-    "ThresholdBit",
-    "WorstOf",
-    "check_event",
-    "compose",
-    "event_from_dict",
-    "event_to_dict",
-    "flatten",
-    "repeat",
-]
-
 _NOISES = ("gaussian", "discrete_gaussian")
 
 
@@ -489,13 +474,7 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
 
 
 def event_from_dict(description: dict[str, Any]) -> DpEvent:
-    """Inverse of :func:`event_to_dict`.
-
-    Raises
-    ------
-    ValueError
-        The description is not that of a well-formed event.
-    """
+    """Inverse of :func:`event_to_dict`."""
     try:
         event = _rebuilt(description)
     except RecursionError:

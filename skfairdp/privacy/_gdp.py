@@ -12,8 +12,6 @@ from scipy.special import log_ndtr
 
 from skfairdp.exceptions import BudgetExceededError
 
-__all__ = ["GDPFilter", "gdp_delta", "gdp_epsilon", "gdp_mu"]
-
 _UNIT = 2.0**-53  # largest relative error of one rounding
 _SLACK = 2.0**-44  # what gdp_mu leaves for the roundings between it and the event: noise, its square, their sum
 
@@ -173,19 +171,6 @@ class GDPFilter:
 
     If the squared costs, each allowed to depend on earlier *outputs*, never sum to more than μ², the whole
     interaction is μ-GDP (Smith & Thakurta 2022). What is certified is the cap μ, never the sum actually spent.
-
-    Parameters
-    ----------
-    mu : float
-        The cap.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import GDPFilter
-    >>> filter_ = GDPFilter(mu=0.5)
-    >>> filter_.spend(0.2)
-    >>> filter_.fits(0.1)
-    False
     """
 
     def __init__(self, mu: float) -> None:
@@ -206,13 +191,7 @@ class GDPFilter:
         return 0 <= mu_squared < math.inf and self._spent + Fraction(mu_squared) <= self._cap
 
     def spend(self, mu_squared: float) -> None:
-        """Charge a release, before it is made.
-
-        Raises
-        ------
-        BudgetExceededError
-            It does not fit; nothing is charged.
-        """
+        """Charge a release, before it is made."""
         if not mu_squared >= 0:
             raise ValueError(f"A squared cost must be at least 0. Got {mu_squared!r} instead.")
         if not self.fits(mu_squared):

@@ -5,8 +5,6 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Real
 
-__all__ = ["group_privacy"]
-
 
 def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float]:
     """Guarantee of an (ε, δ)-private mechanism for data sets that differ in ``size`` records.

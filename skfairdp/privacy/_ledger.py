@@ -26,8 +26,6 @@ from skfairdp.privacy._report import PROTECTS, NeighboringRelation, PrivacySpent
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LedgerEntry", "PrivacyLedger"]
-
 _PATIENCE = 30.0  # seconds that a fork waits for a charge of another thread
 
 

@@ -14,8 +14,6 @@ from skfairdp.exceptions import LedgerError
 if TYPE_CHECKING:
     from skfairdp.privacy._ledger import PrivacyLedger
 
-__all__ = ["UNCHARGED", "enter_block", "leave_block", "ledger_in_use", "ledger_of", "note_release"]
-
 
 class Uncharged:
     """In the place of a ledger: of a fit inside of something that has paid for it already."""
@@ -60,26 +58,6 @@ def ledger_in_use(given: "PrivacyLedger | Uncharged | None" = None) -> Any:
     """The ledger that counts a release: what was given, else that of the block around; None where nothing does.
 
     Threads do not inherit a block, so one without a block of its own counts on the one that another thread has open.
-
-    Parameters
-    ----------
-    given : PrivacyLedger or None, default=None
-
-    Returns
-    -------
-    ledger : PrivacyLedger or None
-
-    Raises
-    ------
-    LedgerError
-        Other threads have several blocks open.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import PrivacyLedger, ledger_in_use
-    >>> with PrivacyLedger() as ledger:
-    ...     ledger_in_use() is ledger
-    True
     """
     if given is not None:
         return None if isinstance(given, Uncharged) else given
@@ -97,14 +75,7 @@ def ledger_in_use(given: "PrivacyLedger | Uncharged | None" = None) -> Any:
 
 
 def note_release(name: str, ledger: Any) -> None:
-    """Remember which ledger was charged for a release, as long as there is that ledger.
-
-    Parameters
-    ----------
-    name : str
-        Of the release.
-    ledger : PrivacyLedger
-    """
+    """Remember which ledger was charged for a release, as long as there is that ledger."""
     with contextlib.suppress(TypeError):  # of somebody else's, to which there are no weak references
         _RECORDED[name] = ledger
 

@@ -19,8 +19,6 @@ from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event, compose, event_from_dict, event_to_dict
 from skfairdp.privacy._report import PROTECTS, NeighboringRelation, Protects, common_relation, unit_and_relation
 
-__all__ = ["FORMAT", "Chain", "LedgerEntry", "total_event"]
-
 FORMAT = "skfairdp-ledger-2"
 _DIGITS = 10  # of the count in the header, padded so that it can be replaced in place
 
@@ -135,11 +133,6 @@ class Chain:
 
         The lines are written again from what they say, at the place they stand: the smallest difference, in an index,
         a hash, a value or a space, means that a line was changed, moved, doubled, or that one before it was cut.
-
-        Raises
-        ------
-        ValueError
-            A line is not the one that was written there.
         """
         lines = list(lines)
         longer = self.appended(*(_entry_from_dict(json.loads(line)) for line in lines))

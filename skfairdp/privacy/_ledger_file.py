@@ -24,8 +24,6 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None
 
-__all__ = ["LedgerFile"]
-
 _BINARY = getattr(os, "O_BINARY", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # the path is resolved once: a link that appears there later is not ours
 
@@ -36,11 +34,6 @@ class LedgerFile:
     Symbolic links are resolved and hard links lead to the same inode, so that all names of one file share one lock:
     ``flock`` on the file itself. Systems without it (Windows) lock ``<path>.lock`` and refuse a file with several hard
     links. Between machines the lock is as good as that of their common file system.
-
-    Parameters
-    ----------
-    path : Path
-        Without links: ``LedgerFile.named`` resolves those of a user's path, and one that turns up later is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,13 +50,7 @@ class LedgerFile:
     # ------------------------------------------------------------------ lock
 
     def lock(self, *, writing: bool) -> bool:
-        """Open and lock the file; False where it does not exist. The caller keeps other threads out, and unlocks.
-
-        Raises
-        ------
-        LedgerError
-            It cannot be opened, or written where ``writing``.
-        """
+        """Open and lock the file; False where it does not exist. The caller keeps other threads out, and unlocks."""
         while True:
             try:
                 if not stat.S_ISREG(os.stat(self.path).st_mode):
@@ -117,13 +104,7 @@ class LedgerFile:
     # ------------------------------------------------------------------ reading
 
     def read(self, known: Chain) -> Chain:
-        """The chain in the file, which has to continue the one that is known. Call it under the lock.
-
-        Raises
-        ------
-        LedgerError
-            Whatever the file holds, it is not that.
-        """
+        """The chain in the file, which has to continue the one that is known. Call it under the lock."""
         try:
             data = _contents(self._descriptor)
             return self._parsed(data, known)
@@ -173,13 +154,7 @@ class LedgerFile:
     # ------------------------------------------------------------------ writing
 
     def append(self, line: bytes, before: Chain) -> None:
-        """Add a line, with its newline, to the chain that was just read. It is on disk when this returns.
-
-        Raises
-        ------
-        LedgerError
-            The disk did not take all of it. The file is as it was, or holds a torn line that counts for nothing.
-        """
+        """Add a line, with its newline, to the chain that was just read. It is on disk when this returns."""
         start = len(before.header) + len(before.lines)
         after = before.continued([line.removesuffix(b"\n")])
         try:
@@ -205,13 +180,7 @@ class LedgerFile:
             os.fsync(self._descriptor)
 
     def create(self, chain: Chain) -> bool:
-        """Write a new file with this chain; False where there is one already. It appears whole, or not at all.
-
-        Raises
-        ------
-        LedgerError
-            The disk did not take all of it; nothing is left behind.
-        """
+        """Write a new file with this chain; False where there is one already. It appears whole, or not at all."""
         if self.path.exists():
             return False
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")

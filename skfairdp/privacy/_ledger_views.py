@@ -13,8 +13,6 @@ from skfairdp.privacy._report import rounded_up
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["frame_of", "html_of"]
-
 _STYLE = (
     "<style>.skfairdp-ledger{border-collapse:collapse;font:14px system-ui,sans-serif}"
     ".skfairdp-ledger th,.skfairdp-ledger td{padding:.3em .8em;border-bottom:1px solid #8886;text-align:left}"

@@ -20,9 +20,6 @@ from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["GNMax", "GaussianMechanism", "LaplaceCounts", "NoisyThreshold", "NoisyVotes", "calibrate_noise"]
-
-
 _DYADIC = 1024.0
 
 
@@ -146,20 +143,6 @@ class NoisyVotes(_Noise):
 
     One record changes one vote. With two classes the first count determines the second (their sum is public), so
     one number with sensitivity 1 is released; with more, the histogram, with sensitivity √2.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise, in votes.
-    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-    n_teachers, n_classes : int
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import NoiseSource, NoisyVotes
-    >>> mechanism = NoisyVotes(sigma=50.0, n_teachers=100, n_classes=3)
-    >>> mechanism.release([[80, 15, 5]], NoiseSource()).shape
-    (1, 3)
     """
 
     n_teachers: int = 1
@@ -199,23 +182,7 @@ class NoisyVotes(_Noise):
 
 @dataclass(frozen=True)
 class NoisyThreshold(_Noise):
-    """Release one bit per query: does the largest admissible count, plus noise, reach the threshold?
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise, in votes.
-    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-    n_teachers : int
-    threshold : float
-        In votes.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import NoiseSource, NoisyThreshold
-    >>> NoisyThreshold(sigma=1e-3, n_teachers=10, threshold=6).release(7, NoiseSource())
-    True
-    """
+    """Release one bit per query: does the largest admissible count, plus noise, reach the threshold?"""
 
     n_teachers: int = 1
     threshold: float = 0.5

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-__all__ = ["NoiseSource", "PoissonSample", "SecretChoice", "SecretDraws", "open_source"]
-
 _MARGIN = 2e-8  # of a cell; see NoiseSource.rounded_normal
 _DEEP_TAIL = float(ndtr(-6.0))
 _LARGEST_SCALE = 2048.0
@@ -341,17 +339,6 @@ class PoissonSample:
     """A secret sample that each row joins by itself, with the same public probability.
 
     It releases nothing: positions are private and must not leave the fit.
-
-    Parameters
-    ----------
-    probability : float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import NoiseSource, PoissonSample
-    >>> bool(PoissonSample(0.5).draw(10, NoiseSource()).max(initial=0) < 10)
-    True
     """
 
     def __init__(self, probability: float) -> None:
@@ -363,14 +350,7 @@ class PoissonSample:
 
 
 class SecretChoice:
-    """One of ``n`` public alternatives, drawn evenly and never let out.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import NoiseSource, SecretChoice
-    >>> SecretChoice(3).draw(NoiseSource()) in (0, 1, 2)
-    True
-    """
+    """One of ``n`` public alternatives, drawn evenly and never let out."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -384,11 +364,6 @@ class SecretDraws:
     """Secret draws that come before any release and cost nothing, such as the folds of a search.
 
     It has no noise to give.
-
-    Parameters
-    ----------
-    seed : int or None, default=None
-        For research and tests only.
     """
 
     def __init__(self, seed: int | None = None) -> None:

@@ -13,8 +13,6 @@ from skfairdp.privacy._divergences import stopping_parameter
 from skfairdp.privacy._dp_accounting import DpEvent, RepeatAndSelectDpEvent
 from skfairdp.privacy._noise import NoiseSource
 
-__all__ = ["PrivateSelection"]
-
 Result = TypeVar("Result")
 
 _SHAPES = {"logarithmic": 0.0, "half": 0.5, "geometric": 1.0, "poisson": math.inf}

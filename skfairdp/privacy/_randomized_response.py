@@ -13,8 +13,6 @@ from skfairdp.privacy._dp_accounting import DpEvent, RandomizedResponseDpEvent
 from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["RandomizedResponse"]
-
 _WORDS = 2**64
 _SMALLEST_EPSILON = 1e-9
 _MOST_VALUES = 2**16
@@ -29,44 +27,11 @@ class RandomizedResponse:
     is the true value with probability ``truth`` and each other one with probability ``lie``; their ratio is at most
     e^ε, and no other channel of ratio e^ε tells the truth more often.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 1e-9 and finite. From 44 on no answer can be rarer than one in 2^64, so that the cost stays below 45.
-    n_values : int, default=2
-        Number of possible values, in 2..65536. Public.
-    relation : NeighboringRelation or None, default=None
-        The neighbours that the guarantee speaks of. A fit refuses a mechanism made for other neighbours.
-
-    Attributes
-    ----------
-    truth, lie : float
-        Probability of the true value, and of each other one.
-    ratio : Fraction
-        The ratio of the two as drawn, exactly.
-
-    Raises
-    ------
-    ValueError
-        A parameter out of its range.
-
     Notes
     -----
     One 64-bit word decides each answer: ``ceil(2^64 p / k)`` of them stand for each of the k - 1 lies, the others for
     the truth. The probabilities are therefore ratios of integers, no floating-point comparison is made, and ``ratio``
     is rounded down. (Warner 1965; Kairouz, Oh & Viswanath 2014 for k values.)
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import NoiseSource, RandomizedResponse, epsilon_of
-    >>> mechanism = RandomizedResponse(epsilon=1.0)
-    >>> round(mechanism.truth, 4), epsilon_of(mechanism.event, delta=0.0) <= 1.0
-    (0.7311, True)
-    >>> mechanism.release([0, 1, 1], NoiseSource()).shape
-    (3,)
-    >>> mechanism.weights([0, 1]).round(3)  # averaged over the noise: [1, 0] where the value is 0, [0, 1] where it is 1
-    array([[ 1.582, -0.582],
-           [-0.582,  1.582]])
     """
 
     epsilon: float
@@ -110,18 +75,7 @@ class RandomizedResponse:
         return (_WORDS - (self.n_values - 1) * self._words_per_lie) / _WORDS
 
     def release(self, codes: ArrayLike, source: NoiseSource) -> NDArray[np.int64]:
-        """Return one answer per value.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n_rows,)
-            Values in 0..n_values - 1. Private.
-        source : NoiseSource
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Return one answer per value."""
         released: NDArray[np.int64] = source.release(self, codes)
         return released
 
@@ -144,14 +98,6 @@ class RandomizedResponse:
 
         The inverse of the channel, ``(1[released = a] - lie) / (truth - lie)``: signed, each row summing to 1. A sum of
         ``weights[:, a] * h`` over rows estimates the sum of h over group a without bias. Post-processing.
-
-        Parameters
-        ----------
-        released : array-like of int of shape (n_rows,)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_values)
         """
         answers = np.eye(self.n_values)[self._check(released)]
         ratio_minus_1 = self.ratio - 1  # exact: for a small ε, truth and lie differ in their last digits only

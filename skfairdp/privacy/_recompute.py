@@ -24,8 +24,6 @@ from scipy.special import log_ndtr, logsumexp
 
 from skfairdp.privacy import _events as ours
 
-__all__ = ["SecondOpinion", "a_record_replaced", "check_effort", "releases_of", "together"]
-
 Array = NDArray[np.float64]
 _GRIDS = 50.0, 200.0  # steps of the privacy loss per typical loss of one release: the finer one decides
 _CURVED = (ours.ThresholdBit, ours.ArgmaxBit)
@@ -38,16 +36,7 @@ _NESTED = 6  # worst cases inside of one another
 
 
 def check_effort(events: Sequence[Any]) -> None:
-    """Refuse events that would hold the computer for long, before anything of them is computed.
-
-    Parameters
-    ----------
-    events : sequence of DpEvent
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse events that would hold the computer for long, before anything of them is computed."""
     lossy = any(isinstance(leaf, _LOSSY) for event in events for leaf in _nodes(event, 0))
     needed = math.fsum(_effort(event, lossy, 1.0, 0) for event in events)
     if not needed <= _ENOUGH:
@@ -108,19 +97,7 @@ def releases_of(event: Any) -> list[tuple[Any, int]]:
 
 
 class SecondOpinion:
-    """Bounds for one event.
-
-    Parameters
-    ----------
-    event : DpEvent
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import GaussianDpEvent
-    >>> from skfairdp.privacy._recompute import SecondOpinion
-    >>> round(SecondOpinion(GaussianDpEvent(2.0)).epsilon(1e-5), 6)
-    1.993091
-    """
+    """Bounds for one event."""
 
     def __init__(self, event: Any) -> None:
         self.releases = releases_of(event)

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["registry_entry", "registry_yaml"]
-
 _MECHANISMS = (
     "The releases were made by skfairdp {version}: {releases}. Noise comes from the operating system's cryptographic "
     "generator. Released numbers lie on a public grid or are discrete, so that no floating-point digit depends on a "
@@ -55,49 +53,7 @@ def registry_entry(
     justification: str | None = None,
     sources: str | None = None,
 ) -> dict[str, Any]:
-    """Fill in what the statement knows, and take the rest from the arguments.
-
-    Parameters
-    ----------
-    statement : PrivacyStatement
-    name, description, intended_use, data_product_region : str
-        Of the data product: the model or the synthetic table.
-    data_curators, registry_authors : sequence of str
-        Who publishes it, and who wrote the entry.
-    publication_date : str
-        As YYYY-MM-DD.
-    data_product_type : str, default="Machine learning model"
-        Or "Synthetic data", "Dataset", "Summary statistics".
-    data_product_sector : str, default=None
-        "Technology", "Healthcare", "Education", "Government", "Energy" or "Finance".
-    data_domain : str, default=None
-        Which data sets were eligible for protection.
-    model_name : str, default="Central"
-        "Central", "Local", "Shuffle" or "Federated".
-    actors, justification, sources : str, default=None
-
-    Returns
-    -------
-    dict
-        With the fields of the registry's schema and no others. Its status is "Draft".
-
-    Raises
-    ------
-    ValueError
-        There is no guarantee to register (seeded noise, or no noise), or the date has another form.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
-    >>> from skfairdp.privacy._statement import state
-    >>> relation = "replace one record"
-    >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation=relation)
-    >>> entry = state(spent, subject="a noisy mean").to_registry(
-    ...     name="Mean", data_curators=["Us"], description="A mean.", intended_use="Teaching.",
-    ...     data_product_region="World", publication_date="2026-01-31", registry_authors=["Us"])
-    >>> entry["url_slug"], round(entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"], 3)
-    ('mean-us-2026', 0.926)
-    """
+    """Fill in what the statement knows, and take the rest from the arguments."""
     if not statement.epsilon < float("inf"):
         raise ValueError("There is no guarantee to register: the noise was seeded, or there was none.")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):

@@ -15,18 +15,6 @@ from skfairdp.privacy._ledger_block import ledger_of
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
 
-__all__ = [
-    "PROTECTS",
-    "NeighboringRelation",
-    "PerformedRelease",
-    "PrivacySpent",
-    "Protects",
-    "StatesPrivacy",
-    "common_relation",
-    "relation_for",
-    "rounded_up",
-]
-
 
 class Protects(StrEnum):
     """The unit that a guarantee protects. Its text is its value, so it compares equal to a plain string.
@@ -132,14 +120,7 @@ def relation_for(n_rows: int | None) -> NeighboringRelation:
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """The figure with so many significant digits, never below the certified one.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy._report import rounded_up
-    >>> rounded_up(0.92631), rounded_up(1.0), rounded_up(1234.5)
-    ('0.9264', '1', '1235')
-    """
+    """The figure with so many significant digits, never below the certified one."""
     if not math.isfinite(value):
         return f"{value:g}"
     up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
@@ -151,18 +132,7 @@ PROTECTS = tuple(Protects)
 
 @dataclass(frozen=True)
 class PerformedRelease:
-    """Releases of one kind that a fit made. A selective fit may make fewer than it pays for.
-
-    Parameters
-    ----------
-    mechanism : str
-    sensitivity : float or None
-        Largest L2 distance between the values of two neighbours; None where the mechanism has no such number, or a new
-        one at every step.
-    sigma : float or None
-        Standard deviation of the noise; None likewise.
-    times : int
-    """
+    """Releases of one kind that a fit made. A selective fit may make fewer than it pays for."""
 
     mechanism: str
     sensitivity: float | None

@@ -27,8 +27,6 @@ from scipy.stats import binom
 
 from skfairdp.privacy._gdp import gdp_epsilon
 
-__all__ = ["Steps", "inclusion_epsilon", "losses_epsilon"]
-
 Array = NDArray[np.float64]
 Steps = tuple[float, float, int]  # sampling probability, noise, number of steps
 

@@ -4,57 +4,16 @@ import math
 
 from skfairdp.privacy import _noise
 
-__all__ = ["smooth_sensitivity_release", "smooth_sensitivity_release_cost"]
-
 _GRID = 2.0**-40
 
 
 def smooth_sensitivity_release(value: float, scale: float) -> float:
-    """Return ``value + N(0, scale²)`` on a grid that does not follow the scale, which is private here.
-
-    Parameters
-    ----------
-    value : float
-    scale : float
-        The smooth sensitivity times a public factor.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import smooth_sensitivity_release
-    >>> abs(smooth_sensitivity_release(1.0, 1e-6) - 1.0) < 1e-4
-    True
-    """
+    """Return ``value + N(0, scale²)`` on a grid that does not follow the scale, which is private here."""
     return round((value + scale * float(_noise.open_source().normal(1)[0])) / _GRID) * _GRID
 
 
 def smooth_sensitivity_release_cost(order: float, beta: float, sigma: float) -> float:
-    """Rényi cost of publishing a value plus ``smooth sensitivity * N(0, sigma²)`` (Theorem 23).
-
-    Parameters
-    ----------
-    order : float
-        In ``(1, 1/(2 beta))``.
-    beta : float
-        Smoothness of the sensitivity, at least 0.
-    sigma : float
-        Noise scale in units of the smooth sensitivity.
-
-    Returns
-    -------
-    float
-        ``order e^(2 beta)/sigma² + (beta order - ln(1 - 2 order beta)/2)/(order - 1)``.
-
-    Raises
-    ------
-    ValueError
-        Order outside its range, beta negative or sigma not positive.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import smooth_sensitivity_release_cost
-    >>> round(smooth_sensitivity_release_cost(order=8, beta=0.02, sigma=12), 9)
-    0.108227284
-    """
+    """Rényi cost of publishing a value plus ``smooth sensitivity * N(0, sigma²)`` (Theorem 23)."""
     if not (sigma > 0 and math.isfinite(sigma)):
         raise ValueError(f"sigma must be positive and finite. Got {sigma!r} instead.")
     if not (beta >= 0 and math.isfinite(beta)):

@@ -17,8 +17,6 @@ from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._ledger_block import Uncharged, ledger_in_use, note_release
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
 
-__all__ = ["Obtained", "Plan", "PublicFact", "PublicReads", "Spending", "public_facts"]
-
 
 class Plan(Protocol):
     """What every plan says; those of the estimators hold their mechanisms as well."""
@@ -45,27 +43,7 @@ _NUMBER_OF_ROWS = "number of private rows"
 
 
 class PublicFact(str):
-    """One public value that the outcome of a fit may follow. Its text is a sentence, its parts are attributes.
-
-    Parameters
-    ----------
-    name : str
-    how : {"given", "read", "held out", "computed", "released"}
-    value : None, bool, int, float, str or list of these, default=None
-        None where it is long, such as the public rows themselves.
-    consequence : str, default=""
-        What that means for the guarantee.
-    releases : tuple of str, default=()
-        Where it was released: which of the ``parts`` of a :class:`PrivacySpent` paid for it, by their ``release``.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import PublicFact
-    >>> PublicFact("number of private rows", "read", 400)
-    'number of private rows: 400 (read)'
-    >>> PublicFact("classes", "read", ["no", "yes"], "outside the guarantee").how
-    'read'
-    """
+    """One public value that the outcome of a fit may follow. Its text is a sentence, its parts are attributes."""
 
     name: str
     how: Obtained
@@ -119,19 +97,7 @@ class PublicReads:
 def public_facts(
     reads: PublicReads, relation: NeighboringRelation, *, declared_rows: int | None = None
 ) -> tuple[PublicFact, ...]:
-    """All that a fit has noted, completed by what its relation makes public.
-
-    Parameters
-    ----------
-    reads : PublicReads
-    relation : NeighboringRelation
-    declared_rows : int or None, default=None
-        The public number of rows, where one was declared.
-
-    Returns
-    -------
-    tuple of PublicFact
-    """
+    """All that a fit has noted, completed by what its relation makes public."""
     if not relation.number_is_public:
         reads.drop(_NUMBER_OF_ROWS)
     if declared_rows is not None:

@@ -17,8 +17,6 @@ from skfairdp.privacy._events import event_to_dict, flatten
 from skfairdp.privacy._ledger_chain import total_event
 from skfairdp.privacy._report import NeighboringRelation, common_relation, rounded_up
 
-__all__ = ["FORMAT", "PrivacyStatement", "attack_bound", "described_releases", "state"]
-
 FORMAT = "skfairdp-statement-1"
 DELTAS = tuple(10.0**-k for k in range(3, 11))
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
@@ -63,12 +61,6 @@ def attack_bound(rate: float, curve: Iterable[tuple[float, float]], mu: float | 
     """Largest true-positive rate of any test for one person's data, at a false-positive rate.
 
     From the Gaussian trade-off curve where there is a μ, and from each (δ, ε) of the curve: the smallest counts.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy._statement import attack_bound
-    >>> round(attack_bound(0.01, [], mu=1.0), 4)
-    0.0924
     """
     bounds = [1.0]
     if mu is not None and math.isfinite(mu):
@@ -145,29 +137,6 @@ class PrivacyStatement:
 
     Every figure can be recomputed from the releases in the statement, without the data and without this program's
     accountants: ``python -m skfairdp verify FILE`` does so for the text of :meth:`to_json`.
-
-    Parameters
-    ----------
-    text : str
-        As :meth:`to_json` returns it.
-    gap_bound : float, default=None
-        See ``gap_bound_`` of an estimator that has one. It is shown to people; the JSON leaves it out, as nobody can
-        recompute it without the data.
-    gap : float, default=None
-    holds : str, default=None
-        Likewise ``gap_`` and ``constraint_holds_``.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import GaussianDpEvent, PrivacySpent
-    >>> from skfairdp.privacy._statement import state
-    >>> relation = "replace one record"
-    >>> spent = PrivacySpent.of(GaussianDpEvent(4.0), 1e-5, protects="record", neighboring_relation=relation)
-    >>> statement = state(spent, subject="a noisy mean")
-    >>> statement.mu, round(dict(statement.curve)[1e-6], 3), round(dict(statement.attack)[0.01], 3)
-    (0.25, 1.061, 0.019)
-    >>> print(statement.to_markdown().splitlines()[0])
-    ## Privacy statement: a noisy mean
     """
 
     text: str = field(repr=False)
@@ -222,13 +191,7 @@ class PrivacyStatement:
         return self.text
 
     def to_markdown(self, *, level: int = 2) -> str:
-        """Readable text with tables.
-
-        Parameters
-        ----------
-        level : int, default=2
-            Of the first heading.
-        """
+        """Readable text with tables."""
         parts = [f"{'#' * level} Privacy statement: {_cell(self.content['subject'])}", _cell(self.summary)]
         for title, rows in self._sections:
             parts.append(f"{'#' * (level + 1)} {title}")
@@ -250,13 +213,7 @@ class PrivacyStatement:
         return self.summary
 
     def to_registry(self, **entries: Any) -> dict[str, Any]:
-        """The entry of a deployment in the registry of differential privacy deployments (tier 3).
-
-        Parameters
-        ----------
-        **entries
-            What a fit cannot know; see :func:`skfairdp.privacy._registry.registry_entry`.
-        """
+        """The entry of a deployment in the registry of differential privacy deployments (tier 3)."""
         from skfairdp.privacy._registry import registry_entry
 
         return registry_entry(self, **entries)
@@ -268,19 +225,7 @@ class PrivacyStatement:
         return registry_yaml(self.to_registry(**entries))
 
     def add_to_card(self, card: Any, *, section: str = "Privacy") -> Any:
-        """Add the statement to a model card.
-
-        Parameters
-        ----------
-        card : skops.card.Card
-            Or anything whose ``add`` takes sections as keywords.
-        section : str, default="Privacy"
-            With slashes for sections inside of sections.
-
-        Returns
-        -------
-        card
-        """
+        """Add the statement to a model card."""
         text = self.to_markdown(level=3).split("\n\n", 1)[1]  # the card writes the heading
         return card.add(**{section: text})
 
@@ -360,16 +305,7 @@ class PrivacyStatement:
 
 
 def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
-    """Make the statement of what was spent.
-
-    Parameters
-    ----------
-    spent : PrivacySpent
-    subject : str
-        Whose statement it is, for example the class of the estimator.
-    ledger : PrivacyLedger, default=None
-        Which other fits there were. None says that none was kept.
-    """
+    """Make the statement of what was spent."""
     secret = spent.epsilon == spent.mechanism_epsilon
     private = math.isfinite(spent.mechanism_epsilon)
     mu, curve = _mu_and_curve(spent) if secret and private else (None, [])

@@ -17,8 +17,6 @@ from skfairdp.privacy._events import compose, event_from_dict, flatten
 from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, check_effort, together
 from skfairdp.privacy._report import NeighboringRelation
 
-__all__ = ["Check", "UnreadableStatementError", "verify_file"]
-
 _SLACK = 1e-9  # of rounding between two programs; a claim that is too low by more than that is refuted
 _PROTECTS = {
     "replace one record": "record",

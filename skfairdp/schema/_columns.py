@@ -18,23 +18,6 @@ from skfairdp._docs import shared_docs
 from skfairdp.privacy import PrivacySpent
 from skfairdp.utils import as_series
 
-__all__ = [
-    "TIME_OF_DAY",
-    "TRUTHS",
-    "Boolean",
-    "Category",
-    "Column",
-    "Date",
-    "Number",
-    "PaidValues",
-    "cells_of",
-    "column_from_dict",
-    "paid_for",
-    "real_number",
-    "remembered",
-    "spells_number",
-]
-
 _EPOCH = date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (date.min, date.max))
 #: Numbers beyond stand for something else, as infinity and the largest float do: differences of two overflow.
@@ -425,13 +408,7 @@ class PaidValues(tuple[Any, ...]):
 
 
 def paid_for(column: Column, spent: PrivacySpent) -> Column:
-    """The same column, which knows what was paid to find it.
-
-    Parameters
-    ----------
-    column : Column
-    spent : PrivacySpent
-    """
+    """The same column, which knows what was paid to find it."""
     column = copy(column)
     object.__setattr__(column, "privacy_", spent)
     if isinstance(column, Category):
@@ -445,19 +422,7 @@ _KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category
 
 
 def column_from_dict(declared: Any, name: str) -> Column:
-    """The inverse of ``to_dict``.
-
-    Parameters
-    ----------
-    declared : dict
-        With the key ``"kind"`` and the parameters of that kind.
-    name : str
-        Of the column, for messages.
-
-    Returns
-    -------
-    Column
-    """
+    """The inverse of ``to_dict``."""
     kind = declared.get("kind") if isinstance(declared, dict) else None
     if kind not in _KINDS:
         refused = " Free text is refused: nothing public bounds it." if kind == "text" else ""
@@ -483,17 +448,6 @@ def known_from_dict(declared: Any, name: str) -> "Column | str":
     """What a template says of a column that may not be filled in: the column, or its kind where something is null.
 
     Where the kind itself is null it is "any".
-
-    Parameters
-    ----------
-    declared : dict
-        As for :func:`column_from_dict`; what is null is not known.
-    name : str
-        Of the column, for messages.
-
-    Returns
-    -------
-    Column or str
     """
     if declared == {"kind": None}:
         return "any"
@@ -578,17 +532,7 @@ def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float
 
 
 def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The same function of texts, asked once for each; in a column the same ones come again and again.
-
-    Parameters
-    ----------
-    read : callable
-        Of a text alone.
-
-    Returns
-    -------
-    callable
-    """
+    """The same function of texts, asked once for each; in a column the same ones come again and again."""
     seen: dict[str, Any] = {}
 
     def known(text: str) -> Any:
@@ -634,16 +578,7 @@ def _written_day(text: str, format: str) -> date:
 
 
 def spells_number(text: str) -> bool:
-    """Tell whether a text is how a number is written.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    bool
-    """
+    """Tell whether a text is how a number is written."""
     return text.strip() == text and math.isfinite(_number_of(text))
 
 
@@ -680,16 +615,7 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
 
 def cells_of(values: Any) -> "pd.Series[Any]":
-    """A column whose type is that of its cells: one complex number makes all others of its column complex as well.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,)
-
-    Returns
-    -------
-    Series of shape (n_rows,)
-    """
+    """A column whose type is that of its cells: one complex number makes all others of its column complex as well."""
     if isinstance(values, pd.Series):
         cells = values
     else:
@@ -703,10 +629,6 @@ def cells_of(values: Any) -> "pd.Series[Any]":
 def real_number(cell: Any) -> Any:
     """The number itself where a complex one lies on the real line, or is none at all, and the float next to a decimal
     one, as a column of such has it; any other cell as it is.
-
-    Parameters
-    ----------
-    cell : object
     """
     if isinstance(cell, Decimal):
         return math.nan if cell.is_nan() else float(cell)

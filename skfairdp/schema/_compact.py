@@ -11,8 +11,6 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
 
-__all__ = ["CompactRows"]
-
 #: Grids of numbers up to here are told apart by float64 arithmetic with room to spare: the error of a quotient is below
 #: 2^-10 steps where no bound lies further than 2^40 steps from zero.
 _FINEST, _MOST_CODES = 2.0**40, 2**32
@@ -23,14 +21,6 @@ class CompactRows:
     """One structured array in place of a table: codes of one, two or four bytes, float64 for numbers without steps.
 
     The types follow from the schema alone. Everything that a fit reads of a table comes back bit for bit.
-
-    Parameters
-    ----------
-    schema : Schema
-    owner : str
-        Class name for error messages.
-    names : tuple of str
-        The columns to keep.
     """
 
     schema: Schema
@@ -43,30 +33,12 @@ class CompactRows:
         return [(f"column{j}", _dtype(self.schema.columns[name])) for j, name in enumerate(self.names)]
 
     def fill(self, rows: NDArray[Any], numbers: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write a table into the fields.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n_rows,)
-            Its dtype has :attr:`fields`.
-        numbers : dict of str to ndarray of shape (n_rows,)
-            As ``schema.numbers`` returns them.
-        """
+        """Write a table into the fields."""
         for (field, _), name in zip(self.fields, self.names, strict=True):
             rows[field] = _codes(self.schema.columns[name], numbers[name])
 
     def table(self, rows: NDArray[Any]) -> RawTable:
-        """The inverse of :meth:`fill`.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n_rows,)
-
-        Returns
-        -------
-        RawTable
-            Without the table as it was given.
-        """
+        """The inverse of :meth:`fill`."""
         numbers = {
             name: _numbers(self.schema.columns[name], rows[field])
             for (field, _), name in zip(self.fields, self.names, strict=True)

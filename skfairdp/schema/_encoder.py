@@ -13,20 +13,10 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema, SchemaParameter
 from skfairdp.utils import NamedEstimator, PublicData
 
-__all__ = ["NumberPlace", "SchemaEncoder", "encoded_features", "feature_places", "number_places"]
-
 
 @dataclass(frozen=True)
 class NumberPlace:
-    """Where a column of numbers is in an encoded table.
-
-    Parameters
-    ----------
-    column : int
-        Of the numbers, scaled to -1 … 1.
-    missing : int or None, default=None
-        Of the mark that says which of them are missing.
-    """
+    """Where a column of numbers is in an encoded table."""
 
     column: int
     missing: int | None = None
@@ -154,10 +144,6 @@ def encoded_features(schema: Schema, numbers: Mapping[str, NDArray[np.float64]])
     {public_schema}
     numbers : dict of str to ndarray of shape (n_rows,)
         As ``schema.numbers`` returns them.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_encoded)
     """
     return np.hstack([_encoded(schema.columns[name], numbers[name]) for name in schema.features])
 
@@ -167,16 +153,6 @@ def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
     """Where SchemaEncoder puts numbers and dates.
 
     {public_schema}
-
-    Returns
-    -------
-    tuple of NumberPlace
-
-    Examples
-    --------
-    >>> from skfairdp.schema import Category, Number, Schema, number_places
-    >>> number_places(Schema({"job": Category(["clerk", "nurse"]), "age": Number(0, 100, missing=True)}))
-    (NumberPlace(column=2, missing=3),)
     """
     return tuple(
         NumberPlace(place.start, place.start + 1 if schema.columns[name].missing else None)
@@ -190,16 +166,6 @@ def feature_places(schema: Schema) -> dict[str, slice]:
     """Where SchemaEncoder puts each column; a mark of what is missing comes last.
 
     {public_schema}
-
-    Returns
-    -------
-    dict of str to slice
-
-    Examples
-    --------
-    >>> from skfairdp.schema import Category, Number, Schema, feature_places
-    >>> feature_places(Schema({"job": Category(["clerk", "nurse"]), "age": Number(0, 100, missing=True)}))
-    {'job': slice(0, 2, None), 'age': slice(2, 4, None)}
     """
     places, start = {}, 0
     for name in schema.features:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["content_of", "text_of"]
-
 #: What YAML 1.1 reads otherwise: ``no`` and ``off`` as False, ``012`` as 10, ``12:30`` as 750. A label is a word.
 _PLAIN = {
     "tag:yaml.org,2002:bool": re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"),
@@ -21,18 +19,7 @@ _PLAIN = {
 
 
 def content_of(path: Path) -> Any:
-    """What a file holds.
-
-    Parameters
-    ----------
-    path : Path
-        Ends with .json, .yaml or .yml.
-
-    Raises
-    ------
-    ValueError
-        It cannot be read, or names something twice.
-    """
+    """What a file holds."""
     text = path.read_text(encoding="utf-8")
     try:
         if path.suffix == ".json":
@@ -45,15 +32,7 @@ def content_of(path: Path) -> Any:
 
 
 def text_of(content: Any, path: Path) -> str:
-    """What to write into a file of this name.
-
-    Parameters
-    ----------
-    content : dict
-        Of plain values.
-    path : Path
-        Ends with .json, .yaml or .yml.
-    """
+    """What to write into a file of this name."""
     if path.suffix == ".json":
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     yaml = _yaml(path)

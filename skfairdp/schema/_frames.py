@@ -10,29 +10,13 @@ import pandas as pd
 
 from skfairdp.utils import as_series
 
-__all__ = ["SameNameError", "as_columns", "as_dataframe", "column_names"]
-
 
 class SameNameError(ValueError):
     """Two columns of a table have one name."""
 
 
 def column_names(table: Any) -> list[str]:
-    """Names of the columns as texts, which are public; ``header=None`` numbers them.
-
-    Parameters
-    ----------
-    table : DataFrame of pandas, polars, pyarrow or another library that narwhals knows
-
-    Returns
-    -------
-    list
-
-    Raises
-    ------
-    ValueError
-        It is no table with named columns, or two have the same name.
-    """
+    """Names of the columns as texts, which are public; ``header=None`` numbers them."""
     if not isinstance(table, pd.DataFrame) and hasattr(table, "column_names"):  # pyarrow, which narwhals asks for more
         names = list(map(str, table.column_names))
     else:
@@ -46,17 +30,7 @@ def column_names(table: Any) -> list[str]:
 
 
 def as_columns(values: Any) -> list[Any]:
-    """One column, or several side by side, whatever they come in. Cells stay as they are.
-
-    Parameters
-    ----------
-    values : DataFrame, Series, array or sequence
-        Of any dataframe library. A sequence is one column.
-
-    Returns
-    -------
-    list of Series
-    """
+    """One column, or several side by side, whatever they come in. Cells stay as they are."""
     if isinstance(values, pd.DataFrame):
         return [values.iloc[:, j] for j in range(values.shape[1])]
     opened = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
@@ -76,17 +50,7 @@ def as_columns(values: Any) -> list[Any]:
 
 
 def as_dataframe(table: Any, names: Sequence[Any]) -> pd.DataFrame:
-    """These columns as a pandas DataFrame.
-
-    Parameters
-    ----------
-    table : DataFrame
-    names : sequence of str
-
-    Returns
-    -------
-    DataFrame of shape (n_rows, n_names)
-    """
+    """These columns as a pandas DataFrame."""
     if isinstance(table, pd.DataFrame):
         place = {name: j for j, name in enumerate(column_names(table))}
         return table.iloc[:, [place[name] for name in names]].set_axis(list(names), axis=1)

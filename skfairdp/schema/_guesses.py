@@ -22,19 +22,11 @@ from skfairdp.schema._columns import (
 )
 from skfairdp.schema._release import counts_of_kinds, is_called_identifier, likeliest
 
-__all__ = ["described", "guessed", "is_numbering"]
-
 _FEW, _DENSE = 100, 10  # of fewer rows nothing is said; numbers of n rows lie in a range of so many times n
 
 
 def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
-    """What a column looks like beside what its dtype says: ``{"guess": ...}``, or nothing.
-
-    Parameters
-    ----------
-    column : Series
-    name : str
-    """
+    """What a column looks like beside what its dtype says: ``{"guess": ...}``, or nothing."""
     dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
         numbers_rows = is_called_identifier(name) or is_numbering(column)
@@ -57,10 +49,6 @@ def is_numbering(column: "pd.Series[Any]") -> bool:
     """Whether numbers tell rows apart: all of them whole and different, and too close for that to be chance.
 
     Of n numbers that were drawn from 10 n, some two are the same but for a chance of exp(-n/20).
-
-    Parameters
-    ----------
-    column : Series
     """
     numbers = _as_numbers(column)
     if len(numbers) < _FEW or np.isnan(numbers).any() or (numbers != np.rint(numbers)).any():
@@ -69,16 +57,7 @@ def is_numbering(column: "pd.Series[Any]") -> bool:
 
 
 def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:
-    """The narrowest declaration that fits public rows.
-
-    Parameters
-    ----------
-    series : Series
-    name : str
-    role : bool
-        Whether it is the label or a group.
-    max_categories : int
-    """
+    """The narrowest declaration that fits public rows."""
     if (
         isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role
     ):  # no cell need be looked at alone

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._docs import shared_docs
 from skfairdp._rows import HELD, Chunk, RowSource, other_rows, row_hashes, stored
 from skfairdp.schema._compact import CompactRows
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
-
-__all__ = ["KeptRows", "bytes_kept", "chosen_public_rows", "kept_rows", "number_rows"]
 
 #: Of the hash that chooses public rows: anyone may know which ones are chosen.
 _SEED = 0x5EED_0F_80
@@ -25,14 +22,6 @@ class KeptRows:
     """The features of a table as a matrix, of which only the rows that are asked for are ever made.
 
     **Private.** Row *i* is row *i* of the source, bit for bit what a DataFrame in memory would give.
-
-    Parameters
-    ----------
-    compact : CompactRows
-    rows : ndarray of shape (n_rows,)
-        Encoded, in memory or in a file without a name.
-    n_features : int
-        Columns of the matrix.
     """
 
     compact: CompactRows
@@ -53,42 +42,14 @@ class KeptRows:
 
 
 def bytes_kept(schema: Schema, n_rows: int) -> int:
-    """How much disk :func:`kept_rows` takes: public.
-
-    Parameters
-    ----------
-    schema : Schema
-    n_rows : int
-
-    Returns
-    -------
-    int
-    """
+    """How much disk :func:`kept_rows` takes: public."""
     return n_rows * np.dtype(CompactRows(schema, "", schema.features).fields).itemsize
 
 
-@shared_docs
 def kept_rows(
     source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD
 ) -> tuple[KeptRows, NDArray[np.int64], NDArray[np.int64] | None]:
-    """Read a source once.
-
-    Parameters
-    ----------
-    {source_by_schema}
-    n_features : int
-        Of the encoded table.
-    groups : bool
-        Whether to read them.
-    held : int, default=64 MiB
-        Larger tables lie on the disk.
-
-    Returns
-    -------
-    X : KeptRows
-    y : ndarray of int of shape (n_rows,)
-    groups : ndarray of int of shape (n_rows,) or None
-    """
+    """Read a source once."""
     compact = CompactRows(schema, owner, schema.features)
     codes: list[list[NDArray[np.int64]]] = []
 
@@ -110,7 +71,6 @@ def kept_rows(
     return KeptRows(compact, rows, n_features), y, others[0] if others else None
 
 
-@shared_docs
 def number_rows(
     source: RowSource,
     schema: Schema,
@@ -121,34 +81,7 @@ def number_rows(
     chosen: NDArray[np.int64] | None,
     held: int = HELD,
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Read a source whose features and labels are public once, check it, and keep its features as numbers.
-
-    Parameters
-    ----------
-    {source_by_schema}
-    n_features : int
-        Of the encoded table.
-    dtype : dtype
-        Of the numbers that are kept.
-    chosen : ndarray of int or None
-        Ascending positions of rows that are wanted in float64 as well; None for all.
-    held : int, default=64 MiB
-        Larger tables lie on the disk, in a file without a name.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, n_features)
-        What an encoded table in memory would be in that type, bit for bit.
-    some : ndarray of shape (n_chosen, n_features)
-    y : ndarray of int of shape (n_rows,)
-    groups : ndarray of int of shape (n_rows,)
-        **Private.**
-
-    Raises
-    ------
-    ValueError
-        A chunk has values that the schema does not foresee.
-    """
+    """Read a source whose features and labels are public once, check it, and keep its features as numbers."""
     compact = CompactRows(schema, owner, schema.features)
     codes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     some: list[NDArray[np.float64]] = []
@@ -179,28 +112,11 @@ def number_rows(
     return X, np.concatenate(some), y, groups
 
 
-@shared_docs
 def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
     """Some rows of a source whose features and labels are public, after a check of all of them.
 
     Those whose public keys have the smallest hashes, in the order of these: the same rows from every engine, whatever
     the order and the size of its chunks. Groups are not read.
-
-    Parameters
-    ----------
-    {source_by_schema}
-    most : int
-        How many are chosen, where there are as many.
-
-    Returns
-    -------
-    RawTable
-        Without the table as it was given.
-
-    Raises
-    ------
-    ValueError
-        A chunk has values that the schema does not foresee.
     """
     compact = CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
     dtype = np.dtype([("hash", np.uint64), *compact.fields])

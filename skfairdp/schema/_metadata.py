@@ -8,23 +8,12 @@ from typing import Any
 
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 
-__all__ = ["completed", "pandera_columns", "sdv_columns"]
-
 #: A column in full; or its kind, where bounds or values are not said; or None, where it is of no use.
 Said = dict[str, Column | str | None]
 
 
 def pandera_columns(schema: Any) -> Said:
-    """What a pandera schema says of each column, by its dtype and its checks.
-
-    Parameters
-    ----------
-    schema : DataFrameSchema or subclass of DataFrameModel
-
-    Returns
-    -------
-    dict
-    """
+    """What a pandera schema says of each column, by its dtype and its checks."""
     schema = schema.to_schema() if isinstance(schema, type) and hasattr(schema, "to_schema") else schema
     described = getattr(schema, "columns", None)
     if not isinstance(described, Mapping) or not all(hasattr(column, "checks") for column in described.values()):
@@ -87,20 +76,7 @@ _SDTYPES: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
 
 
 def sdv_columns(metadata: Any, table: str | None) -> Said:
-    """What SDV's metadata say of each column: its kind, never its bounds or values.
-
-    Parameters
-    ----------
-    metadata : dict, Metadata, SingleTableMetadata, path or str
-        A str is a path, or the text of a JSON file.
-    table : str or None
-        Which one, where the metadata describe several.
-
-    Returns
-    -------
-    dict
-        Identifiers, personal data and free text are None.
-    """
+    """What SDV's metadata say of each column: its kind, never its bounds or values."""
     content = _content_of(metadata)
     tables = content.get("tables")
     if isinstance(tables, Mapping):
@@ -140,22 +116,7 @@ def _content_of(metadata: Any) -> Mapping[str, Any]:
 def completed(
     said: Said, columns: Mapping[str, Column | None], roles: tuple[str, ...], maker: str
 ) -> dict[str, Column]:
-    """What was said, and what the user adds; what nobody said is asked for.
-
-    Parameters
-    ----------
-    said : dict
-    columns : mapping of str to Column or None
-        None leaves a column out.
-    roles : tuple of str
-        The label and the groups.
-    maker : str
-        For messages.
-
-    Returns
-    -------
-    dict
-    """
+    """What was said, and what the user adds; what nobody said is asked for."""
     absent = [name for name in (*columns, *roles) if name not in said]
     if absent:
         raise ValueError(f"{maker} got names that the description does not have: {absent}. It has {list(said)[:20]}.")

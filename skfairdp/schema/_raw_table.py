@@ -20,8 +20,6 @@ from skfairdp.schema._schema import Schema, values_of
 from skfairdp.utils import given_domain, private_error, warn_caller
 from skfairdp.utils._sklearn import Having
 
-__all__ = ["A_SCHEMA", "SAID_BY_SCHEMA", "RawTable", "check_roles", "made_up", "note_columns", "schema_of"]
-
 #: What ``schema=`` may be.
 A_SCHEMA = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
 #: What a schema says, so that no parameter may say it once more.
@@ -34,21 +32,7 @@ _MISSING_ROLE = (
 
 
 def schema_of(estimator: Any) -> Schema | None:
-    """The ``schema`` of an estimator, where it has one.
-
-    Parameters
-    ----------
-    estimator : object
-
-    Returns
-    -------
-    Schema or None
-
-    Raises
-    ------
-    ValueError
-        It is no Schema, or another parameter says what the schema says.
-    """
+    """The ``schema`` of an estimator, where it has one."""
     schema, owner = getattr(estimator, "schema", None), type(estimator).__name__
     if schema is None:
         return None
@@ -67,15 +51,7 @@ def schema_of(estimator: Any) -> Schema | None:
 
 
 def note_columns(reads: PublicReads, schema: Schema, owner: str | None = None) -> None:
-    """Note that columns are read by a schema, and warn where nobody has seen what it misses.
-
-    Parameters
-    ----------
-    reads : PublicReads
-    schema : Schema
-    owner : str, default=None
-        Class name of the fit that is to warn; None where others do.
-    """
+    """Note that columns are read by a schema, and warn where nobody has seen what it misses."""
     unread = "a cell that cannot be read counts as missing or, where none may be missing, as the middle of the bounds"
     said = f"by the schema, with all values that they may hold; {unread}"
     reads.note("columns of X", "given", schema.features, said, by=schema)
@@ -95,17 +71,6 @@ class RawTable:
 
     Reading of features is total: what the schema does not foresee counts as a bound, or as missing. A label or a group
     that it does not list is refused, in constant words. Rows that are public are checked instead.
-
-    Parameters
-    ----------
-    schema : Schema
-    owner : str
-        Class name for error messages.
-    table : DataFrame
-        As given.
-    numbers : dict of str to ndarray of shape (n_rows,)
-        Its columns, read.
-    n_rows : int
     """
 
     schema: Schema
@@ -116,23 +81,7 @@ class RawTable:
 
     @classmethod
     def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X", may_be_empty: bool = False) -> "RawTable":
-        """Read a table that must have all features of the schema.
-
-        Parameters
-        ----------
-        schema : Schema
-        table : DataFrame of pandas, polars, pyarrow or another library that narwhals knows
-        owner : str
-            Class name for error messages.
-        name : str, default="X"
-            Argument name for error messages.
-        may_be_empty : bool, default=False
-            Whether it is a chunk, which may have no rows.
-
-        Returns
-        -------
-        RawTable
-        """
+        """Read a table that must have all features of the schema."""
         try:
             column_names(table)
         except SameNameError:
@@ -160,19 +109,7 @@ class RawTable:
 
     @classmethod
     def roles(cls, schema: Schema, table: Any, *, owner: str) -> "RawTable":
-        """Read label and groups alone, as far as they are columns of the table, whose others may be any.
-
-        Parameters
-        ----------
-        schema : Schema
-        table : DataFrame or array-like of shape (n_rows, n_columns)
-        owner : str
-            Class name for error messages.
-
-        Returns
-        -------
-        RawTable
-        """
+        """Read label and groups alone, as far as they are columns of the table, whose others may be any."""
         try:
             names = [name for name in (schema.label, *schema.groups) if name in column_names(table)]
         except ValueError:  # an array
@@ -188,15 +125,7 @@ class RawTable:
         return encoded_features(self.schema, self.numbers)
 
     def check(self, name: str, *, label: bool = False, groups: bool = False) -> None:
-        """Refuse public rows that the schema does not foresee.
-
-        Parameters
-        ----------
-        name : str
-            Argument name for the message.
-        label, groups : bool, default=False
-            Whether to check these beside the features.
-        """
+        """Refuse public rows that the schema does not foresee."""
         counts = self.schema.count_misfits(self.table)
         also = (*((self.schema.label,) if label else ()), *(self.schema.groups if groups else ()))
         wrong = [column for column in (*self.schema.features, *also) if counts.get(column, 0)]
@@ -230,20 +159,6 @@ class RawTable:
 
         Where all classes are texts, a whole number counts as such a position: scikit-learn's ensembles and
         cross_val_predict hand on labels so.
-
-        Parameters
-        ----------
-        {labels_or_own}
-        public : bool, default=False
-            Whether a label that is none of the classes is an error.
-        unknown : int, default=None
-            Stands for a label that is none of the classes. None refuses it.
-        numbered : bool, default=False
-            Whether y holds such positions, whatever the classes are.
-
-        Returns
-        -------
-        ndarray of int of shape (n_rows,)
         """
         classes, label, declared = self.classes, self.schema.label, self.schema.classes
         assert label is not None and declared is not None
@@ -315,21 +230,7 @@ class RawTable:
     def groups(
         self, sensitive_features: Any = None, *, name: str = "sensitive_features", public: bool = False
     ) -> NDArray[np.int64]:
-        """Read one group per row, as its position in ``domain``.
-
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_rows,) or table, default=None
-            None takes the columns of the table itself.
-        name : str, default="sensitive_features"
-            Argument name for error messages.
-        public : bool, default=False
-            Whether the error for a value that is not listed may say more.
-
-        Returns
-        -------
-        ndarray of int of shape (n_rows,)
-        """
+        """Read one group per row, as its position in ``domain``."""
         columns = self.schema.groups
         if sensitive_features is not None:
             given = self._given_groups(sensitive_features, name)
@@ -370,37 +271,14 @@ class RawTable:
 
 
 def made_up(schema: Schema, source: RowSource) -> pd.DataFrame:
-    """One row in the columns that a source has, from which all that is public follows as from any other.
-
-    Parameters
-    ----------
-    schema : Schema
-    source : RowSource
-
-    Returns
-    -------
-    DataFrame of shape (1, n_columns)
-    """
+    """One row in the columns that a source has, from which all that is public follows as from any other."""
     roles = {name: values_of(schema.columns[name])[0] for name in (schema.label, *schema.groups) if name is not None}
     return pd.DataFrame({name: pd.Series([roles.get(name)], dtype=object) for name in source.columns})
 
 
 def check_roles(source: RowSource, schema: Schema, *, owner: str, groups: bool) -> None:
-    """Refuse labels and groups of a source that a schema does not list, in a pass of its own, before a budget is spent.
-
-    Parameters
-    ----------
-    source : RowSource
-    schema : Schema
-    owner : str
-        Class name for error messages.
-    groups : bool
-        Whether they are read.
-
-    Raises
-    ------
-    ValueError
-        One of the constant texts of ``PRIVATE_ERRORS``.
+    """Refuse labels and groups of a source that a schema does not list, in a pass of its own, before a budget is
+    spent.
     """
     asked = {"y": (schema.label,), "sensitive_features": schema.groups if groups else ()}
     named = [name for names in asked.values() for name in names if name is not None]
@@ -417,19 +295,7 @@ def _unlisted(schema: Schema, owner: str, names: list[str], chunk: Chunk) -> NDA
 
 
 def one_column(values: Any, n_rows: int, *, owner: str, name: str) -> "pd.Series[Any]":
-    """Labels in any container as one column of cells.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,) or (n_rows, 1)
-    n_rows : int
-    owner, name : str
-        Class and argument name for error messages.
-
-    Returns
-    -------
-    Series of shape (n_rows,)
-    """
+    """Labels in any container as one column of cells."""
     columns = as_columns(values)
     if len(columns) != 1:
         raise ValueError(f"{name} of {owner} should be a 1d array: one column of labels, one entry per row.")

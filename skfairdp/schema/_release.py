@@ -53,18 +53,6 @@ from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._writings import DAYS, NUMBERS, Writings
 from skfairdp.utils import private_error, warn_caller
 
-__all__ = [
-    "ColumnRelease",
-    "SchemaPlan",
-    "counts_of_kinds",
-    "is_called_identifier",
-    "likeliest",
-    "plan_release",
-    "planned_schema",
-    "released_columns",
-    "say_identifiers",
-]
-
 #: What a column may be said to be, where its bounds or values are to be found.
 _KINDS = ("number", "whole", "category", "boolean", "date", "any")
 
@@ -136,17 +124,6 @@ class ColumnRelease:
     Where days or numbers are texts that are written in a way of their own, a step finds that way. Every step is a table
     of counts in which a record fills at most one cell, so that it moves by √2 where a record is replaced. The steps of
     a column cost at most ``mu`` together, whichever kind is found.
-
-    Parameters
-    ----------
-    kind : str or None
-        "number", "whole", "category" or "date"; None is to be found.
-    mu : float
-        Of Gaussian differential privacy.
-    failure : float
-        The largest probability with which a value of one record only is shown.
-    is_role : bool, default=False
-        Whether it is the label or a group, of which every row needs a value.
     """
 
     kind: str | None
@@ -155,20 +132,7 @@ class ColumnRelease:
     is_role: bool = False
 
     def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> Column | None:
-        """Release the counts of a column; return the description that follows, None where nothing is common enough.
-
-        Parameters
-        ----------
-        column : Series of shape (n_rows,)
-            Private. Any cells at all.
-        noise : NoiseSource
-            Of the Spending that pays.
-
-        Returns
-        -------
-        Column or None
-            It follows from the released counts.
-        """
+        """Release the counts of a column; return the description that follows, None where nothing is common enough."""
         kind, share, way = self.kind, 1.0, dict[str, Any]()
         if kind is None:
             own = self.share_of_kind(len(column))
@@ -371,12 +335,7 @@ def likeliest(noisy: NDArray[Any], sigma: float = 0.0) -> tuple[str, Writings | 
 
 
 def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
-    """How many cells of a column are of each kind.
-
-    Parameters
-    ----------
-    column : Series
-    """
+    """How many cells of a column are of each kind."""
     return np.bincount(_kinds_of_cells(column), minlength=_WRITTEN_NUMBER + 1)
 
 
@@ -477,16 +436,7 @@ def _plain(cell: Any) -> Any:
 
 @dataclass(frozen=True)
 class SchemaPlan:
-    """What a release of a schema will let out: the same for every table with these columns.
-
-    Parameters
-    ----------
-    columns : mapping of str to Column or ColumnRelease
-        What was said of each, or how it will be found.
-    event : DpEvent
-    relation : NeighboringRelation
-    releases : tuple of str
-    """
+    """What a release of a schema will let out: the same for every table with these columns."""
 
     columns: Mapping[str, Column | ColumnRelease]
     event: DpEvent
@@ -502,21 +452,7 @@ class SchemaPlan:
 def plan_release(
     columns: Mapping[str, Column | str | None], epsilon: float, delta: float, roles: Sequence[str] = ()
 ) -> SchemaPlan:
-    """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others.
-
-    Parameters
-    ----------
-    columns : mapping of str to Column, str or None
-        A description, a kind, or None where the kind has to be found as well.
-    epsilon, delta : float
-        Of the whole.
-    roles : sequence of str, default=()
-        The label and the groups. A class that is not found is lost to every model; a feature is one among many.
-
-    Returns
-    -------
-    SchemaPlan
-    """
+    """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others."""
     kinds = {name: said for name, said in columns.items() if not isinstance(said, Column) and said != "boolean"}
     mu, share = dict[str, float](), 0.0
     event, releases = compose(), tuple[str, ...]()
@@ -545,16 +481,7 @@ def plan_release(
 def planned_schema(
     table: Any, *, epsilon: float, delta: float, roles: Sequence[str], known: Mapping[str, Any]
 ) -> SchemaPlan:
-    """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of which only the names of the columns are read.
-    epsilon, delta : float
-    roles : sequence of str
-    known : mapping of str to Column, str, or None for a column that is left out
-    """
+    """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing."""
     names = column_names(table)
     _check(names, epsilon, delta, roles, known)
     said = {name: known.get(name, "any") for name in names if name not in known or known[name] is not None}
@@ -600,24 +527,7 @@ def released_columns(
     ledger: Any,
     noise_seed: int | None,
 ) -> tuple[dict[str, Column], PrivacySpent]:
-    """What ``Schema.release`` finds, and what it cost.
-
-    Parameters
-    ----------
-    table : DataFrame
-    epsilon, delta : float
-    roles : sequence of str
-        The label and the groups.
-    known : mapping of str to Column, str, or None for a column that is left out
-    ledger : PrivacyLedger or None
-    noise_seed : int or None
-
-    Returns
-    -------
-    columns : dict of str to Column
-        Without those in which nothing is common enough.
-    spent : PrivacySpent
-    """
+    """What ``Schema.release`` finds, and what it cost."""
     names = column_names(table)
     plan = planned_schema(table, epsilon=epsilon, delta=delta, roles=roles, known=known)
     _check_seed(noise_seed, ledger)
@@ -692,16 +602,7 @@ def _needed(plan: SchemaPlan, names: Sequence[str], n_rows: int) -> float:
 
 
 def say_identifiers(columns: Mapping[str, Column], owner: str, numbering: Sequence[str] = ()) -> None:
-    """Name columns that are whole numbers and tell one record from all others.
-
-    Parameters
-    ----------
-    columns : mapping of str to Column
-        What was found of them.
-    owner : str
-    numbering : sequence of str, default=()
-        Columns of public rows that number them, whatever they are called.
-    """
+    """Name columns that are whole numbers and tell one record from all others."""
     whole = [name for name, column in columns.items() if isinstance(column, Number) and column.step == 1]
     named = [name for name in whole if is_called_identifier(name) or name in numbering]
     if named:
@@ -714,12 +615,7 @@ def say_identifiers(columns: Mapping[str, Column], owner: str, numbering: Sequen
 
 
 def is_called_identifier(name: str) -> bool:
-    """Whether a column has the name of an identifier.
-
-    Parameters
-    ----------
-    name : str
-    """
+    """Whether a column has the name of an identifier."""
     words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
     return re.search(r"(^|[\W_])(id|uuid|guid|rowid|rownum|index|unnamed: \d+)$", words) is not None
 

@@ -31,8 +31,6 @@ from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns, say_identifiers
 from skfairdp.utils import private_error, write_text
 
-__all__ = ["Schema", "SchemaParameter", "SchemaRows", "values_of"]
-
 
 @dataclass(frozen=True)
 class SchemaRows:
@@ -724,16 +722,7 @@ class SchemaParameter:
 
 
 def values_of(column: Column) -> tuple[Any, ...]:
-    """Return the values of a label or a group, in their order.
-
-    Parameters
-    ----------
-    column : Category or Boolean
-
-    Returns
-    -------
-    tuple
-    """
+    """Return the values of a label or a group, in their order."""
     return column.values if isinstance(column, Category) else (False, True)
 
 

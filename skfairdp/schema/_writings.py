@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from skfairdp.schema._columns import TIME_OF_DAY, _number_written, remembered
 
-__all__ = ["DAYS", "NUMBERS", "Writings"]
-
 _EVIDENCE = 4.0  # standard deviations of the noise by which a way has to read more than one before it
 
 _DAY = re.compile(
@@ -39,17 +37,7 @@ _MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
 
 @dataclass(frozen=True)
 class Writings:
-    """Ways to write one kind of values, in the order in which they are preferred.
-
-    Parameters
-    ----------
-    shape : pattern
-        That of all texts that any of them reads: few texts are looked at closely.
-    ways : tuple of mapping
-        Parameters of a column each.
-    examples : tuple of str
-        Public texts. Every set of ways that reads a text of its own is the set of one of them.
-    """
+    """Ways to write one kind of values, in the order in which they are preferred."""
 
     shape: "re.Pattern[str]"
     ways: tuple[Mapping[str, Any], ...]

@@ -14,19 +14,6 @@ from numpy.typing import NDArray
 from skfairdp.utils._private_errors import private_error
 from skfairdp.utils._public import PublicData
 
-__all__ = [
-    "as_dense",
-    "as_pandas",
-    "check_same_index",
-    "column_names",
-    "label_array",
-    "refuse_group_among_features",
-    "refuse_masked",
-    "refuse_private_as_public",
-    "refuse_same_names",
-    "row_blocks",
-]
-
 #: Sparse tables are written out up to this size: a fit holds a few copies of its rows beside each other.
 LARGEST_DENSE = 2**31
 
@@ -51,30 +38,6 @@ def check_same_index(owner: str, **arguments: Any) -> None:
 
     An index names rows and describes nobody: like a row's position it is public. It is compared and never printed, so
     that even an index made of private values shows no more than that it differs from another one.
-
-    Parameters
-    ----------
-    owner : str
-        Class or function name for the error message.
-    **arguments : object
-        By the names the user knows. Those of another length are left to the check that names lengths.
-
-    Raises
-    ------
-    ValueError
-        A constant text of ``PRIVATE_ERRORS``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from skfairdp.utils import check_same_index
-    >>> X, y = pd.DataFrame({"age": [30, 40]}, index=[7, 8]), pd.Series([0, 1], index=[8, 7])
-    >>> check_same_index("PATEClassifier", X=X, y=y.to_numpy())
-    >>> check_same_index("PATEClassifier", X=X, y=y)
-    Traceback (most recent call last):
-        ...
-    skfairdp.utils._private_errors.PrivateRowsError: y of PATEClassifier has another index than X. Rows are \
-matched by position: pass y.loc[X.index], or y.to_numpy() where the rows are in the same order.
     """
     indexed = {name: given.index for name, given in arguments.items() if hasattr(given, "iloc")}
     if len(indexed) < 2:
@@ -94,32 +57,7 @@ def refuse_masked(values: Any, *, owner: str, name: str, kind: str = "missing va
 
 
 def as_dense(X: Any, *, owner: str, name: str = "X") -> Any:
-    """Return a table that can be read: sparse storage written out, and what is no table refused.
-
-    Parameters
-    ----------
-    X : array-like
-    owner, name : str
-        Class and argument for the error message.
-
-    Returns
-    -------
-    array-like
-        ``X`` itself unless it is sparse.
-
-    Raises
-    ------
-    ValueError
-        A tuple or ``PublicData`` where a table is meant, a masked array with masked entries, a sparse table that is
-        too large to be written out.
-
-    Examples
-    --------
-    >>> import scipy.sparse
-    >>> from skfairdp.utils import as_dense
-    >>> as_dense(scipy.sparse.eye_array(2), owner="PATEClassifier").tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """Return a table that can be read: sparse storage written out, and what is no table refused."""
     if isinstance(X, PublicData):
         raise ValueError(f"{name} of {owner} must be a table; got PublicData. Pass it as X_public, or pass its X.")
     if isinstance(X, tuple) and 2 <= len(X) <= 3 and getattr(X[0], "ndim", 0) == 2:
@@ -169,31 +107,7 @@ def column_names(X: Any) -> list[Any] | None:
 
 
 def refuse_private_as_public(X: Any, X_public: Any, *, owner: str) -> None:
-    """Refuse public rows that are the private ones: the same object, or the same memory. No value is compared.
-
-    Parameters
-    ----------
-    X, X_public : array-like
-    owner : str
-        Class name for the error message.
-
-    Raises
-    ------
-    ValueError
-        They have rows in common.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import refuse_private_as_public
-    >>> rows = np.arange(6.0).reshape(3, 2)
-    >>> refuse_private_as_public(rows[:2], rows[2:], owner="PATEClassifier")
-    >>> refuse_private_as_public(rows, rows[2:], owner="PATEClassifier")
-    Traceback (most recent call last):
-        ...
-    ValueError: X_public of PATEClassifier has rows of X, and nothing protects what is public. Give rows that are in \
-one of the two only.
-    """
+    """Refuse public rows that are the private ones: the same object, or the same memory. No value is compared."""
     arrays = isinstance(X, np.ndarray) and isinstance(X_public, np.ndarray)
     if X_public is None or (arrays and not np.may_share_memory(X, X_public)):  # the usual case
         return
@@ -205,34 +119,7 @@ one of the two only.
 
 
 def refuse_group_among_features(X: Any, sensitive_features: Any, *, owner: str) -> None:
-    """Refuse a private group that is a column of public features: by its name, or its memory. No value is compared.
-
-    Parameters
-    ----------
-    X : array-like
-        Public.
-    sensitive_features : array-like or None
-        Private.
-    owner : str
-        Class name for the error message.
-
-    Raises
-    ------
-    ValueError
-        X has a column of that name, or the same memory.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from skfairdp.utils import refuse_group_among_features
-    >>> table = pd.DataFrame({"age": [30.0, 40.0], "sex": [0.0, 1.0]})
-    >>> refuse_group_among_features(table[["age"]], table["sex"], owner="PFLDClassifier")
-    >>> refuse_group_among_features(table, table["sex"], owner="PFLDClassifier")
-    Traceback (most recent call last):
-        ...
-    ValueError: X of PFLDClassifier holds sensitive_features ('sex'), and X is public here, so that the group is not \
-protected at all. Name the column in 'sensitive_columns', or drop it from X.
-    """
+    """Refuse a private group that is a column of public features: by its name, or its memory. No value is compared."""
     if sensitive_features is None:
         return
     named = column_names(sensitive_features) or [getattr(sensitive_features, "name", None)]

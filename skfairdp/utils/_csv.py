@@ -8,8 +8,6 @@ import pandas as pd
 
 from skfairdp.utils._files import write_text
 
-__all__ = ["write_csv"]
-
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -20,22 +18,6 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> None:
     Names of columns, groups and models are the user's, or those of whoever wrote their data: a group called
     ``=HYPERLINK(...)`` would be run where the file is opened. Such a text gets an apostrophe in front, which
     spreadsheets read as "this is text"; quotes alone do not stop them. Numbers, negative ones too, stay as they are.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    path : str or Path
-
-    Examples
-    --------
-    >>> import tempfile, pandas as pd
-    >>> from pathlib import Path
-    >>> from skfairdp.utils import write_csv
-    >>> table = pd.DataFrame({"model": ["=1+1", "-0.5", "PATE"], "gap": [-0.5, 0.0, 0.1]})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_csv(table, Path(folder, "table.csv"))
-    ...     print(Path(folder, "table.csv").read_text().splitlines()[1])
-    "'=1+1",-0.5
     """
     safe = frame.map(_as_text)
     safe.columns = [_as_text(name) for name in frame.columns]

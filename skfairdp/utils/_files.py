@@ -4,26 +4,9 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["write_text"]
-
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a file whole, or not at all: what stood there stays until then, and nothing is written through a link.
-
-    Parameters
-    ----------
-    path : str or path-like
-    text : str
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    ValueError
-        There is a link to another file.
-    """
+    """Write a file whole, or not at all: what stood there stays until then, and nothing is written through a link."""
     target = Path(path)
     if target.is_symlink():
         raise ValueError(

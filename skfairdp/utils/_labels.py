@@ -17,24 +17,6 @@ from skfairdp.utils._containers import as_pandas, label_array, refuse_masked
 from skfairdp.utils._messages import warn_caller
 from skfairdp.utils._private_errors import PrivateRowsError, private_error, without_values
 
-__all__ = [
-    "answer_like",
-    "as_groups",
-    "as_labels",
-    "as_series",
-    "encode_groups",
-    "encode_labels",
-    "encode_many",
-    "given_domain",
-    "group_domain",
-    "group_membership",
-    "is_numbered",
-    "labels_of",
-    "note_numbering",
-    "split_sensitive_columns",
-]
-
-
 #: Whole numbers further apart than this are looked up one by one.
 _WIDEST_TABLE = 2**16
 #: What of scikit-learn calls the fit of a member once it has numbered the labels.
@@ -51,17 +33,6 @@ def note_numbering(estimator: Any, y: Any) -> bool:
 
     VotingClassifier counts votes by number, and tells its members nothing of it. Who calls says it: the labels, which
     are private, must not decide in which form they are answered.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        The one whose ``fit`` is running.
-    y : array-like of shape (n_rows,) or None
-
-    Returns
-    -------
-    bool
-        Whether y holds positions among the classes, which are sorted.
     """
     vars(estimator).pop(_NUMBERED, None)
     frames = () if y is None else walk_stack(None)
@@ -72,44 +43,19 @@ def note_numbering(estimator: Any, y: Any) -> bool:
 
 
 def is_numbered(estimator: Any) -> bool:
-    """Whether :func:`note_numbering` has marked an estimator.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-
-    Returns
-    -------
-    bool
-    """
+    """Whether :func:`note_numbering` has marked an estimator."""
     return bool(vars(estimator).get(_NUMBERED))
 
 
 def answer_like(estimator: Any, reader: Any) -> None:
-    """Mark an estimator as the one is marked that has read its labels for it.
-
-    Parameters
-    ----------
-    estimator, reader : BaseEstimator
-    """
+    """Mark an estimator as the one is marked that has read its labels for it."""
     vars(estimator).pop(_NUMBERED, None)
     if is_numbered(reader):
         setattr(estimator, _NUMBERED, True)
 
 
 def labels_of(estimator: Any, codes: NDArray[np.integer]) -> NDArray[Any]:
-    """The classes with these codes; the codes themselves where the estimator answers with numbers.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Fitted, with ``classes_``.
-    codes : ndarray of int of shape (n_rows,)
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-    """
+    """The classes with these codes; the codes themselves where the estimator answers with numbers."""
     return np.asarray(codes) if is_numbered(estimator) else np.asarray(estimator.classes_)[codes]
 
 
@@ -123,30 +69,7 @@ def as_groups(
     owner: str,
     name: str = "sensitive_features",
 ) -> NDArray[np.object_]:
-    """Read one group per row.
-
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n_rows,), Series, or DataFrame / 2-d array
-        Several columns form intersections: each row's group is then the tuple of its values.
-    n_rows : int
-        Number of rows of X, which the groups must match.
-    owner : str
-        Class name for the error message.
-    name : str, default="sensitive_features"
-        Parameter name for the error message.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), dtype object
-        Plain Python scalars, or tuples of them.
-
-    Raises
-    ------
-    ValueError
-        Wrong length, missing values, values such as lists that cannot be compared as groups, more than two
-        dimensions. The message contains no group name.
-    """
+    """Read one group per row."""
     refuse_masked(sensitive_features, owner=owner, name=name)
     problem: Exception | None = None
     try:
@@ -192,21 +115,6 @@ def as_series(values: NDArray[Any]) -> "pd.Series[Any]":
     """Make a column of the type that an array has.
 
     pandas has a type of its own for texts, for which half of a surrogate pair is an error: a private cell may hold one.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    Series of shape (n_rows,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import as_series
-    >>> as_series(np.array(["f", "m"])).dtype
-    dtype('O')
     """
     return pd.Series(values, dtype=object if values.dtype.kind in "OU" else None)
 
@@ -229,20 +137,7 @@ def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
 
 
 def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.object_]:
-    """Read a list of labels given as a parameter (``groups=``, ``classes=``), keeping its order.
-
-    Parameters
-    ----------
-    values : iterable of labels
-        Intersections are tuples; a list inside the list is taken as one.
-    owner, parameter : str
-        Class and parameter name for the error message.
-
-    Raises
-    ------
-    ValueError
-        Not a list of labels, empty, with missing or repeated values.
-    """
+    """Read a list of labels given as a parameter (``groups=``, ``classes=``), keeping its order."""
     try:
         labels = [tuple(label) if isinstance(label, list) else label for label in values]
         labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
@@ -275,13 +170,7 @@ def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np
 def encode_labels(
     values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
 ) -> NDArray[np.int64]:
-    """Return each value's position in ``domain``.
-
-    Raises
-    ------
-    ValueError
-        A value is not in the domain. The message says neither which nor how often: those rows may be private.
-    """
+    """Return each value's position in ``domain``."""
     index = {label: code for code, label in enumerate(domain.tolist())}
     if len(index) != len(domain):
         raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
@@ -298,15 +187,7 @@ def encode_labels(
 def encode_many(
     values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
 ) -> NDArray[np.int64]:
-    """As :func:`encode_labels`; for columns so long that a Python object for each whole number is too much.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import encode_many
-    >>> encode_many(np.array([7, 3, 7]), np.array([3, 7]), owner="IDP3", name="y", parameter="classes")
-    array([1, 0, 1])
-    """
+    """As :func:`encode_labels`; for columns so long that a Python object for each whole number is too much."""
     codes = _codes_of_integers(values, domain.tolist())
     if codes is None or (codes < 0).any():  # it says what is wrong
         return encode_labels(values, domain, owner=owner, name=name, parameter=parameter)
@@ -333,30 +214,7 @@ def _codes_of_integers(values: NDArray[Any], labels: list[Any]) -> NDArray[np.in
 def encode_groups(
     sensitive_features: Any, domain: NDArray[np.object_], n_rows: int, *, owner: str, parameter: str
 ) -> NDArray[np.int64]:
-    """Return the position of each row's group in ``domain``; whole numbers need no Python object for each row.
-
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n_rows,), Series, or DataFrame / 2-d array
-        As :func:`as_groups` takes it.
-    domain : ndarray of shape (n_groups,)
-    n_rows : int
-    owner, parameter : str
-        Class name, and the parameter that lists groups, for the error message.
-
-    Raises
-    ------
-    ValueError
-        As :func:`as_groups` and :func:`encode_labels`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import encode_groups
-    >>> domain = np.array([2, 1], dtype=object)
-    >>> encode_groups(np.array([1, 2, 2]), domain, 3, owner="IDP3", parameter="groups")
-    array([1, 0, 0])
-    """
+    """Return the position of each row's group in ``domain``; whole numbers need no Python object for each row."""
     column = sensitive_features.to_numpy() if _has_numpy_type(sensitive_features) else sensitive_features
     whole = type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iub" and len(column) == n_rows
     values = column if whole else as_groups(sensitive_features, n_rows, owner=owner)
@@ -370,23 +228,7 @@ def _has_numpy_type(values: Any) -> bool:
 def split_sensitive_columns(
     X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str, read_groups: bool = True
 ) -> tuple[Any, NDArray[np.object_] | None]:
-    """Take the named columns out of X and read them as groups.
-
-    Parameters
-    ----------
-    X : DataFrame or 2-d array-like
-    sensitive_columns : name, index, or a list of them
-        Names need a DataFrame; indices count columns of X as given.
-    owner : str
-        Class name for the error message.
-    read_groups : bool, default=True
-        False leaves the columns unread, where nothing depends on them: they may then hold anything.
-
-    Returns
-    -------
-    features : X without those columns, in X's container
-    groups : ndarray of shape (n_rows,), dtype object, or None
-    """
+    """Take the named columns out of X and read them as groups."""
     X = as_pandas(X)
     wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
     if not wanted:
@@ -436,35 +278,7 @@ def _as_table(X: Any, owner: str) -> NDArray[Any]:
 def group_membership(
     sensitive_features: Any, group_weights: Any, n_rows: int, *, owner: str, otherwise: str = ""
 ) -> NDArray[np.float64]:
-    """Read how much each row belongs to each group: given weights, or 0 and 1 from groups.
-
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n_rows,), DataFrame or None
-        Not read where weights are given.
-    group_weights : array-like of shape (n_rows, n_groups) or None
-        May be fractional or negative.
-    n_rows : int
-    owner : str
-        Class name for the error message.
-    otherwise : str, default=""
-        What else the error message suggests where neither is given.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_groups)
-
-    Raises
-    ------
-    ValueError
-        Neither is given, or they cannot be used.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import group_membership
-    >>> group_membership(["f", "m", "f"], None, 3, owner="LagrangianClassifier").tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-    """
+    """Read how much each row belongs to each group: given weights, or 0 and 1 from groups."""
     if group_weights is not None:
         return _several(_weights(group_weights, n_rows, owner), owner)
     if sensitive_features is None:
@@ -495,37 +309,7 @@ def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
 
 
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:
-    """Read one label per row.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,) or (n_rows, 1)
-    n_rows : int
-        Number of rows of X.
-    owner : str
-        Class name for the error message.
-    name : str, default="y"
-        Argument name for the error message.
-    check_kind : bool, default=True
-        Whether to look at the labels together: are they of one kind, and no measurements? Not needed where the domain
-        is given, which settles what is a label.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Its dtype follows the labels; nothing that leaves a fit may follow it.
-
-    Raises
-    ------
-    ValueError
-        Missing or another number of labels, or one of the constant texts of ``PRIVATE_ERRORS``.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import as_labels
-    >>> as_labels([0, 1], 2, owner="PATEClassifier", check_kind=False).shape
-    (2,)
-    """
+    """Read one label per row."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     problem: Exception | None = None

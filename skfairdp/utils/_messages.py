@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from tqdm import tqdm
 
-__all__ = ["open_stream", "progress_bar", "say", "silence", "warn_caller"]
-
 _LONG = 10.0  # seconds
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
@@ -23,23 +21,6 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first line of the call stack outside skfairdp, scikit-learn and joblib.
 
     ``warnings.warn(..., stacklevel=4)`` would make the number of calls in between an interface.
-
-    Parameters
-    ----------
-    message : str
-        Holds nothing private: a warning is shown and logged.
-    category : type of Warning, default=UserWarning
-        The kind of the warning, by which users filter.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from skfairdp.utils import warn_caller
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_caller("public rows without groups")
-    >>> str(caught[0].message)
-    'public rows without groups'
     """
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INSIDE:
@@ -87,19 +68,6 @@ def silence() -> Iterator[None]:
     are silent as well for as long as it takes. Numpy's floating-point errors are ignored in the calling thread.
     Ctrl-C still works. **Not covered**: what compiled code writes to file descriptors 1 and 2 on its own (the
     ``verbose`` parameters of teachers are 0 for that reason), handles of those that a learner opens, and files.
-
-    Yields
-    ------
-    None
-        The block runs in silence.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from skfairdp.utils import silence
-    >>> with silence():
-    ...     print("133 private rows")
-    ...     warnings.warn("lbfgs failed to converge")
     """
     # The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
     # the wrong order where threads overlap. Ctrl-C may come anywhere in here, and a count could then be off for good.
@@ -141,14 +109,7 @@ def open_stream(stream: Any) -> Any:
 
 
 def say(text: str, *, verbose: int) -> None:
-    """Write a line of public facts to standard error, where ``verbose`` is above 0.
-
-    Parameters
-    ----------
-    text : str
-        Holds nothing private.
-    verbose : int
-    """
+    """Write a line of public facts to standard error, where ``verbose`` is above 0."""
     if verbose > 0:
         tqdm.write(text, file=open_stream(sys.stderr))
 

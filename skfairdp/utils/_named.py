@@ -9,27 +9,9 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 
-__all__ = ["NamedEstimator"]
-
 
 class NamedEstimator(BaseEstimator):
-    """An estimator whose pickle says which skfairdp wrote it, and whose constructor says how it is called.
-
-    Warns
-    -----
-    InconsistentVersionWarning
-        From unpickling, where another version of skfairdp wrote the pickle. scikit-learn's own category, so that one
-        filter covers both.
-
-    Examples
-    --------
-    >>> from skfairdp import PATEClassifier
-    >>> PATEClassifier(1.0)
-    Traceback (most recent call last):
-        ...
-    TypeError: PATEClassifier takes its parameters by name, for example PATEClassifier(epsilon=...). Got 1 argument(s) \
-without a name. Rows belong in fit.
-    """
+    """An estimator whose pickle says which skfairdp wrote it, and whose constructor says how it is called."""
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         if args:

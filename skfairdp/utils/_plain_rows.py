@@ -13,8 +13,6 @@ from scipy import sparse
 
 from skfairdp.utils._sklearn import take_rows
 
-__all__ = ["PlainRows", "by_halves"]
-
 _NUMBER, _TEXT, _DATE, _MISSING, _OTHER = range(5)
 
 
@@ -24,22 +22,6 @@ class PlainRows:
     One text in a column of numbers makes objects of all of them, one fraction makes floats of whole numbers. So
     numbers are float64 here, and a row that does not hold numbers in the same columns is of another kind: only rows of
     one kind may be taken together. Row -1 is a public one: 0 for numbers, "" for texts, or what is listed.
-
-    Parameters
-    ----------
-    X : rows, as an estimator takes them
-    native : bool, default=False
-        Keep the container and the types as they are.
-    listed : mapping, optional
-        What the public row holds, by name of the column, or by number where columns have none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from skfairdp.utils import PlainRows
-    >>> rows = PlainRows(pd.DataFrame({"age": [20, "?", 40]}))
-    >>> rows.kinds.tolist(), rows.take([0, 2]).dtypes.tolist(), rows.take([2, -1], like=2)["age"].tolist()
-    ([0, 2, 0], [dtype('float64')], [40.0, 0.0])
     """
 
     def __init__(self, X: Any, *, native: bool = False, listed: Mapping[Any, Any] | None = None) -> None:
@@ -56,13 +38,7 @@ class PlainRows:
         return len(self.kinds)
 
     def take(self, positions: Any, like: int | None = None) -> Any:
-        """The rows at these positions, all of one kind: that of the first, or of the row ``like``.
-
-        Raises
-        ------
-        Exception
-            There is no public row of that kind.
-        """
+        """The rows at these positions, all of one kind: that of the first, or of the row ``like``."""
         positions = np.asarray(positions, dtype=np.int64)
         public = positions < 0
         if like is None:

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PRIVATE_ERRORS", "PrivateRowsError", "private_error", "without_cells", "without_values"]
-
 
 class PrivateRowsError(ValueError, TypeError):
     """Rows that cannot be used as they are. One type for every cause, so that the type says nothing either."""
@@ -21,14 +19,7 @@ class PrivateRowsError(ValueError, TypeError):
 
 @dataclass(frozen=True)
 class PrivateError:
-    """A text with places for public names, and the reason why it may depend on private rows.
-
-    Parameters
-    ----------
-    text : str
-        Template for ``str.format`` with the names ``owner``, ``name`` and ``parameter``.
-    why : str
-    """
+    """A text with places for public names, and the reason why it may depend on private rows."""
 
     text: str
     why: str
@@ -114,19 +105,6 @@ def private_error(kind: str, **names: str) -> PrivateRowsError:
 
     Raise it outside of any ``except`` block: an error raised inside carries the first one along as its context, and
     loggers find private values there.
-
-    Parameters
-    ----------
-    kind : str
-        A key of ``PRIVATE_ERRORS``.
-    **names : str
-        ``owner``, ``name`` and ``parameter``, as far as the text has them. Names, never values.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import private_error
-    >>> str(private_error("unknown value", owner="IDP3", name="y", parameter="classes"))
-    "y of IDP3 holds a value that is not in 'classes'. Add it to 'classes', or drop those rows."
     """
     return PrivateRowsError(PRIVATE_ERRORS[kind].text.format(**names))
 
@@ -144,33 +122,7 @@ _TABLES = frozenset({"X", "X_public"})
 
 
 def without_values(error: Exception, *, owner: str, name: str = "X") -> Exception:
-    """Return an error that says what was wrong with a table and repeats none of its entries.
-
-    Parameters
-    ----------
-    error : Exception
-        Raised by scikit-learn or numpy while they read the table.
-    owner : str
-        Class name for the message.
-    name : str, default="X"
-        Argument name for the message.
-
-    Returns
-    -------
-    Exception
-        ``error`` itself where its message is about public things (number of dimensions and features, names of the
-        columns), else one of the constant texts of ``PRIVATE_ERRORS``. Raise it *outside* the ``except`` block: an
-        error raised inside carries the first one as its context, for loggers to find.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import without_values
-    >>> try:
-    ...     raise without_values(ValueError("could not convert string to float: 'Ms Smith'"), owner="IDP3", name="y")
-    ... except ValueError as error:
-    ...     print(str(error)[:46])
-    y of IDP3 has entries that are not numbers. Th
-    """
+    """Return an error that says what was wrong with a table and repeats none of its entries."""
     said = str(error)
     if said.startswith("Expected 2D array"):
         return ValueError(
@@ -201,31 +153,7 @@ _QUOTES = re.compile(
 
 
 def without_cells(call: Callable[..., Any], *args: Any, owner: str, **more: Any) -> Any:
-    """Call a learner of another package, whose errors about a cell are then said without the cell.
-
-    Parameters
-    ----------
-    call : callable
-    *args : object
-        Its arguments.
-    owner : str
-        Class name for the message.
-    **more : object
-        Its arguments by name.
-
-    Returns
-    -------
-    object
-        What the call returns.
-
-    Examples
-    --------
-    >>> from skfairdp.utils import without_cells
-    >>> without_cells(float, "Ms Smith", owner="IDP3")
-    Traceback (most recent call last):
-        ...
-    skfairdp.utils._private_errors.PrivateRowsError: X of IDP3 has entries that are not numbers. ...
-    """
+    """Call a learner of another package, whose errors about a cell are then said without the cell."""
     problem: Exception | None = None
     try:
         return call(*args, **more)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["PublicData"]
-
 
 class PublicData:
     """Public rows handed to ``fit(..., X_public=)``: features and, where the method needs them, groups.

@@ -12,27 +12,9 @@ from numpy.typing import NDArray
 
 from skfairdp._typing import RandomStateLike
 
-__all__ = ["RandomStateLike", "child_seeds", "coins_of", "public_generator"]
-
 
 def public_generator(random_state: RandomStateLike) -> Generator:
-    """Return a numpy ``Generator`` for public randomness, from anything scikit-learn accepts.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        None draws fresh entropy from the operating system. A ``RandomState`` is advanced by one draw.
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Examples
-    --------
-    >>> from skfairdp.utils import public_generator
-    >>> int(public_generator(0).integers(10)) == int(public_generator(0).integers(10))
-    True
-    """
+    """Return a numpy ``Generator`` for public randomness, from anything scikit-learn accepts."""
     if isinstance(random_state, Generator):
         return random_state
     if isinstance(random_state, RandomState):
@@ -51,25 +33,7 @@ def child_seeds(rng: Generator, n: int) -> NDArray[np.int64]:
 
 
 def coins_of(rows: NDArray[np.float64], key: bytes) -> NDArray[np.float64]:
-    """A number in [0, 1) for every row, which looks random and follows from the row and the key alone.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-    key : bytes
-        At most 64 of them.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import coins_of
-    >>> coins_of(np.array([[1.0, 0.0], [2.0, 0.5], [1.0, -0.0]]), b"key").round(3)
-    array([0.638, 0.682, 0.638])
-    """
+    """A number in [0, 1) for every row, which looks random and follows from the row and the key alone."""
     cells = np.ascontiguousarray(rows, dtype="<f8") + 0.0  # one zero, not two
     words = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in cells]
     return (np.frombuffer(b"".join(words), dtype="<u8") >> np.uint64(11)) / 2.0**53

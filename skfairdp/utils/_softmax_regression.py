@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-__all__ = ["fit_softmax"]
-
 Array = NDArray[np.float64]
 
 
@@ -28,31 +26,6 @@ def fit_softmax(
     The scores are :math:`s = o + X\theta`. Where the moments are :math:`M = X^\top (w\,t)` of targets t, this is the
     cross-entropy with an L2 penalty; targets outside [0, 1], and moments with noise in them, are as good as any. One
     column of coefficients stands for two classes, of which the first has score 0.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-    moments : ndarray of shape (n_features, n_outputs)
-    penalty : float or ndarray that broadcasts to the coefficients
-    start : ndarray of shape (n_features, n_outputs)
-    weights : float or ndarray of shape (n_rows,), default=1.0
-    offset : float or ndarray of shape (n_rows, n_outputs), default=0.0
-    constant : float, default=0.0
-        Added to the value; the solver stops by relative changes of it.
-    **options
-        Of scipy's L-BFGS-B, such as ``maxiter``.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_outputs)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.utils import fit_softmax
-    >>> rows, targets = np.array([[1.0], [1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> fit_softmax(rows, rows.T @ targets, 0.1, start=np.array([[1.0, 0.0]])).round(3) + 0.0
-    array([[0., 0.]])
     """
     of_rows = np.reshape(weights, (-1, 1))
 

@@ -3,8 +3,6 @@
 import scipy.linalg  # noqa: F401  (brings a library of its own)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["BLAS"]
-
 #: numpy's and scipy's. ``threadpoolctl.threadpool_limits`` would look through all loaded libraries whenever it is
 #: called, and that takes as long as a third of a small fit.
 BLAS = ThreadpoolController().select(user_api="blas")

@@ -1,6 +1,6 @@
 """Engines that go wrong: rows that are worked on again, handed on twice, or lost with their worker."""
 
-from skfairdp._rows._chunks import FrameRows
+from tests._tools.inside import FrameRows
 
 __all__ = ["Doubled", "Lost", "Retried"]
 

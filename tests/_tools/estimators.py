@@ -25,13 +25,13 @@ from skfairdp import (
     SFPATEClassifier,
     SyntheticDataClassifier,
 )
-from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
+from tests._tools.inside import PrivateEstimator
 
 #: Classes with a fit of scikit-learn's form that the suite does not know how to call, and why.
 NOT_IN_THE_SUITE = {

@@ -5,11 +5,17 @@ import pytest
 import torch
 
 from skfairdp import PrivacyLedger
-from skfairdp._column_tables import ColumnTables
-from skfairdp._networks import BoundsByGroup, FairClippingStep, GlobalScaling, WeightsByGroup, clipped_gradient_sum
 from skfairdp.baselines import FairClippingClassifier, _fair_clipping
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, epsilon_of
+from tests._tools.inside import (
+    BoundsByGroup,
+    ColumnTables,
+    FairClippingStep,
+    GlobalScaling,
+    WeightsByGroup,
+    clipped_gradient_sum,
+)
 from tests._tools.networks import clipping, dpsgd
 from tests._tools.problems import make_rows
 from tests.gradient.test_fair_dpsgd import FixedSource, trace_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfairdp.fairness import FairnessConstraints, RateBound, RateConstraints, RateParity
-from skfairdp.fairness._allowed import nearest_allowed
+from tests._tools.inside import nearest_allowed
 
 ASKED = {
     "a difference": RateParity("selection_rate", 0.07),

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from skfairdp import PrivacyLedger, SyntheticDataClassifier
-from skfairdp._tables._tree import TreeModel
 from skfairdp.generative import PATEGANBackend
+from tests._tools.inside import TreeModel
 from tests._tools.sources import recording_noise
 from tests.generative.tables import make, mixed_table
 

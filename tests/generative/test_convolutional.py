@@ -8,8 +8,8 @@ import torch
 from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp._networks import GeneratorNet, ImageLayers, StackedDiscriminators
 from skfairdp.generative import ConvolutionalLayers, DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
+from tests._tools.inside import GeneratorNet, ImageLayers, StackedDiscriminators
 
 SIZES = ImageLayers((2, 5, 4), (3, 4))  # 40 pixels
 SMALL = {"n_teachers": 6, "n_steps": 2, "batch_size": 4, "hidden": ConvolutionalLayers(channels=(2, 3)), "latent": 3}

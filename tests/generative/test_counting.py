@@ -9,12 +9,17 @@ import pandas as pd
 import pytest
 
 from skfairdp._tables import NumberColumn, fine_grid, read_table
-from skfairdp._tables._bin_search import BinSearch
-from skfairdp._tables._counting import code_type, counted_pairs, together
-from skfairdp._tables._tree import TreeModel, joint_given_cells
 from skfairdp.generative import PFGuardGenerator
-from skfairdp.generative._group_rates import fair_label_rates
-from skfairdp.generative._table_codec import TableEncoder
+from tests._tools.inside import (
+    BinSearch,
+    TableEncoder,
+    TreeModel,
+    code_type,
+    counted_pairs,
+    fair_label_rates,
+    joint_given_cells,
+    together,
+)
 
 
 def by_hand(values, n_codes, pairs):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfairdp.generative._samplers import TeacherParts, density_ratios, importance_weights, normalized
+from tests._tools.inside import TeacherParts, density_ratios, importance_weights, normalized
 
 
 def test_importance_weights_sum_to_the_rates_in_every_cell_that_is_there():

@@ -24,8 +24,8 @@ from skfairdp.generative import (
     PATEGANBackend,
     TableCodec,
 )
-from skfairdp.generative._samplers import density_ratios
 from skfairdp.privacy import NoiseSource
+from tests._tools.inside import density_ratios
 from tests._tools.sources import installed
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.

@@ -9,11 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from skfairdp._tables._backend import Layout
 from skfairdp._tables._cells import drawn_cells, on_simplex
 from skfairdp._tables._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
-from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
-from skfairdp._tables._marginals import MarginalsPlan
 from skfairdp._tables._tree import (
     TreeModel,
     _both_counts,
@@ -23,7 +20,15 @@ from skfairdp._tables._tree import (
     joint_given_cells,
     with_mean,
 )
-from skfairdp.generative._group_rates import fair_label_rates, tilted_label_rates
+from tests._tools.inside import (
+    Layout,
+    MarginalsPlan,
+    as_entries,
+    as_numbers,
+    codes_of_entries,
+    fair_label_rates,
+    tilted_label_rates,
+)
 from tests._tools.layers import examples
 
 

@@ -10,11 +10,19 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from skfairdp import FairDPSGDClassifier
-from skfairdp._column_tables import CELLS, KNOTS, ROUNDS, ColumnTables
-from skfairdp._networks import ColumnScales, as_net, clipped_gradient_sum, prepare_network
 from skfairdp.gradient import mlp
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, repeat
 from skfairdp.schema import Boolean, Category, Number, NumberPlace, Schema, SchemaEncoder, number_places
+from tests._tools.inside import (
+    CELLS,
+    KNOTS,
+    ROUNDS,
+    ColumnScales,
+    ColumnTables,
+    as_net,
+    clipped_gradient_sum,
+    prepare_network,
+)
 from tests._tools.sources import recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")

@@ -12,12 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
-from skfairdp._networks import DPStep, ParityPenalty, check_network, clipped_gradient_sum
-from skfairdp._networks._places import Places
-from skfairdp._networks._row_isolation import vectorizes
-from skfairdp._second_look import SecondLook
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.gradient._temperature import Temperature
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import (
     GaussianMechanism,
@@ -27,6 +22,16 @@ from skfairdp.privacy import (
     epsilon_of,
 )
 from tests._tools.formulas import plain_formula
+from tests._tools.inside import (
+    DPStep,
+    ParityPenalty,
+    Places,
+    SecondLook,
+    Temperature,
+    check_network,
+    clipped_gradient_sum,
+    vectorizes,
+)
 from tests._tools.networks import clipping, dpsgd
 from tests._tools.problems import make_rows
 from tests._tools.sources import ChosenNoise, installed, recording_noise

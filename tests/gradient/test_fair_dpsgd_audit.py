@@ -9,11 +9,9 @@ import torch
 from torch import nn
 
 from skfairdp import PublicData
-from skfairdp._networks import DPStep, clipped_gradient_sum
-from skfairdp._usefulness import Comparison
-from skfairdp.gradient._signed_loss import DualPlan
 from skfairdp.inspection import audit_matched_filter, audit_one_run
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, epsilon_of, gdp_mu
+from tests._tools.inside import Comparison, DPStep, DualPlan, clipped_gradient_sum
 from tests._tools.networks import dpsgd
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")

@@ -12,12 +12,12 @@ from torch import nn
 
 from skfairdp import FairDPSGDClassifier, PFLDClassifier
 from skfairdp._column_tables import CELLS, KNOTS, LEFT_FAR, ColumnTables, _compressed, _expanded, _ranges
-from skfairdp._networks import ColumnScales, ScaledModule, as_net, module_of
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu, repeat
 from skfairdp.schema import Category, Number, NumberPlace, Schema
+from tests._tools.inside import ColumnScales, ScaledModule, as_net, module_of
 from tests._tools.layers import examples
 from tests._tools.sources import recording_noise
 

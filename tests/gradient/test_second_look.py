@@ -10,15 +10,14 @@ from hypothesis import example, given, settings, strategies as st
 from scipy.stats import norm
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._networks import constant_module, is_constant, module_of
 from skfairdp._second_look import DOUBTFUL, FOR_GAIN, GAIN_NOISE, SecondLook
 from skfairdp._usefulness import CLEARLY, EVIDENCE, LEAST
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.gradient._parity import beside
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import beside, constant_module, is_constant, module_of
 from tests._tools.layers import examples
 from tests._tools.sources import ZeroNoise, recording_noise
 

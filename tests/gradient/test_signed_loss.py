@@ -7,14 +7,13 @@ from hypothesis import given, settings, strategies as st
 from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
-from skfairdp._networks import DPStep, PrivateRows
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
-from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian, largest_price
 from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
+from tests._tools.inside import DPStep, DualPlan, PrivateRows, RateLagrangian, largest_price
 from tests._tools.layers import examples
 from tests._tools.networks import dpsgd
 from tests._tools.problems import make_rows

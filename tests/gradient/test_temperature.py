@@ -10,12 +10,11 @@ from sklearn.metrics import log_loss
 from torch import nn
 
 from skfairdp import FairDPSGDClassifier, PublicData, _networks
-from skfairdp._networks import MLP
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp
-from skfairdp.gradient._temperature import EDGES, ODDS, Temperature
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of
+from tests._tools.inside import EDGES, MLP, ODDS, Temperature
 from tests._tools.layers import examples
 from tests._tools.sources import ZeroNoise, recording_noise
 

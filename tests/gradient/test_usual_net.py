@@ -8,14 +8,13 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._column_tables import KNOTS
-from skfairdp._networks import additive_parts, as_net
 from skfairdp._second_look import DOUBTFUL
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.gradient._usual_net import settled, usual_net
 from skfairdp.inspection import AdditiveTerms
 from skfairdp.privacy import gdp_mu
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import KNOTS, additive_parts, as_net
 from tests._tools.sources import recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")

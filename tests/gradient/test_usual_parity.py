@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 
 from skfairdp import FairDPSGDClassifier, PublicData, Schema
-from skfairdp._inputs import PublicRows
 from skfairdp.datasets import make_biased_classification
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
-from skfairdp.gradient._parity import usual_parity
 from skfairdp.metrics import demographic_disparity
 from skfairdp.privacy import NeighboringRelation, epsilon_of
+from tests._tools.inside import PublicRows, usual_parity
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),

@@ -15,8 +15,6 @@ from skfairdp.inspection import (
     noise_scale_interval,
     pate_data_dependent_epsilon,
 )
-from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
-from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
 from skfairdp.privacy import (
     GaussianMechanism,
     GNMax,
@@ -26,6 +24,7 @@ from skfairdp.privacy import (
     smooth_sensitivity_release,
     smooth_sensitivity_release_cost,
 )
+from tests._tools.inside import data_dependent_rdp, log_q, smooth_sensitivity
 from tests._tools.sources import recording_noise
 
 DELTA = 1e-5

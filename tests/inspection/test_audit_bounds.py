@@ -18,8 +18,8 @@ from skfairdp.inspection import (
     audit_one_run_gaussian,
 )
 from skfairdp.inspection._audit_one_run import _needed, _parameter_lower, _refuted
-from skfairdp.inspection._audit_rates import bits_delta, bits_epsilon, rates_epsilon, rates_of_band
 from skfairdp.privacy import gdp_epsilon, gdp_mu
+from tests._tools.inside import bits_delta, bits_epsilon, rates_epsilon, rates_of_band
 
 DELTA = 1e-5
 #: How often an audit is repeated: in ``make test``, and in ``make test-all`` as well.

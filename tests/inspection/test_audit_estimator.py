@@ -10,9 +10,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import FairDPSGDClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.inspection import Canary, EstimatorAudit, _audit_estimator, audit
-from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 from skfairdp.privacy import GaussianDpEvent, epsilon_of
 from tests._tools.audit_toys import ToyDeclaredSum, ToyNB, ToySum, ToyVotes, rows
+from tests._tools.inside import rates_epsilon, rates_of_band
 from tests._tools.sources import fixed_entropy
 
 X, Y = rows()

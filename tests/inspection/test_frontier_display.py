@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from skfairdp.inspection import ParetoFrontierDisplay
-from skfairdp.inspection._frontier_frame import epsilon_text
+from tests._tools.inside import epsilon_text
 from tests._tools.searches import make_frame, two_guarantees
 
 pytest.importorskip("matplotlib").use("Agg")
@@ -310,7 +310,7 @@ def test_panels_show_every_pair_and_one_legend_a_row():
 
 
 def test_surface_is_the_best_accuracy_within_both_bounds():
-    from skfairdp.inspection._frontier_surface import staircase_surface
+    from tests._tools.inside import staircase_surface
 
     rng = np.random.default_rng(0)
     epsilon, gap, accuracy = rng.integers(1, 4, 30).astype(float), rng.random(30).round(1), rng.random(30)
@@ -348,7 +348,7 @@ def test_code_of_the_page_fits_what_the_estimator_takes():
 
 
 def test_page_says_where_figures_of_a_search_come_from():
-    from skfairdp.inspection._html import frontier_page
+    from tests._tools.inside import frontier_page
 
     frame = make_frame()
     frame.attrs = {"guarantees": frame.attrs["guarantees"], "scored_on": "private"}

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from skfairdp.inspection import ParetoFrontierDisplay, epsilon_meaning
-from skfairdp.inspection._frontier_frame import parts_of
-from skfairdp.inspection._html import frontier_page
+from tests._tools.inside import frontier_page, parts_of
 from tests._tools.searches import make_frame
 
 NODE = shutil.which("node")

@@ -8,7 +8,6 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, SFPATEClassifier, datasets
-from skfairdp._teachers import position_partition, vote_histogram
 from skfairdp.inspection import (
     ExcessiveRiskDisplay,
     FlippingProbabilityDisplay,
@@ -17,9 +16,9 @@ from skfairdp.inspection import (
 )
 from skfairdp.inspection._pate_analysis import _Students
 from skfairdp.pate import GNMaxVoting
-from skfairdp.pate._fair_teachers import fit_fair_teachers
 from skfairdp.preprocessing import make_tabular_encoder
 from skfairdp.privacy import RandomizedResponse
+from tests._tools.inside import fit_fair_teachers, position_partition, vote_histogram
 
 
 @pytest.fixture(scope="module")

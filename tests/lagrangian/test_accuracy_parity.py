@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from skfairdp import PFLDClassifier, SFPATEClassifier
-from skfairdp._networks import StackedMLP
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import (
@@ -17,6 +16,7 @@ from skfairdp.lagrangian import (
     mlp,
     train_stacked_lagrangian,
 )
+from tests._tools.inside import StackedMLP
 
 
 def table(n=3000, seed=0):

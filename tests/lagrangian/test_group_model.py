@@ -7,10 +7,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.lagrangian import PFLDPlan
-from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups, group_coefficients
 from skfairdp.privacy import (
     NoiseSource,
 )
+from tests._tools.inside import PublicFeatures, estimate_groups, group_coefficients
 from tests._tools.lagrangian import (
     biased,
 )

@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import as_net, prepare_network
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDClassifier, PFLDPlan, mlp, train_lagrangian
 from skfairdp.lagrangian._plain_network import PlainNetwork, _Adam
 from skfairdp.privacy import NoiseSource
+from tests._tools.inside import as_net, prepare_network
 from tests._tools.lagrangian import BOUNDED, NAMED, in_words
 from tests._tools.sources import recording_noise
 

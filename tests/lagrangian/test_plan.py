@@ -10,7 +10,6 @@ from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
 from skfairdp.lagrangian import PFLDPlan
-from skfairdp.lagrangian._plan import release_asked
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
@@ -22,6 +21,7 @@ from skfairdp.privacy import (
     event_to_dict,
     repeat,
 )
+from tests._tools.inside import release_asked
 from tests._tools.lagrangian import (
     ALONE_AND_TOGETHER,
     flips,

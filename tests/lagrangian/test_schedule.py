@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from skfairdp import PFLDClassifier
-from skfairdp._networks import as_net
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import DualAscent, LagrangianClassifier, LagrangianTraining, mlp
-from skfairdp.lagrangian._dual_ascent import dual_schedule
-from skfairdp.lagrangian._fld import as_perceptron
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled, usual_batches, usual_lr
 from skfairdp.metrics import demographic_disparity
+from tests._tools.inside import as_net, as_perceptron, dual_schedule
 
 NETS = {
     "8-units-large-steps": mlp((8,), lr=0.01, max_epochs=15),

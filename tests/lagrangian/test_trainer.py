@@ -10,8 +10,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from skorch import NeuralNetClassifier
 
-from skfairdp._networks import Network, StackedMLP
-from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.baselines import LagrangianClassifier, RandomizedResponseClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
@@ -25,14 +23,13 @@ from skfairdp.lagrangian import (
     train_lagrangian,
     train_stacked_lagrangian,
 )
-from skfairdp.lagrangian._stack import Stack
 from skfairdp.metrics import (
     accuracy_disparity,
     demographic_disparity,
     equalized_odds_disparity,
     wasserstein_disparity,
 )
-from skfairdp.pate._fair_teachers import fit_fair_teachers
+from tests._tools.inside import Network, Stack, StackedMLP, fit_fair_teachers, fit_teachers, position_partition
 from tests._tools.lagrangian import BOUNDED, NAMED, OF_TWO_AND_OF_THREE
 
 SIZES = np.array([40, 39, 0, 41])

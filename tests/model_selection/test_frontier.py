@@ -11,11 +11,11 @@ from sklearn.frozen import FrozenEstimator
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection import frontier, join_frontiers, measure_estimators, pareto_frontier
-from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from skfairdp.utils import PublicData
+from tests._tools.inside import mark_non_dominated
 
 FITS = []
 

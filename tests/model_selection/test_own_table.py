@@ -9,7 +9,6 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
-from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import _own_table, frontier_of_table
 from skfairdp.model_selection._own_table import (
     _MODELS,
@@ -35,6 +34,7 @@ from skfairdp.privacy import (
     verify_file,
 )
 from skfairdp.schema import Category, IncompleteSchemaError, Number, Schema
+from tests._tools.inside import frontier_page
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
@@ -291,7 +291,7 @@ def test_one_class_found_ends_the_sweep_before_models_are_paid_for():
 
 
 def test_one_group_that_the_noise_leaves_has_no_gap(capsys, monkeypatch):
-    from skfairdp._cli import print_frontier
+    from tests._tools.inside import print_frontier
 
     monkeypatch.setattr(_own_table, "_has_one_answer", lambda model: False)  # which has none whatever is hidden
     found = swept(TABLE.iloc[:120], schema=SCHEMA, epsilons=[0.3], gaps=[None])

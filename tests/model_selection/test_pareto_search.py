@@ -242,8 +242,8 @@ def test_results_are_gridsearchs_columns_without_times_or_exact_scores():
 
 def test_noise_of_the_table_is_what_is_accounted():
     """Two-sided: the spread of one cell's count over many tables is the declared one."""
-    from skfairdp.model_selection._scores import ScoreTable
     from skfairdp.privacy import NeighboringRelation, NoiseSource
+    from tests._tools.inside import ScoreTable
 
     for relation, sensitivity in (
         (NeighboringRelation.REPLACE_ONE, math.sqrt(2)),
@@ -262,8 +262,8 @@ def test_noise_of_the_table_is_what_is_accounted():
 
 
 def test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity(monkeypatch):
-    from skfairdp.model_selection._scores import ScoreTable
     from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource
+    from tests._tools.inside import ScoreTable
 
     released = []
     monkeypatch.setattr(GaussianMechanism, "release", lambda self, v, s: (released.append(np.array(v)), v)[1])
@@ -429,8 +429,8 @@ def test_a_candidate_that_one_class_for_everybody_beats_is_not_said_to_be_unbeat
 
 def test_scores_are_of_the_nearest_whole_numbers_of_rows(monkeypatch):
     """A noisy count is of no whole rows: cut off, it would be half a row short on average, in every cell."""
-    from skfairdp.model_selection._scores import ScoreTable
     from skfairdp.privacy import GaussianMechanism, NeighboringRelation
+    from tests._tools.inside import ScoreTable
 
     noisy = np.array([[[2.6, 2.4], [0.6, -3.0]], [[0.4, 7.5001], [1.0, 4.7]]])
     monkeypatch.setattr(GaussianMechanism, "release", lambda self, counts, source: noisy)

@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skfairdp import IDP3, PrivacyLedger, RandomizedResponseClassifier
-from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.privacy import flatten
+from tests._tools.inside import planned_entry
 from tests._tools.searches import Toy, make_rows
 
 X, Y, Z = make_rows(300)

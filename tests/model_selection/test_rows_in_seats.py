@@ -15,9 +15,9 @@ from skorch import NeuralNetClassifier
 from torch import nn
 
 from skfairdp import FairDPSGDClassifier
-from skfairdp._row_wise import BLOCK, NO_CLASS, row_wise_predictions
 from skfairdp.gradient import mlp
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import BLOCK, NO_CLASS, row_wise_predictions
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(1300, 3))

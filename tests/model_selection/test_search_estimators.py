@@ -122,7 +122,7 @@ def test_pareto_table_feeds_the_display(split):
 @pytest.mark.parametrize("n_rows", [1, 5, 3000, 20_000])
 def test_where_records_come_and_go_the_plan_does_not_tell_how_many_there_are(n_rows):
     """Cost and charges with folds drawn in secret, some of which may be empty, are those of any number of rows."""
-    from skfairdp.model_selection._splits import split_event
+    from tests._tools.inside import split_event
 
     fits, score = [GaussianDpEvent(4.0 + j) for j in range(3)], GaussianDpEvent(9.0)
     fold = np.random.default_rng(n_rows).integers(0, 3, n_rows)

@@ -32,10 +32,9 @@ from skfairdp import (
     PrivateSearchCV,
     SFPATEClassifier,
 )
-from skfairdp._row_wise import BLOCK, NO_CLASS, known_row_wise, row_wise_predictions
 from skfairdp.gradient import mlp
-from skfairdp.model_selection._scores import ScoreTable
 from skfairdp.postprocessing import PrivateThresholds
+from tests._tools.inside import BLOCK, NO_CLASS, ScoreTable, known_row_wise, row_wise_predictions
 from tests._tools.searches import Toy, ToyOfGuests, make_rows
 from tests._tools.sources import recording_noise
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
 from skfairdp.model_selection import _own_table
 from skfairdp.pate import ConfidentVoting, SoftVoting, _confident_voting, _votes
 from skfairdp.privacy import (
@@ -20,6 +19,7 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.privacy._mechanisms import _Noise
+from tests._tools.inside import data_dependent_rdp, log_q
 from tests.mutants.harness import mutant, replace_everywhere
 
 

@@ -7,13 +7,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from skfairdp._networks import AdversarialTraining
 from skfairdp._tables import _columns
-from skfairdp._tables._backend import GeneratorPlan
-from skfairdp._tables._dataframes import as_numbers
-from skfairdp._tables._declared import Form
-from skfairdp._tables._marginals import MarginalsPlan
-from skfairdp._usefulness import Comparison
 from skfairdp.generative import (
     PFGuardGenerator,
     SyntheticDataClassifier,
@@ -22,14 +16,26 @@ from skfairdp.generative import (
     _samplers as samplers,
     _table_codec as _codec,
 )
-from skfairdp.generative._adversarial import AdversarialPlan
-from skfairdp.generative._published import PATEGANPlan
-from skfairdp.generative._releases import CountsOfRows, MajorityBits, MeanGradient, SanitisedGradient
-from skfairdp.generative._streamed import StreamedTable
-from skfairdp.generative._table_codec import TableCodec, TableEncoder
-from skfairdp.generative._usefulness import TableForecast
 from skfairdp.metrics import _synthetic
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
+from tests._tools.inside import (
+    AdversarialPlan,
+    AdversarialTraining,
+    Comparison,
+    CountsOfRows,
+    Form,
+    GeneratorPlan,
+    MajorityBits,
+    MarginalsPlan,
+    MeanGradient,
+    PATEGANPlan,
+    SanitisedGradient,
+    StreamedTable,
+    TableCodec,
+    TableEncoder,
+    TableForecast,
+    as_numbers,
+)
 from tests.mutants.harness import mutant, replace_everywhere
 
 

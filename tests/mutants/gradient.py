@@ -7,8 +7,6 @@ import pytest
 import torch
 
 from skfairdp import FairDPSGDClassifier, _column_tables
-from skfairdp._column_tables import ColumnTables
-from skfairdp._judge import Judge, Judgement
 from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
@@ -22,16 +20,23 @@ from skfairdp._networks import (
     own_generator,
     scale_last_layer,
 )
-from skfairdp._networks._wide_sums import LayerRows
-from skfairdp._second_look import SecondLook
 from skfairdp.baselines import Reweighting, _fair_clipping
 from skfairdp.gradient import _fair_dpsgd
-from skfairdp.gradient._parity import DPSGDPlan, beside
-from skfairdp.gradient._signed_loss import DualPlan, RateLagrangian
-from skfairdp.gradient._temperature import Temperature
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 from skfairdp.schema import kept_rows
+from tests._tools.inside import (
+    ColumnTables,
+    DPSGDPlan,
+    DualPlan,
+    Judge,
+    Judgement,
+    LayerRows,
+    RateLagrangian,
+    SecondLook,
+    Temperature,
+    beside,
+)
 from tests.mutants.harness import mutant, replace_everywhere
 
 NULL_RECORD = NeighboringRelation.ZERO_OUT

@@ -35,7 +35,7 @@ from skfairdp.privacy import (
     epsilon_of,
     repeat,
 )
-from skfairdp.privacy._allowance import Allowance
+from tests._tools.inside import Allowance
 from tests._tools.processes import in_child
 from tests.mutants.harness import mutant, replace_everywhere
 

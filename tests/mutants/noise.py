@@ -7,8 +7,8 @@ import numpy as np
 
 from skfairdp.lagrangian import PFLDPlan
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
-from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NoiseSource, NoisyVotes
+from tests._tools.inside import ReleasedVotes
 from tests.mutants.harness import draws_of, mutant, replace_draws
 
 VOTINGS = (SoftVoting, GNMaxVoting, ConfidentVoting)

@@ -7,11 +7,9 @@ import numpy as np
 
 from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData, SyntheticDataClassifier
 from skfairdp._tables import SyntheticRowsPlan, on_simplex
-from skfairdp._tables._matrix import MatrixColumn
 from skfairdp.pate import ConstrainedStudent, _asking
-from skfairdp.pate._asking import PATEPlan
-from skfairdp.pate._parity_look import ParityLook
 from skfairdp.privacy import GaussianMechanism, compose
+from tests._tools.inside import MatrixColumn, ParityLook, PATEPlan
 from tests.mutants.harness import mutant
 
 

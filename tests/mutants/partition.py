@@ -7,14 +7,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skfairdp._rows import FoldRule, row_hashes
 from skfairdp._rows._folds import _Kept
 from skfairdp._teachers import _logistic, fit_teachers, position_partition
 from skfairdp._teachers._streamed import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
-from skfairdp.pate._learning import Lessons, fit_student, seeded
-from skfairdp.pate._votes import UNANSWERED
 from skfairdp.schema import _kept_rows
+from tests._tools.inside import UNANSWERED, FoldRule, Lessons, fit_student, row_hashes, seeded
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -56,7 +54,7 @@ def folds_by_content(patch):
 def places_by_partition(patch):
     """Found in this package: a row of dask had its partition and the row number in it for a place. Blocks of a text
     file end after so many bytes, so that one longer record moved rows to other places. Right: the number over all."""
-    from skfairdp._rows._dask import DaskRows
+    from tests._tools.inside import DaskRows
 
     honest = DaskRows._partitions
 
@@ -70,7 +68,7 @@ def places_by_partition(patch):
 def files_named_after_values(patch):
     """Found in this package: files in folders such as ``sex=f`` or ``f`` dealt to teachers by file and row number, so
     that a record with another value moves the rows behind it in both files. Right: such rows need a key."""
-    from skfairdp._rows._parquet import ParquetRows
+    from tests._tools.inside import ParquetRows
 
     patch.setattr(ParquetRows, "knows_places", True)
 
@@ -90,7 +88,7 @@ def order_of_named_files(patch):
 def places_by_file(patch):
     """Found in this package: a row of Parquet had its file and the row number in it for a place. Files end after so
     many bytes, so that one longer record moved rows to other places. Right: the number over all files."""
-    from skfairdp._rows._parquet import ParquetRows
+    from tests._tools.inside import ParquetRows
 
     honest = ParquetRows._tasks
 
@@ -107,7 +105,7 @@ def places_by_file(patch):
 def files_in_the_order_of_texts(patch):
     """Planted: rows are numbered over files in the order of their paths as texts, where part.10 comes before part.2, so
     that a row which moves to the next file gets another number. Right: in the order of the numbers in their names."""
-    from skfairdp._rows._parquet import ParquetRows
+    from tests._tools.inside import ParquetRows
 
     patch.setattr(ParquetRows, "_files", lambda self: sorted(self._dataset.get_fragments(), key=lambda one: one.path))
 

@@ -20,14 +20,11 @@ from skfairdp.model_selection import (
     _search_run as _run,
     _transfer,
 )
-from skfairdp.model_selection._pareto import pareto_frontier
-from skfairdp.model_selection._random_trials import Trials
-from skfairdp.model_selection._scores import PrivateScores
 from skfairdp.pate import _fair_teachers
-from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.privacy import _spending
 from skfairdp.schema import RawTable
 from skfairdp.utils import PlainRows, silence
+from tests._tools.inside import PrivateScores, Trials, pareto_frontier, rehearse_teacher
 from tests.mutants.harness import mutant, replace_everywhere
 
 

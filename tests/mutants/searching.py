@@ -7,11 +7,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from skfairdp.model_selection import _candidate, _pareto_search, _private_search, _search_data
-from skfairdp.model_selection._scores import ScoreTable
-from skfairdp.model_selection._search_run import SearchRun
-from skfairdp.model_selection._splits import split_event
 from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
-from skfairdp.privacy._allowance import allowance
+from tests._tools.inside import ScoreTable, SearchRun, allowance, split_event
 from tests.mutants.harness import mutant
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skfairdp.pate._asking import PATEPlan
 from skfairdp.pate._class_sums import FARTHEST, ClassSums, PublicScale
+from tests._tools.inside import PATEPlan
 from tests.mutants.harness import mutant
 
 

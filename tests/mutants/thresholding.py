@@ -7,12 +7,10 @@ import numpy as np
 
 from skfairdp import _estimator
 from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate, rate_bounds
-from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.metrics import _bounds
 from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
-from skfairdp.postprocessing._bins import HELD, BinsPlan
-from skfairdp.postprocessing._later_labels import LaterLabels
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
+from tests._tools.inside import HELD, TOLERANCE, BinsPlan, LaterLabels
 from tests.mutants.harness import mutant
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skfairdp._networks import (
+from tests._tools.inside import (
     ColumnScales,
     additive_parts,
     as_net,

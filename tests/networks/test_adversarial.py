@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from skfairdp._networks import GeneratorNet, StackedDiscriminators
+from tests._tools.inside import GeneratorNet, StackedDiscriminators
 
 
 def as_modules(stack, which):

@@ -6,7 +6,7 @@ from torch import nn
 
 from skfairdp._networks import check_rows_stay_apart, clipped_gradient_sum, fused_layers
 from skfairdp._networks._clipping import _gradient_rows, vectorized_gradients
-from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows
+from tests._tools.inside import SLACK, DenseRows, LayerRows
 
 
 class TokenNet(nn.Module):

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from skfairdp._networks import build_cnn, check_network, clipped_gradient_sum, fused_layers
-from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.ensemble import ModuleTeachers
 from skfairdp.gradient import FairDPSGDClassifier, cnn
+from tests._tools.inside import fit_teachers, position_partition
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,8 @@ from opacus.validators import ModuleValidator
 from skorch import NeuralNetClassifier
 from torch import nn
 
-from skfairdp._networks import as_net, check_network, clipped_gradient_sum, prepare_network
-from skfairdp._networks._hooked_gradients import has_hooks
-from skfairdp._networks._row_isolation import hooks_agree
 from skfairdp.gradient import FairDPSGDClassifier
+from tests._tools.inside import as_net, check_network, clipped_gradient_sum, has_hooks, hooks_agree, prepare_network
 from tests._tools.problems import make_rows
 
 

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import StackedModule, train_stacked
-from skfairdp._teachers import fit_teachers
 from skfairdp.ensemble import ModuleTeachers
+from tests._tools.inside import StackedModule, fit_teachers, train_stacked
 
 
 class Scaled(nn.Module):

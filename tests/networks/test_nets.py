@@ -14,7 +14,7 @@ from skorch.callbacks import EpochScoring
 from skorch.dataset import ValidSplit
 from torch import nn
 
-from skfairdp._networks import CNN, MLP, as_net, build_cnn, build_mlp, fitted_net, prepare_network
+from tests._tools.inside import CNN, MLP, as_net, build_cnn, build_mlp, fitted_net, prepare_network
 
 
 class TwoLayers(nn.Module):

@@ -7,7 +7,10 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import binomtest
 from torch import nn
 
-from skfairdp._networks import (
+from skfairdp.fairness import largest_disparity
+from skfairdp.privacy import NoiseSource
+from tests._tools.formulas import plain_formula
+from tests._tools.inside import (
     ParityPenalty,
     check_rows_stay_apart,
     clipped_gradient_sum,
@@ -15,9 +18,6 @@ from skfairdp._networks import (
     disparity_and_slope,
     group_contrasts,
 )
-from skfairdp.fairness import largest_disparity
-from skfairdp.privacy import NoiseSource
-from tests._tools.formulas import plain_formula
 from tests._tools.layers import examples
 
 TABLES = st.tuples(st.integers(0, 10_000), st.integers(2, 40), st.integers(2, 5), st.integers(1, 5))

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from skfairdp import FairClippingClassifier, FairDPSGDClassifier, FairPATEClassifier, PFLDClassifier, PrivacyLedger
-from skfairdp._networks import reduced_precision
 from skfairdp.ensemble import ModuleTeachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import PrivateThresholds
 from tests._tools.catalogue import by_name, make_rows
+from tests._tools.inside import reduced_precision
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import StackedMLP, StackedModule, batch_stream, predict_stacked, resolve_device, train_stacked
+from tests._tools.inside import StackedMLP, StackedModule, batch_stream, predict_stacked, resolve_device, train_stacked
 
 SIZES = np.array([25, 24, 9, 0, 17])
 SEEDS = [3, 1, 4, 1, 5]

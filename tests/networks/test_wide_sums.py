@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import clipped_gradient_sum, private_outputs
 from skfairdp._networks._clipping import _gradient_rows, fused_layers, vectorized_gradients
-from skfairdp._networks._wide_sums import SLACK, Total, wide
+from tests._tools.inside import SLACK, Total, clipped_gradient_sum, private_outputs, wide
 
 ce = nn.CrossEntropyLoss(reduction="none")
 

@@ -10,13 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
-from skfairdp._inputs import PublicRows
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
 from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
 from skfairdp.pate._class_sums import GRID, ClassSums, PublicScale
-from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
+from tests._tools.inside import PublicRows, allowing_for_few_rows
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
 
 N = 300

@@ -9,7 +9,7 @@ from skfairdp import FairPATEClassifier, PublicData
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.pate import ConstrainedStudent
-from skfairdp.pate._group_blind import group_blind_rule
+from tests._tools.inside import group_blind_rule
 
 KINDS = {
     "demographic parity": ("demographic_parity", 2),

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from skfairdp import PrivacyLedger, SFPATEClassifier
-from skfairdp._usefulness import VoteForecast
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning
 from skfairdp.lagrangian import LagrangianClassifier, mlp
 from skfairdp.metrics import demographic_disparity
-from skfairdp.pate._fair_forecast import FAIR_NOISE, FAIR_PART, FairForecast
+from tests._tools.inside import FAIR_NOISE, FAIR_PART, FairForecast, VoteForecast
 from tests._tools.sources import recording_noise
 
 TOLD = "The votes cannot hold SFPATEClassifier"

@@ -8,9 +8,8 @@ import torch  # noqa: F401 - what importing it takes is no table
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData, SFPATEClassifier, SyntheticDataClassifier
-from skfairdp._inputs._table import refuse_large
 from skfairdp.pate import SoftLabelStudent
-from skfairdp.pate._learning import ConstantStudent
+from tests._tools.inside import ConstantStudent, refuse_large
 
 N_ROWS, N_FEATURES = 100_000, 40
 

@@ -6,13 +6,21 @@ import numpy as np
 import pytest
 
 from skfairdp import FairPATEClassifier
-from skfairdp._judge import Judgement
-from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import RateConstraints, RateParity, largest_disparity, tally
 from skfairdp.pate import SoftLabelStudent
-from skfairdp.pate._parity_look import APART, ParityLook, comparisons, corrected, likely_gap, share_of_look
 from skfairdp.privacy import NoiseSource
+from tests._tools.inside import (
+    APART,
+    CLEAR,
+    Judgement,
+    ParityLook,
+    VoteForecast,
+    comparisons,
+    corrected,
+    likely_gap,
+    share_of_look,
+)
 
 LEVELS = np.linspace(0, 2, 21)
 

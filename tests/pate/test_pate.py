@@ -10,13 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp._usefulness import usual_teachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate import ConfidentVoting, ConstantStudent, LabelGate, SoftVoting, VoteGate
-from skfairdp.pate._usefulness import warn_of_gaps
-from skfairdp.pate._votes import UNANSWERED
 from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
+from tests._tools.inside import UNANSWERED, usual_teachers, warn_of_gaps
 from tests._tools.problems import make_rows
 from tests._tools.sources import ZeroNoise, installed
 

@@ -13,7 +13,7 @@ from skfairdp import DemographicParityFilter, FairPATEClassifier, PATEClassifier
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import largest_disparity
 from skfairdp.pate import ConfidentVoting, LabelGate, ParityPenaltyStudent, SoftLabelStudent, SoftVoting, VoteGate
-from skfairdp.pate._votes import UNANSWERED
+from tests._tools.inside import UNANSWERED
 from tests._tools.problems import make_rows
 
 pytestmark = [

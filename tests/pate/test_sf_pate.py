@@ -30,9 +30,8 @@ from skfairdp.lagrangian import mlp
 from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.pate import FairTeachers, GNMaxVoting, GroupTeachers, SoftVoting, _fair_votes
-from skfairdp.pate._learning import ConstantStudent
-from skfairdp.pate._votes import ReleasedVotes
 from skfairdp.privacy import GNMax, NoiseSource, epsilon_of, gdp_mu
+from tests._tools.inside import ConstantStudent, ReleasedVotes
 from tests._tools.sources import fixed_entropy, recording_noise
 
 #: So few rows say little of a group; that this is said has a test of its own.

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from skfairdp.fairness import largest_disparity
 from skfairdp.pate import SoftLabelStudent
-from skfairdp.pate._soft_label_student import SmoothRates
+from tests._tools.inside import SmoothRates
 
 
 @pytest.fixture(scope="module")

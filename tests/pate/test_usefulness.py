@@ -8,16 +8,23 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PFLDClassifier, PrivacyLedger, SFPATEClassifier
-from skfairdp._inputs import PublicRows
 from skfairdp._usefulness import CLEAR, HOPELESS, VoteForecast, seen
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
-from skfairdp.pate._asking import ALL_BUT, COUNT_NOISE, plan_counts
-from skfairdp.pate._learning import ConstantStudent, Lessons
-from skfairdp.pate._usefulness import no_worse, usual_class
-from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.privacy import GaussianDpEvent, LaplaceCounts, NoisyVotes, compose, epsilon_of, gdp_mu
+from tests._tools.inside import (
+    ALL_BUT,
+    COUNT_NOISE,
+    UNANSWERED,
+    ConstantStudent,
+    Lessons,
+    PublicRows,
+    ReleasedVotes,
+    no_worse,
+    plan_counts,
+    usual_class,
+)
 from tests._tools.sources import recording_noise
 
 SMALL = {"classes": [0, 1], "random_state": 0}

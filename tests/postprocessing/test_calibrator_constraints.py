@@ -31,8 +31,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import mlp
 from skfairdp.postprocessing import FineTuning, Thresholds
-from skfairdp.postprocessing._constrained import row_numbers
-from skfairdp.postprocessing._sampling_noise import chance_of_gap
+from tests._tools.inside import chance_of_gap, row_numbers
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise

@@ -17,10 +17,10 @@ from skfairdp import (
     SyntheticDataClassifier,
     SyntheticRows,
 )
-from skfairdp._tables import table_of
 from skfairdp.datasets import make_biased_classification
 from skfairdp.metrics import demographic_disparity
 from skfairdp.schema import Boolean, RawTable, Schema
+from tests._tools.inside import table_of
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise

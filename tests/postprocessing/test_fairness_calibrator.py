@@ -33,8 +33,7 @@ from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.postprocessing import FineTuning, Thresholds
-from skfairdp.postprocessing._thresholding import contrast, search_multipliers
-from skfairdp.postprocessing._trade_off import TradeOff
+from tests._tools.inside import TradeOff, contrast, search_multipliers
 
 METHODS = [
     pytest.param({"method": "fine_tune"}, id="fine_tune"),

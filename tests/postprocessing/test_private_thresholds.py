@@ -23,14 +23,9 @@ from skfairdp.gradient import mlp
 from skfairdp.lagrangian import mlp as fld_mlp
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
-from skfairdp.postprocessing._fair_answers import (
-    answer_counts,
-    fair_answers,
-    for_own_answers,
-    predicted_counts,
-)
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
 from skfairdp.utils import coins_of
+from tests._tools.inside import answer_counts, fair_answers, for_own_answers, predicted_counts
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.sources import RecordingNoise, recording_noise
 

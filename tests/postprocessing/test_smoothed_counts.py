@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from skfairdp.postprocessing._smoothed_counts import smoothed_counts
+from tests._tools.inside import smoothed_counts
 
 EDGES = np.linspace(0, 1, 13)[1:-1]
 

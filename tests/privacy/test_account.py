@@ -14,9 +14,8 @@ from skfairdp.datasets import make_biased_classification, train_private_public_t
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of
-from skfairdp.privacy._report import PerformedRelease
-from skfairdp.privacy._verify import UnreadableStatementError, verify_file
 from skfairdp.schema import Schema
+from tests._tools.inside import PerformedRelease, UnreadableStatementError, verify_file
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 

@@ -28,7 +28,7 @@ from skfairdp.privacy import (
     verify_file,
 )
 from skfairdp.privacy._events import _EVENTS
-from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced
+from tests._tools.inside import SecondOpinion, a_record_replaced
 
 DELTA = 1e-3
 REPLACED = NeighboringRelation.REPLACE_ONE

@@ -43,7 +43,7 @@ from skfairdp.privacy import (
     repeat,
     verify_file,
 )
-from skfairdp.privacy._report import rounded_up
+from tests._tools.inside import rounded_up
 from tests._tools.processes import ended
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from skfairdp._networks import DPStep, clipped_gradient_sum, fused_layers
-from skfairdp._networks._wide_sums import SLACK
 from skfairdp.privacy import epsilon_of
+from tests._tools.inside import SLACK
 
 opacus = pytest.importorskip("opacus")
 

@@ -24,7 +24,7 @@ from skfairdp.privacy import (
     rdp_to_epsilon,
     repeat,
 )
-from skfairdp.privacy._divergences import selection_rdp, stopping_parameter
+from tests._tools.inside import selection_rdp, stopping_parameter
 
 LAWS = ("logarithmic", "half", "geometric", "poisson")
 SHAPE = {"logarithmic": 0.0, "half": 0.5, "geometric": 1.0, "poisson": math.inf}

@@ -24,7 +24,7 @@ from skfairdp.privacy import (
     repeat,
     verify_file,
 )
-from skfairdp.privacy._recompute import SecondOpinion
+from tests._tools.inside import SecondOpinion
 from tests._tools.replay import distance
 from tests._tools.sources import RecordingNoise
 

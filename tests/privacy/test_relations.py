@@ -10,7 +10,7 @@ from skfairdp import privacy as dp
 from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, PrivacySpent, attribute_event, epsilon_of, verify_file
 from skfairdp.privacy._events import _EVENTS
-from skfairdp.privacy._verify import UnreadableStatementError
+from tests._tools.inside import UnreadableStatementError
 
 REPLACED = NeighboringRelation.REPLACE_ONE
 NULL = NeighboringRelation.ZERO_OUT

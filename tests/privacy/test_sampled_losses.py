@@ -18,8 +18,7 @@ from skfairdp.privacy import (
     gdp_epsilon,
     repeat,
 )
-from skfairdp.privacy._recompute import SecondOpinion
-from skfairdp.privacy._sampled_losses import inclusion_epsilon, losses_epsilon
+from tests._tools.inside import SecondOpinion, inclusion_epsilon, losses_epsilon
 
 DELTA = 1e-5
 SETTINGS = [

@@ -24,8 +24,7 @@ from skfairdp.privacy import (
     epsilon_of,
     repeat,
 )
-from skfairdp.privacy._registry import registry_yaml
-from skfairdp.privacy._statement import PrivacyStatement, attack_bound
+from tests._tools.inside import PrivacyStatement, attack_bound, registry_yaml
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GAUSSIAN = PrivacySpent.of(repeat(GaussianDpEvent(4.0), 4), 1e-5, **RECORD)

@@ -13,9 +13,8 @@ import pytest
 import skfairdp.__main__ as cli
 from skfairdp import PATEClassifier, privacy as dp
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose, composed, epsilon_of, repeat
-from skfairdp.privacy._recompute import SecondOpinion
-from skfairdp.privacy._verify import UnreadableStatementError, verify_file
 from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
+from tests._tools.inside import SecondOpinion, UnreadableStatementError, verify_file
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GUEST = {"protects": "record", "neighboring_relation": "add or remove one record"}

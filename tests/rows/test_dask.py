@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from skfairdp import KeyedRows
-from skfairdp._rows import PartWork, opened
 from skfairdp.generative import MarginalsBackend
 from tests._tools.catalogue import Tied
+from tests._tools.inside import PartWork, opened
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_dpsgd import trained
 from tests.rows.test_streamed_generator import N, generator, table

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skfairdp._rows._chunks import FrameRows
-from skfairdp._teachers import bytes_on_disk
 from skfairdp.schema import RawTable, bytes_kept, kept_rows
+from tests._tools.inside import FrameRows, bytes_on_disk
 from tests.rows.test_streamed_generator import SCHEMA, N, generator, table
 from tests.rows.test_streamed_teachers import N_TEACHERS, public_votes
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skfairdp import FairDPSGDClassifier, KeyedRows, ParetoSearchCV, PFLDClassifier, PrivacyLedger
-from skfairdp._rows import PartWork, opened, row_hashes
 from skfairdp.model_selection import PrivateSearchCV
+from tests._tools.inside import PartWork, opened, row_hashes
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_generator import SCHEMA, table
 from tests.rows.test_streamed_teachers import fair_pate, votes
@@ -186,7 +186,7 @@ def test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk():
     """Chunks of a reader get their types one by one: a text or a gap among ids makes texts or floats of the others."""
     import pandas as pd
 
-    from skfairdp._rows._source import Chunk
+    from tests._tools.inside import Chunk
 
     ids = [7, 123, -5, 10**19]
     for kind in ([7, 123, -5], [7.0, 123.0, -5.0, None], ["7", "123", "-5", "A7"], [7, "123", -5.0, "A7"], ids):

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from skfairdp import KeyedRows, PrivacyLedger
-from skfairdp._rows import opened
-from skfairdp._rows._spark import SparkRows
 from skfairdp.generative import MarginalsBackend
+from tests._tools.inside import SparkRows, opened
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame, started_spark
 from tests.rows.test_streamed_decisions import filtered, skewed

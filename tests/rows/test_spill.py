@@ -15,11 +15,9 @@ import pandas as pd
 import pytest
 
 from skfairdp import PrivacyLedger
-from skfairdp._rows import Spill, check_free_disk
-from skfairdp._rows._chunks import FrameRows
-from skfairdp._teachers import bytes_on_disk
 from skfairdp.generative import MarginalsBackend
 from skfairdp.schema import Boolean, Category, CompactRows, Date, Number, RawTable, Schema
+from tests._tools.inside import FrameRows, Spill, bytes_on_disk, check_free_disk
 from tests.rows.test_streamed_generator import SCHEMA, N, generator, table
 from tests.rows.test_streamed_teachers import fair_pate, public_votes
 

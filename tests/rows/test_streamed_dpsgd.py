@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from skfairdp import FairDPSGDClassifier, KeyedRows, PrivacyLedger, PublicData
-from skfairdp._rows import opened
-from skfairdp._rows._chunks import FrameRows
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.schema import KeptRows, RawTable, kept_rows
 from tests._tools.engines import Doubled, Lost
+from tests._tools.inside import FrameRows, opened
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table

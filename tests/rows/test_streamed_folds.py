@@ -4,15 +4,21 @@ import numpy as np
 import pytest
 
 from skfairdp import FairDPSGDClassifier, KeyedRows, PrivacyLedger
-from skfairdp._rows import FoldRows, FoldRule, fold_sizes, opened
-from skfairdp._rows._source import Chunk
 from skfairdp.gradient import mlp
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
-from skfairdp.model_selection._candidate import SearchFailedError
-from skfairdp.model_selection._objectives import read_scoring
-from skfairdp.model_selection._scores import ChunkScores, ScoreTable
-from skfairdp.model_selection._search_data import read_search
 from skfairdp.privacy import NeighboringRelation
+from tests._tools.inside import (
+    Chunk,
+    ChunkScores,
+    FoldRows,
+    FoldRule,
+    ScoreTable,
+    SearchFailedError,
+    fold_sizes,
+    opened,
+    read_scoring,
+    read_search,
+)
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, N, chunked, of_engine, table

@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from skfairdp import PrivacyLedger
-from skfairdp._rows._chunks import FrameRows
-from skfairdp._rows._source import RowSource
 from skfairdp.generative import MarginalsBackend, PFGuardGenerator
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
+from tests._tools.inside import FrameRows, RowSource
 from tests._tools.sources import recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
@@ -276,7 +275,7 @@ def test_a_function_that_returns_nothing_is_told_what_to_return():
 
 
 def test_engines_read_columns_and_rows_without_reading_cells(tmp_path):
-    from skfairdp._rows import opened
+    from tests._tools.inside import opened
 
     for engine in ("chunks", "parquet", "dataset", "lazy", "dask"):
         (tmp_path / engine).mkdir()

@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 
 from skfairdp import KeyedRows, PrivacyLedger
-from skfairdp._rows import even_tables, opened
-from skfairdp._rows._chunks import FrameRows
 from skfairdp.baselines import GroupRandomizer
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.privacy import _randomized_response
 from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import FrameRows, even_tables, opened
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table

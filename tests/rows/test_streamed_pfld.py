@@ -6,12 +6,11 @@ import torch
 from torch import nn
 
 from skfairdp import KeyedRows, PFLDClassifier, PrivacyLedger
-from skfairdp._rows import opened
 from skfairdp.lagrangian import GroupModel, NoisyGradients, PFLDPlan, mlp
-from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups, group_coefficients
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RawTable, number_rows
 from tests._tools.engines import Doubled, Lost
+from tests._tools.inside import PublicFeatures, estimate_groups, group_coefficients, opened
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_dpsgd import Counted

@@ -5,7 +5,7 @@ import pytest
 
 from skfairdp import KeyedRows, PrivacyLedger, PublicData
 from skfairdp.model_selection import ParetoSearchCV, PrivateSearchCV
-from skfairdp.model_selection._candidate import SearchFailedError
+from tests._tools.inside import SearchFailedError
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table
 from tests.rows.test_streamed_teachers import PUBLIC, fair_pate, spoiled

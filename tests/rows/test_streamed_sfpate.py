@@ -6,16 +6,13 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import KeyedRows, PrivacyLedger, SFPATEClassifier
-from skfairdp._rows import opened, row_hashes
-from skfairdp._rows._chunks import FrameRows
-from skfairdp._rows._source import Chunk
-from skfairdp._teachers import MLPTeachers, fit_teachers, streamed_counts
 from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.lagrangian import LagrangianClassifier, mlp
 from skfairdp.pate import FairTeachers, GroupTeachers, _fair_votes as room
 from skfairdp.schema import Category, RawTable, Schema, chosen_public_rows
 from skfairdp.utils import child_seeds
 from tests._tools.engines import Retried
+from tests._tools.inside import Chunk, FrameRows, MLPTeachers, fit_teachers, opened, row_hashes, streamed_counts
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table

@@ -6,14 +6,11 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp._rows import opened, row_hashes
-from skfairdp._rows._chunks import FrameRows
-from skfairdp._rows._source import Chunk
-from skfairdp._teachers import fit_teachers, streamed_votes, vote_histogram
 from skfairdp.baselines import FairClippingClassifier
 from skfairdp.schema import RawTable
 from skfairdp.utils import child_seeds
 from tests._tools.engines import Doubled, Lost, Retried
+from tests._tools.inside import Chunk, FrameRows, fit_teachers, opened, row_hashes, streamed_votes, vote_histogram
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, N, chunked, of_engine, released, table

@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from skfairdp import PFLDClassifier, PrivacyLedger, SchemaEncoder
 from skfairdp.lagrangian import mlp
 from skfairdp.postprocessing import PrivateThresholds
-from skfairdp.postprocessing._bins import BinsPlan
 from tests._tools.engines import Doubled
+from tests._tools.inside import BinsPlan
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_generator import SCHEMA, chunked, of_engine, table

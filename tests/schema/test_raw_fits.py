@@ -11,11 +11,11 @@ import pytest
 from sklearn.base import clone
 
 import skfairdp
-from skfairdp._estimator import PrivateEstimator
 from skfairdp.baselines import GroupRandomizer, LagrangianClassifier
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.pate import VoteGate
 from skfairdp.schema import Boolean, Category
+from tests._tools.inside import PrivateEstimator
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 
 pytestmark = [  # of seeded noise, and of few rows

@@ -15,8 +15,8 @@ from skfairdp import PublicData
 from skfairdp.fairness import FairnessGate
 from skfairdp.inspection import AuditResult, audit_count_statistic, audit_matched_filter
 from skfairdp.pate import VoteGate
-from skfairdp.pate._votes import UNANSWERED, VotePlan
 from skfairdp.privacy import epsilon_of
+from tests._tools.inside import UNANSWERED, VotePlan
 from tests._tools.sources import RecordingNoise, fixed_entropy, recording_noise
 from tests._tools.worlds import FairPATEWithoutStudent, voting_part
 

@@ -13,18 +13,18 @@ import pytest
 from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator
-from skfairdp._networks import AdversarialTraining
 from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend, TableCodec
-from skfairdp.generative._releases import (
+from skfairdp.privacy import GaussianMechanism, flatten
+from tests._tools.inside import (
+    AdversarialTraining,
     BinnedGradients,
     CountsOfRows,
     MajorityBits,
     MeanGradient,
     SanitisedGradient,
+    TeacherParts,
     TopSigns,
 )
-from skfairdp.generative._samplers import TeacherParts
-from skfairdp.privacy import GaussianMechanism, flatten
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, SyntheticRows
-from skfairdp._tables._matrix import number_column
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import mlp
 from skfairdp.pate import ConstrainedStudent
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
+from tests._tools.inside import number_column
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, moves, recording_noise
 
 N = 60
@@ -212,7 +212,7 @@ def test_dp_sgd_takes_parity_from_the_private_rows_where_there_are_no_public_one
 
 def test_rows_are_sampled_on_both_sides_where_noise_hides_one():
     """Where only [1, 2) shows above the noise, a column of numbers around 0 is not taken to lie in [1, 2) alone."""
-    from skfairdp._tables._matrix import number_column
+    from tests._tools.inside import number_column
 
     column, rng = number_column((0,), None, None), np.random.default_rng(0)
     X = rng.normal(size=(4000, 1))

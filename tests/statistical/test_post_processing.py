@@ -17,8 +17,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import IDP3, FairPATEClassifier
-from skfairdp._teachers import vote_histogram
 from skfairdp.pate import ParityPenaltyStudent, SoftLabelStudent
+from tests._tools.inside import vote_histogram
 from tests._tools.sources import Record, fixed_entropy, recording_noise
 from tests._tools.teachers import WatchedTeachers
 from tests._tools.worlds import SETTINGS, World, in_turn, make_estimator, make_world

@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, KFold
 from skfairdp import PATEClassifier, PrivacyLedger
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.pate import ConfidentVoting
-from skfairdp.pate._confident_voting import Budget
 from skfairdp.privacy import (
     ArgmaxBit,
     DiscreteGaussian,
@@ -29,6 +28,7 @@ from skfairdp.privacy import (
     gdp_mu,
     repeat,
 )
+from tests._tools.inside import Budget
 from tests._tools.sources import RecordingNoise, Release, fixed_entropy, recording_noise
 from tests._tools.worlds import N_PUBLIC, SETTINGS, make_estimator, make_world, voting_part
 

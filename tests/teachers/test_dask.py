@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp._teachers import fit_teachers, position_partition
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers
+from tests._tools.inside import fit_teachers, position_partition
 
 distributed = pytest.importorskip("distributed", reason="needs dask and distributed")
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
+from tests._tools.inside import fit_teachers, position_partition, vote_histogram
 
 N_ROWS, N_FEATURES, N_TEACHERS, N_CLASSES = 180, 4, 8, 3
 

@@ -5,9 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from skfairdp._teachers import Parts, fit_teachers, position_partition
-from skfairdp._teachers._logistic import LogisticEnsemble
 from skfairdp.ensemble import LogisticTeachers
+from tests._tools.inside import LogisticEnsemble, Parts, fit_teachers, position_partition
 
 
 def make(n_rows, n_features, n_classes, seed=0):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import skfairdp._teachers
-from skfairdp._teachers import position_partition
+from tests._tools.inside import position_partition
 
 N_ROWS, N_TEACHERS = 10_000, 100
 

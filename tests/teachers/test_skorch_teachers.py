@@ -12,9 +12,9 @@ from skorch.callbacks import EpochScoring
 from torch import nn
 
 from skfairdp import FairPATEClassifier, PATEClassifier, SFPATEClassifier
-from skfairdp._teachers import NetClassifier, as_classifiers, fit_teachers, position_partition, vote_histogram
 from skfairdp.baselines import RandomizedResponseClassifier
 from skfairdp.pate import VoteGate
+from tests._tools.inside import NetClassifier, as_classifiers, fit_teachers, position_partition, vote_histogram
 
 N_TEACHERS = 5
 

@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from skfairdp._teachers import Teachers, fit_teachers, position_partition, vote_histogram
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
+from tests._tools.inside import Teachers, fit_teachers, position_partition, vote_histogram
 
 MODULE = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 3))
 ENGINES = {

@@ -21,12 +21,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PrivateSearchCV, PublicData, SFPATEClassifier
-from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers
 from skfairdp.pate import GroupTeachers
-from skfairdp.pate._fair_teachers import fit_fair_teachers
-from skfairdp.pate._rehearsal import rehearse_teacher
 from skfairdp.utils import open_stream, silence
+from tests._tools.inside import fit_fair_teachers, fit_teachers, position_partition, rehearse_teacher, vote_histogram
 
 N, K = 60, 6
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skfairdp._teachers import vote_histogram
+from tests._tools.inside import vote_histogram
 
 
 @settings(deadline=None, max_examples=50)

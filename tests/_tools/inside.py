@@ -1,0 +1,127 @@
+"""The inside of the package, by name: the one place of the tests that knows where it lies."""
+
+from importlib import import_module
+from typing import Any
+
+PLACES = {
+    "_cli": "Sweep print_frontier",
+    "_cli._files": "check_columns replaced",
+    "_column_tables": "CELLS ColumnTables KNOTS ROUNDS",
+    "_docs": "shared_docs",
+    "_estimator": "PrivateEstimator",
+    "_inputs": "PublicRows",
+    "_inputs._table": "refuse_large",
+    "_judge": "Judge Judgement",
+    "_networks": (
+        "AdversarialTraining BoundsByGroup CNN ColumnScales DPStep FairClippingStep GeneratorNet "
+        "GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule StackedDiscriminators "
+        "StackedMLP StackedModule WeightsByGroup additive_parts as_net batch_stream build_cnn build_mlp "
+        "check_network check_rows_stay_apart clipped_gradient_sum constant_module "
+        "demographic_disparity_penalty disparity_and_slope fitted_net group_contrasts is_constant module_of "
+        "predict_logits predict_stacked prepare_network private_outputs products_of_step reduced_precision "
+        "resolve_device threads_of_steps train_stacked with_parts"
+    ),
+    "_networks._hooked_gradients": "has_hooks",
+    "_networks._places": "Places",
+    "_networks._row_isolation": "hooks_agree vectorizes",
+    "_networks._wide_sums": "DenseRows LayerRows SLACK Total wide",
+    "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
+    "_rows": "FoldRows FoldRule PartWork Spill check_free_disk even_tables fold_sizes opened row_hashes",
+    "_rows._chunks": "FrameRows",
+    "_rows._dask": "DaskRows",
+    "_rows._parquet": "ParquetRows",
+    "_rows._source": "Chunk RowSource",
+    "_rows._spark": "SparkRows",
+    "_second_look": "SecondLook",
+    "_tables": "table_of",
+    "_tables._backend": "GeneratorPlan Layout",
+    "_tables._bin_search": "BinSearch",
+    "_tables._counting": "code_type counted_pairs together",
+    "_tables._dataframes": "as_entries as_numbers codes_of_entries",
+    "_tables._declared": "Form",
+    "_tables._marginals": "MarginalsPlan",
+    "_tables._matrix": "MatrixColumn number_column",
+    "_tables._tree": "TreeModel joint_given_cells",
+    "_teachers": (
+        "MLPTeachers NetClassifier Parts Teachers as_classifiers bytes_on_disk fit_teachers "
+        "position_partition streamed_counts streamed_votes vote_histogram"
+    ),
+    "_teachers._logistic": "LogisticEnsemble",
+    "_usefulness": (
+        "CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast learned_by_heart "
+        "may_give_way seen spread_by_rows tried usual_teachers"
+    ),
+    "datasets._sources": "ADULT",
+    "fairness._allowed": "nearest_allowed",
+    "fairness._gate_stream": "TOLERANCE",
+    "generative._adversarial": "AdversarialPlan",
+    "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
+    "generative._published": "PATEGANPlan",
+    "generative._releases": "BinnedGradients CountsOfRows MajorityBits MeanGradient SanitisedGradient TopSigns",
+    "generative._samplers": "TeacherParts density_ratios importance_weights normalized",
+    "generative._streamed": "StreamedTable",
+    "generative._table_codec": "TableCodec TableEncoder",
+    "generative._usefulness": "TableForecast",
+    "gradient._parity": "DPSGDPlan beside usual_parity",
+    "gradient._signed_loss": "DualPlan RateLagrangian largest_price",
+    "gradient._temperature": "EDGES ODDS Temperature",
+    "inspection._audit_rates": "bits_delta bits_epsilon rates_epsilon rates_of_band",
+    "inspection._frontier_frame": "epsilon_text parts_of",
+    "inspection._frontier_surface": "staircase_surface",
+    "inspection._html": "frontier_page",
+    "inspection._pate_bounds": "data_dependent_rdp log_q",
+    "inspection._smooth_sensitivity": "smooth_sensitivity",
+    "lagrangian._dual_ascent": "dual_schedule",
+    "lagrangian._fld": "as_perceptron",
+    "lagrangian._group_model": "PublicFeatures estimate_groups group_coefficients",
+    "lagrangian._one_network": "OneNetwork",
+    "lagrangian._plan": "release_asked",
+    "lagrangian._stack": "Stack",
+    "model_selection._candidate": "SearchFailedError",
+    "model_selection._frame": "mark_non_dominated",
+    "model_selection._objectives": "read_scoring",
+    "model_selection._pareto": "pareto_frontier",
+    "model_selection._planned_fit": "planned_entry",
+    "model_selection._random_trials": "Trials",
+    "model_selection._scores": "ChunkScores PrivateScores ScoreTable",
+    "model_selection._search_data": "read_search",
+    "model_selection._search_run": "SearchRun",
+    "model_selection._splits": "split_event",
+    "pate._asking": "ALL_BUT COUNT_NOISE PATEPlan plan_counts",
+    "pate._confident_voting": "Budget",
+    "pate._fair_forecast": "FAIR_NOISE FAIR_PART FairForecast",
+    "pate._fair_teachers": "fit_fair_teachers",
+    "pate._group_blind": "group_blind_rule",
+    "pate._learning": "ConstantStudent Lessons fit_student seeded",
+    "pate._parity_look": "APART ParityLook allowing_for_few_rows comparisons corrected likely_gap share_of_look",
+    "pate._rehearsal": "rehearse_teacher",
+    "pate._soft_label_student": "LEVELS SmoothRates",
+    "pate._usefulness": "no_worse usual_class warn_of_gaps",
+    "pate._votes": "ReleasedVotes UNANSWERED VotePlan",
+    "postprocessing._bins": "BinsPlan HELD",
+    "postprocessing._constrained": "row_numbers",
+    "postprocessing._fair_answers": "answer_counts fair_answers for_own_answers predicted_counts",
+    "postprocessing._later_labels": "LaterLabels",
+    "postprocessing._sampling_noise": "chance_of_gap",
+    "postprocessing._smoothed_counts": "smoothed_counts",
+    "postprocessing._thresholding": "contrast search_multipliers",
+    "postprocessing._trade_off": "TradeOff",
+    "privacy._allowance": "Allowance allowance",
+    "privacy._divergences": "selection_rdp stopping_parameter",
+    "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",
+    "privacy._ledger": "PrivacyLedger",
+    "privacy._recompute": "SecondOpinion a_record_replaced",
+    "privacy._registry": "registry_yaml",
+    "privacy._report": "PerformedRelease rounded_up",
+    "privacy._sampled_losses": "inclusion_epsilon losses_epsilon",
+    "privacy._statement": "PrivacyStatement attack_bound",
+    "privacy._verify": "UnreadableStatementError verify_file",
+    "schema._release": "plan_release",
+}
+WHERE = {name: place for place, names in PLACES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in WHERE:
+        raise AttributeError(f"tests._tools.inside has no {name!r}: say in PLACES where it is")
+    return getattr(import_module(f"skfairdp.{WHERE[name]}"), name)
