@@ -354,13 +354,13 @@ def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
     ]
     if len(lines) <= _MOST_KINDS:
         return lines
-    together: dict[tuple[str, bool], tuple[int, float]] = {}
+    together: dict[tuple[str, float | None], tuple[int, float]] = {}
     for line in lines:
-        known = line.sensitivity is not None and line.sigma is not None
-        cost = line.times * (line.sensitivity / line.sigma) ** 2 if known else 0.0  # type: ignore[operator]
-        times, costs = together.get((line.mechanism, known), (0, 0.0))
-        together[line.mechanism, known] = times + line.times, costs + cost
+        cost = line.times * (line.sensitivity / line.sigma) ** 2 if line.sensitivity and line.sigma else 0.0
+        first = next((key for key in together if key[0] == line.mechanism), (line.mechanism, line.sensitivity))
+        times, costs = together.get(first, (0, 0.0))
+        together[first] = times + line.times, costs + cost
     return [
-        PerformedRelease(name, 1.0 if known else None, math.sqrt(times / costs) if known else None, times)
-        for (name, known), (times, costs) in together.items()
+        PerformedRelease(name, unit, unit * math.sqrt(times / costs) if unit else None, times)
+        for (name, unit), (times, costs) in together.items()
     ]

@@ -37,6 +37,11 @@ _ONLY_UNDER = {
 }  # fmt: skip
 #: Answered by chance, without noise on a number.
 _WITHOUT_FIGURES = ("RandomizedResponse",)
+#: What releases, and its sensitivities where they follow from what it is.
+_SENSITIVITIES: dict[str, tuple[float | None, ...]] = {
+    "GaussianMechanism": (), "NoisyVotes": (1.0, math.sqrt(2.0)), "NoisyThreshold": (1.0,), "GNMax": (math.sqrt(2.0),),
+    "LaplaceCounts": (1.0, 2.0), "CommonValues": (math.sqrt(2.0),), "RandomizedResponse": (None,),
+}  # fmt: skip
 #: Shows values that many records share, each time with a rare disclosure beside it.
 _SHOWN = "CommonValues"
 _MOST = 1e300  # of a sensitivity and of noise: more is no number
@@ -324,9 +329,8 @@ def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
     listed, true = document["releases"], described_releases(event)
     same = json.dumps(listed, sort_keys=True) == json.dumps(true, sort_keys=True)  # true is no 1
     checks = [Check("table of releases", f"{len(listed)} rows", f"{len(true)} rows", same)]
-    if document["performed"]:
-        checks.append(_made(document["performed"], event))
-    return checks
+    made = Check("releases made", "not stated", "not compared", True)
+    return [*checks, _made(document["performed"], event) if document["performed"] else made]
 
 
 def _made(performed: Any, event: Any) -> Check:
@@ -338,6 +342,11 @@ def _made(performed: Any, event: Any) -> Check:
         times, figures = row["times"], (row["sensitivity"], row["sigma"])
         if not isinstance(times, int) or isinstance(times, bool) or times < 1:
             raise ValueError("'times' of a release must be a whole number above 0")
+        if row["mechanism"] not in _SENSITIVITIES:
+            raise ValueError(f"{str(row['mechanism'])[:40]!r} is no mechanism that releases")
+        fixed = _SENSITIVITIES[row["mechanism"]]
+        if fixed and figures[0] not in fixed:
+            raise ValueError(f"{row['mechanism']} never has a sensitivity of {str(figures[0])[:40]}")
         known = figures != (None, None)
         if known == (row["mechanism"] in _WITHOUT_FIGURES):
             raise ValueError("a release must tell its sensitivity and the standard deviation of its noise")

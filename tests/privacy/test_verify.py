@@ -118,6 +118,13 @@ def test_edited_noise_counts_tables_and_relations_are_refuted(verified):
     assert verified(honest | {"performed": [made[0] | {"times": 7}]}) == []
 
 
+def test_a_statement_that_does_not_say_what_was_drawn_is_read_as_such(tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(statement_of("Gaussian") | {"performed": []}))
+    (made,) = [check for check in verify_file(path) if check.figure == "releases made"]
+    assert (made.claimed, made.recomputed) == ("not stated", "not compared")
+
+
 WRONG = [("Gaussian", "pure"), ("sampled", "gdp"), ("Laplace", "auditor"), ("bits", None)]
 GUESSED = {"name": "n", "how": "guessed", "value": 1, "consequence": ""}
 
@@ -177,6 +184,8 @@ LIES = {
     "noise beyond numbers": _row("performed", sigma=1e999),
     "no sensitivity": _row("performed", sensitivity=0),
     "rare values that nobody pays for": _row("performed", mechanism="CommonValues"),
+    "a mechanism that nobody knows": _row("performed", mechanism="Voodoo"),
+    "votes that a record moves by half": _row("performed", mechanism="NoisyVotes", sensitivity=0.5),
     "given": _row("public", how="given"),
     "read": _row("public", how="read"),
     "given, without its cost": _row("public", how="given", consequence=""),
