@@ -50,10 +50,10 @@ class Column:
         """Codes that may be sampled: all but the last, which stands for values outside the public domain."""
         return np.arange(self.n_codes) < self.n_codes - 1
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Any) -> NDArray[np.integer]:
         raise NotImplementedError
 
-    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.int64]]:
+    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
         """What encodes values, some at a time, of so many in all."""
         return self.encode
 
@@ -72,7 +72,7 @@ class CategoryColumn(Column):
     def n_values(self) -> int:
         return len(self.values)
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Any) -> NDArray[np.integer]:
         """Code of each value; one outside the list gets the last."""
         other = self.n_codes - 1
         missing = self.null_code if self.nullable else other
@@ -102,18 +102,18 @@ class NumberColumn(Column):
     def n_values(self) -> int:
         return len(self.starts)
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Any) -> NDArray[np.integer]:
         """Bin of each value; values beyond the bounds count as the bound, and what is no number as missing."""
         return self.encoding(len(values))(values)
 
-    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.int64]]:
-        return partial(self._encode, BinSearch(self.starts, n_rows))
+    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
+        return partial(self._encode, BinSearch(self.starts[1:], n_rows))  # what is below the first is in its bin
 
-    def _encode(self, search: BinSearch, values: Any) -> NDArray[np.int64]:
+    def _encode(self, search: BinSearch, values: Any) -> NDArray[np.integer]:
         numbers = as_numbers(values)
-        bins = np.clip(search(numbers) - 1, 0, self.n_values - 1)
-        missing = self.null_code if self.nullable else self.n_codes - 1
-        return np.where(np.isnan(numbers), missing, bins)
+        bins = search(numbers)
+        bins[np.isnan(numbers)] = self.null_code if self.nullable else self.n_codes - 1
+        return bins
 
     def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
         """Values drawn evenly from each bin."""

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,11 +15,10 @@ Counts = NDArray[np.int64]
 Part = TypeVar("Part")
 Made = TypeVar("Made")
 
-_WORTH_THREADS = 2_000_000  # additions
 _WORTH_POOL = 4  # parts of some milliseconds each
 _MOST_CELLS = 2**22  # of the tables that are counted at a time
 _BLOCK = 65_536  # rows, whose codes of a few columns stay in the cache
-#: Of the joint table of a column and some others: adding it up for each of them is nothing beside counting rows.
+#: Of the joint table of some columns: adding it up for each pair of them is little beside counting rows.
 _MOST_TOGETHER = 2**15
 
 
@@ -33,24 +33,35 @@ def counted_pairs(
     """Joint counts of each pair of columns, one after the other."""
     columns = np.ascontiguousarray(values.T, dtype=code_type(max(n_codes, default=1)))
     for batch in _batches(n_codes, pairs):
-        shapes = [(n_codes[i], n_codes[j]) for i, j in batch]
-        ends = np.cumsum([first * second for first, second in shapes])
-        tables = list(together(n_codes, batch, columns.shape[1]))
-        counts = np.split(_counted(columns, tables, len(batch)), ends[:-1])
-        yield from (table.reshape(shape) for table, shape in zip(counts, shapes, strict=True))
+        counts: dict[tuple[int, int], Counts] = {}
+        for found in made_on_all_cores(partial(_counted, columns), list(together(n_codes, batch, columns.shape[1]))):
+            counts |= found
+        yield from (counts[pair] for pair in batch)
 
 
-def together(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]], n_rows: int) -> Iterator[dict[int, int]]:
-    """Pairs of one column with others that are counted in one joint table: the codes of each, the one column first."""
-    most = min(n_rows, _MOST_TOGETHER)
-    for i, others in itertools.groupby(pairs, key=lambda pair: pair[0]):
-        joint = {i: n_codes[i]}
-        for _, j in others:
-            if len(joint) > 1 and (j in joint or math.prod(joint.values()) * n_codes[j] > most):
-                yield joint
-                joint = {i: n_codes[i]}
-            joint[j] = n_codes[j]
-        yield joint
+def together(
+    n_codes: Sequence[int], pairs: Sequence[tuple[int, int]], n_rows: int
+) -> Iterator[tuple[dict[int, int], list[tuple[int, int]]]]:
+    """Columns that are counted in one joint table, with the codes of each, and the pairs that are read off it."""
+    sizes, most, left = np.asarray(n_codes), min(n_rows, _MOST_TOGETHER), dict.fromkeys(pairs)
+    wanted = np.zeros((len(sizes), len(sizes)), dtype=np.int64)
+    for pair in left:
+        wanted[pair] += 1
+        wanted[pair[::-1]] += 1
+    while left:
+        columns = list(next(iter(left)))
+        while True:  # one more column, of which the most pairs are left
+            gain = wanted[columns].sum(axis=0) * (sizes <= most // math.prod(n_codes[j] for j in columns))
+            gain[columns] = 0
+            if not gain.any():
+                break
+            columns.append(int(gain.argmax()))
+        found = [pair for pair in itertools.permutations(columns, 2) if pair in left]
+        for pair in found:
+            del left[pair]
+            wanted[pair] -= 1
+            wanted[pair[::-1]] -= 1
+        yield {j: n_codes[j] for j in columns}, found
 
 
 def _batches(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
@@ -68,21 +79,6 @@ def _batches(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterat
         yield batch
 
 
-def _counted(columns: NDArray[Any], tables: list[dict[int, int]], n_pairs: int) -> Counts:
-    n_rows = columns.shape[1]
-
-    def count(rows: slice) -> Counts:
-        return np.concatenate([line for sizes in tables for line in _lines(columns, sizes, rows)])
-
-    n_parts = min(_n_cores(), n_rows // _BLOCK + 1) if n_rows * n_pairs >= _WORTH_THREADS else 1
-    edges = np.linspace(0, n_rows, n_parts + 1).astype(int).tolist()
-    parts = [slice(*pair) for pair in itertools.pairwise(edges)]
-    if n_parts == 1:
-        return count(parts[0])
-    with ThreadPoolExecutor(n_parts) as pool:
-        return np.asarray(sum(pool.map(count, parts)))
-
-
 def made_on_all_cores(function: Callable[[Part], Made], parts: Sequence[Part]) -> Iterator[Made]:
     """What a function makes of each of many parts, in their order. It must spend its time in numpy."""
     if len(parts) < _WORTH_POOL:
@@ -96,17 +92,21 @@ def _n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _lines(columns: NDArray[Any], sizes: dict[int, int], rows: slice) -> list[Counts]:
-    """Counts of some rows by a column and each of some others, from one count by all of them."""
-    (first, *others), size = sizes, math.prod(sizes.values())
+def _counted(
+    columns: NDArray[Any], table: tuple[dict[int, int], list[tuple[int, int]]]
+) -> dict[tuple[int, int], Counts]:
+    """Counts of pairs of columns, from one count by all columns of a table."""
+    sizes, pairs = table
+    (first, *others), size, n_rows = sizes, math.prod(sizes.values()), columns.shape[1]
     joint = np.zeros(size, dtype=np.int64)
     step = max(_BLOCK, 4 * size)
-    for low in range(rows.start, rows.stop, step):
-        block = slice(low, min(low + step, rows.stop))
+    for low in range(0, n_rows, step):
+        block = slice(low, min(low + step, n_rows))
         codes: NDArray[Any] = columns[first, block].astype(np.uint16 if size <= 2**16 else np.int64)
         for j in others:
             np.multiply(codes, sizes[j], out=codes)
             np.add(codes, columns[j, block], out=codes)
         joint += np.bincount(codes, minlength=size)
-    table, axes = joint.reshape(*sizes.values()), range(1, len(sizes))
-    return [table.sum(axis=tuple(other for other in axes if other != axis)).ravel() for axis in axes]
+    axes = {j: axis for axis, j in enumerate(sizes)}
+    by_all = joint.reshape(*sizes.values())
+    return {(i, j): np.einsum(by_all, list(axes.values()), [axes[i], axes[j]]) for i, j in pairs}

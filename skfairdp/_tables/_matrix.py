@@ -1,5 +1,6 @@
 """Columns of a matrix of numbers as codes: single numbers, and blocks that are the one-hot code of a category."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._columns import NumberColumn
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
 
@@ -17,6 +17,7 @@ _END_NOISE = 0.4
 #: Powers of two between which numbers without bounds are told apart, and values that have a bin of their own: flags.
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
+_ENTRIES = 2**20  # of a matrix, put into the order of columns at a time
 _WIDTHS, _OCTAVES = 16, 12  # bins of equal width within bounds, and halvings of the range towards its anchor
 
 
@@ -50,11 +51,6 @@ class MatrixColumn:
             low, high = self.bounds
             numbers = self._stepped((numbers * (high - low) + low + high) / 2)
         return np.where(block[:, 1] > 0.5, np.nan, numbers) if len(self.positions) > 1 else numbers
-
-    def encode(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The code of each row of a matrix."""
-        assert self.coding is not None
-        return self.coding.encode(self.entries(X))
 
     def write(self, codes: NDArray[np.integer], X: NDArray[np.float64], rng: np.random.Generator) -> None:
         """Put codes into the rows of a matrix that holds zeros."""
@@ -97,12 +93,6 @@ class MatrixColumn:
         starts = np.concatenate([np.linspace(low, high, _WIDTHS + 1)[:-1], anchor - steps, anchor + steps])
         starts = np.ceil(starts) if self.is_whole else starts
         return _with_points(starts[(starts >= low) & (starts < high)], np.array([anchor]))
-
-    def counts(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many rows lie in each bin of the grid; what is missing in none."""
-        entries, grid = self.entries(X), self.grid
-        starts = BinSearch(grid, len(X))(entries[~np.isnan(entries)])
-        return np.bincount(np.maximum(starts - 1, 0), minlength=len(grid))
 
     # ------------------------------------------------------------------ post-processing of released counts
 
@@ -169,6 +159,26 @@ class MatrixColumn:
         if self.step is not None:
             numbers = low + self.step * np.round((numbers - low) / self.step)
         return np.clip(numbers, low, high)
+
+
+def coded(columns: Sequence[MatrixColumn], X: NDArray[np.float64]) -> Iterator[tuple[slice, list[NDArray[np.integer]]]]:
+    """The codes of each column of a matrix, some rows at a time: rows are fetched once for all columns."""
+    encodings = [column.coding.encoding(len(X)) for column in columns if column.coding is not None]
+    step = max(1, _ENTRIES // X.shape[1])
+    for some in (slice(start, start + step) for start in range(0, len(X), step)):
+        rows = np.asfortranarray(X[some])
+        yield some, [encode(column.entries(rows)) for encode, column in zip(encodings, columns, strict=True)]
+
+
+def grid_counts(columns: Sequence[MatrixColumn], X: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """How many rows lie in each bin of the grid of each column; what is missing in none."""
+    codings = [NumberColumn(None, np.dtype(np.float64), of.nullable, of.grid, np.inf) for of in columns]
+    counts = [np.zeros(coding.n_codes, dtype=np.int64) for coding in codings]
+    on_grid = [replace(column, coding=coding) for column, coding in zip(columns, codings, strict=True)]
+    for _, codes in coded(on_grid, X):
+        for total, of_column in zip(counts, codes, strict=True):
+            total += np.bincount(of_column, minlength=len(total))
+    return [total[: coding.n_values] for total, coding in zip(counts, codings, strict=True)]
 
 
 def number_column(

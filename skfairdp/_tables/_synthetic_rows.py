@@ -16,7 +16,7 @@ from skfairdp._tables._backend import RELATION, Layout, Model, Rows
 from skfairdp._tables._cells import drawn_cells, on_simplex
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
-from skfairdp._tables._matrix import MatrixColumn, number_column
+from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.utils._sklearn import Interval
 
@@ -243,7 +243,7 @@ class SyntheticRowsPlan:
         columns = list(self.columns)
         if self.bins is None:
             return columns
-        counts = [columns[j].counts(X) for j in self.numbers]
+        counts = grid_counts([columns[j] for j in self.numbers], X)
         noisy = np.split(self.bins.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
         # Above what noise reaches in any bin of any column, in one fit of ten thousand: one empty bin far out that is
         # taken for occupied would stretch a whole column.
@@ -294,6 +294,7 @@ class SyntheticRowsPlan:
 def _encoded(columns: Sequence[MatrixColumn], X: NDArray[np.float64], n_codes: int) -> NDArray[np.integer]:
     """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
     codes = np.empty((len(X), len(columns)), dtype=code_type(n_codes), order="F")
-    for j, column in enumerate(columns):
-        codes[:, j] = column.encode(X)
+    for some, of_columns in coded(columns, X):
+        for j, of_column in enumerate(of_columns):
+            codes[some, j] = of_column
     return codes

@@ -40,7 +40,7 @@ PLACES = {
     "_tables._dataframes": "as_entries as_numbers codes_of_entries",
     "_tables._declared": "Form",
     "_tables._marginals": "MarginalsPlan",
-    "_tables._matrix": "MatrixColumn number_column",
+    "_tables._matrix": "MatrixColumn grid_counts number_column",
     "_tables._tree": "TreeModel joint_given_cells",
     "_teachers": (
         "MLPTeachers NetClassifier Parts Teachers as_classifiers bytes_on_disk fit_teachers "

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData, SyntheticDataClassifier
-from skfairdp._tables import SyntheticRowsPlan, on_simplex
+from skfairdp._tables import SyntheticRowsPlan, _synthetic_rows, on_simplex
 from skfairdp.pate import ConstrainedStudent, _asking
 from skfairdp.privacy import GaussianMechanism, compose
 from tests._tools.inside import MatrixColumn, ParityLook, PATEPlan
@@ -67,11 +67,11 @@ def groups_dealt_by_their_true_shares(patch):
 def ranges_read_from_the_private_rows(patch):
     """Planted: bins between the smallest and the largest private value. Right: by noisy counts on a public grid."""
     kept = []
-    honest_counts, honest_settled = MatrixColumn.counts, MatrixColumn.settled
+    honest_counts, honest_settled = _synthetic_rows.grid_counts, MatrixColumn.settled
 
-    def counts(self, X):
-        kept.append(self.entries(X))
-        return honest_counts(self, X)
+    def counts(columns, X):
+        kept.extend(column.entries(X) for column in columns)
+        return honest_counts(columns, X)
 
     def settled(self, noisy, evidence, n_bins, n_rows):
         values = kept.pop(0)
@@ -79,7 +79,7 @@ def ranges_read_from_the_private_rows(patch):
             np.linspace(values.min(), values.max(), n_bins + 1)[:-1], float(values.max())
         )
 
-    patch.setattr(MatrixColumn, "counts", counts)
+    patch.setattr(_synthetic_rows, "grid_counts", counts)
     patch.setattr(MatrixColumn, "settled", settled)
 
 

@@ -18,7 +18,7 @@ from skfairdp.gradient import mlp
 from skfairdp.pate import ConstrainedStudent
 from skfairdp.privacy import GaussianDpEvent, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
-from tests._tools.inside import number_column
+from tests._tools.inside import grid_counts, number_column
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, moves, recording_noise
 
 N = 60
@@ -31,6 +31,14 @@ SETTINGS = {
 }
 #: Rows that may take the place of any other.
 STRANGERS = [([1e12, -1e12, 1.0], 1, 1), ([0.0, 0.0, 0.0], 0, 1), ([np.pi, 1e-9, -1.0], 1, 0)]
+
+
+def counts_of(column, X):
+    return grid_counts([column], X)[0]
+
+
+def codes_of(column, X):
+    return column.coding.encode(column.entries(X))
 
 
 def world(seed=0):
@@ -216,7 +224,7 @@ def test_rows_are_sampled_on_both_sides_where_noise_hides_one():
 
     column, rng = number_column((0,), None, None), np.random.default_rng(0)
     X = rng.normal(size=(4000, 1))
-    counts = column.counts(X)
+    counts = counts_of(column, X)
     shown = np.where(np.arange(len(column.grid)) == np.searchsorted(column.grid, 1.5) - 1, 700.0, 0.0)
     hidden = column.settled(shown, evidence=600.0, n_bins=8, n_rows=4000)
     np.testing.assert_allclose(hidden.coding.starts, np.linspace(-2, 2, 9)[:-1])
@@ -231,7 +239,9 @@ def test_a_column_within_wide_bounds_gets_bins_of_about_equal_rows():
     fullest = []
     for _ in range(20):
         X = rng.normal(size=(n, 1))
-        noisy = column.counts((X - 1) / 7) + sigma * rng.normal(size=len(column.grid))  # the matrix has them in [-1, 1]
+        noisy = counts_of(column, (X - 1) / 7) + sigma * rng.normal(
+            size=len(column.grid)
+        )  # the matrix has them in [-1, 1]
         starts = column.settled(noisy, 5 * sigma, 23, n).coding.starts
         fullest.append(np.bincount(np.searchsorted(starts, X[:, 0], side="right")).max() / n)
     assert np.mean(fullest) < 0.15 and max(fullest) < 0.3, fullest
@@ -241,7 +251,7 @@ def drawn(column, X, noisy, n_bins=6, sigma=1.0):
     """A column's numbers drawn anew as often as each bin holds them, and the bins."""
     settled = column.settled(noisy, 5 * sigma, n_bins, len(X))
     out = np.zeros((len(X), 2))
-    settled.write(settled.encode(X), out, np.random.default_rng(1))
+    settled.write(codes_of(settled, X), out, np.random.default_rng(1))
     return out, settled
 
 
@@ -252,7 +262,7 @@ def test_numbers_are_drawn_within_few_wide_bins_as_the_released_counts_are_sprea
     column, values = number_column((0,), bounds), rng.normal(size=(8000, 1))
     low, high = (-1.0, 1.0) if bounds is None else bounds
     X = np.column_stack([2 * (values - low) / (high - low) - 1, np.zeros(8000)])
-    noisy = column.counts(X) + sigma * rng.normal(size=len(column.grid))
+    noisy = counts_of(column, X) + sigma * rng.normal(size=len(column.grid))
     out, _ = drawn(column, X, noisy, sigma=sigma)
     found = (out[:, 0] + 1) * (high - low) / 2 + low
     assert found.std() < 1.5 and np.abs(np.quantile(found, [0.1, 0.5, 0.9]) - [-1.28, 0.0, 1.28]).max() < 0.35
@@ -262,12 +272,12 @@ def test_a_number_is_drawn_from_its_own_bin_and_stays_missing_or_whole():
     rng = np.random.default_rng(0)
     column = number_column((0, 1), (0.0, 100.0), 1.0)
     X = np.column_stack([rng.integers(0, 60, size=5000) / 50 - 1, (rng.random(5000) < 0.1).astype(float)])
-    out, settled = drawn(column, X, column.counts(X).astype(float), n_bins=4)
+    out, settled = drawn(column, X, counts_of(column, X).astype(float), n_bins=4)
     np.testing.assert_array_equal(out[:, 1], X[:, 1])
     known = X[:, 1] == 0
     numbers = (out[known, 0] + 1) * 50
     np.testing.assert_allclose(numbers, np.round(numbers), atol=1e-9)
-    np.testing.assert_array_equal(settled.encode(out), settled.encode(X))
+    np.testing.assert_array_equal(codes_of(settled, out), codes_of(settled, X))
     assert len(settled.coding.starts) < 12 and numbers.max() < 64  # no row is above 59, and bins of the count are wide
 
 
@@ -276,8 +286,10 @@ def test_what_few_rows_hold_is_told_apart_where_most_have_one_value():
     column, rng, sigma = number_column((0,), (0.0, 100.0)), np.random.default_rng(0), 30.0
     gains = np.where(rng.random(20_000) < 0.9, 0.0, rng.uniform(0.0, 64.0, size=20_000))
     X = np.column_stack([gains / 50 - 1, np.zeros(20_000)])
-    _, settled = drawn(column, X, column.counts(X) + sigma * rng.normal(size=len(column.grid)), n_bins=6, sigma=sigma)
-    held = np.bincount(settled.encode(X[gains > 0]))
+    _, settled = drawn(
+        column, X, counts_of(column, X) + sigma * rng.normal(size=len(column.grid)), n_bins=6, sigma=sigma
+    )
+    held = np.bincount(codes_of(settled, X[gains > 0]))
     assert held.max() < 0.4 * held.sum() and np.count_nonzero(held > 0.05 * held.sum()) >= 5
 
 
@@ -286,7 +298,7 @@ def test_noise_far_out_in_wide_bounds_is_not_taken_for_rows():
     column, sigma, rng = number_column((0,), (0.0, 1000.0)), 40.0, np.random.default_rng(0)
     for _ in range(20):
         X = np.column_stack([np.exp(rng.normal(size=4000)) / 500 - 1, np.zeros(4000)])
-        noisy = column.counts(X) + sigma * rng.normal(size=len(column.grid))
+        noisy = counts_of(column, X) + sigma * rng.normal(size=len(column.grid))
         out, _ = drawn(column, X, noisy, sigma=sigma)
         assert np.mean((out[:, 0] + 1) * 500 > 100) < 0.01
 
@@ -350,5 +362,5 @@ def test_a_missing_number_is_counted_in_no_bin():
     X = np.column_stack([np.r_[np.full(30, 0.5), np.zeros(70)], np.r_[np.zeros(30), np.ones(70)]])
     for bounds in (None, (-1.0, 1.0), (0.0, 8.0)):
         column = number_column((0, 1), bounds)
-        counts = column.counts(X)
+        counts = counts_of(column, X)
         assert counts.sum() == 30 == counts.max()
