@@ -1,4 +1,4 @@
-"""Which bin a number is in: a look at its first two bytes, and few comparisons, in place of a search."""
+"""Which bin a number is in: a look at its first two bytes, and few comparisons in place of a search."""
 
 from functools import cache
 

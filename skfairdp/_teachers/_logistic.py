@@ -14,6 +14,7 @@ from skfairdp.utils import BLAS
 _PADDING = 8
 _SCORES = 2**21  # of teachers on rows asked about, worked out together
 _LARGEST = 1e300  # that an entry may be in its own units
+_FARTHEST = 8.0  # times as far as a Newton step
 
 
 class LogisticTeachers(BaseEstimator):
@@ -126,13 +127,15 @@ class LogisticEnsemble:
         single, others = self._single, self._others
         threshold = np.zeros((n_teachers, 1))
         threshold[single, 0] = -self.intercept[single, self._second]
-        codes = np.stack([self._first, self._second])[:, :, None].astype(out.dtype)
+        first, apart = np.zeros((2, n_teachers, 1), dtype=out.dtype)
+        first[single, 0], apart[single, 0] = self._first, self._second - self._first
         offsets = self.intercept[others][:, :, None]
         chunk = max(1, _SCORES // (n_teachers * n_classes))
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                out[single, some] = np.where((self._regressed @ X[some].T > threshold)[single], codes[1], codes[0])
+                is_second = self._regressed @ X[some].T > threshold
+                out[:, some] = first + apart * is_second.view(np.int8)
                 if len(others):
                     out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out
@@ -212,8 +215,7 @@ def _fit_block(
     # Used again by every batch: an allocator that hands memory back at once, as dask sets up its workers to do, makes
     # the system clear as many pages as are asked for.
     largest = int(padded[owner].max(initial=0)) * (X.shape[1] + 1)
-    with np.errstate(over="ignore"):  # of private rows no warning may say that their numbers are too large
-        X = np.clip(X / units, -_LARGEST, _LARGEST) if (units != 1).any() else np.ascontiguousarray(X)
+    X, in_units = np.ascontiguousarray(X), bool((units != 1).any())
     room = np.empty((2, max(batch_entries, largest)))
     # Threads would not pay for matrices this small, and their number would change the last bits.
     with BLAS.limit(limits=1):
@@ -226,6 +228,10 @@ def _fit_block(
                 index = np.where(real, first[teacher][:, None] + np.arange(size), first[teacher][:, None])
                 rows = room[0, : real.size * X.shape[1]].reshape(*real.shape, X.shape[1])
                 np.take(X, index, axis=0, out=rows, mode="clip")  # any other mode copies once more
+                if in_units:
+                    with np.errstate(over="ignore"):  # of private rows no warning may say that they are too large
+                        np.divide(rows, units, out=rows)
+                    np.clip(rows, -_LARGEST, _LARGEST, out=rows)
                 rows[~real] = 0.0
                 labels = (y[index] == target[at][:, None]) & real
                 coef[at], intercept[at] = _newton(rows, labels.astype(float), real, room[::-1], *settings)
@@ -242,41 +248,39 @@ def _newton(
     of at least m n (d + 1) numbers to write to; X may be in the second.
     """
     m, n, d = X.shape
-    basis = None
+    basis, columns = None, X.transpose(0, 2, 1)
     if n < d:
-        basis, triangle = np.linalg.qr(X.transpose(0, 2, 1))
-        X = triangle.transpose(0, 2, 1)
-    width = X.shape[2] + 1
-    A, spare = room[0, : m * n * width].reshape(m, n, width), room[1]
-    A[:, :, :-1], A[:, :, -1] = X, real
+        basis, columns = np.linalg.qr(columns)
+    width = columns.shape[1] + 1  # a column after the other: products of matrices that lie so are faster
+    A, spare = room[0, : m * n * width].reshape(m, width, n), room[1]
+    A[:, :-1], A[:, -1] = columns, real
     penalty, diagonal = np.append(np.full(width - 1, 1 / C), 0.0), np.arange(width)
     beta, n_real = np.zeros((m, width)), real.sum(axis=1)
     active, eta = np.arange(m), np.zeros((m, n))
     value = _objective(eta, y, beta, penalty)
     # Separable parts with a huge C send scores far out: what overflows there is only a step, which is then refused.
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         for _ in range(max_iter):
             p = expit(eta)
-            gradient = np.matmul((p - y[active])[:, None, :], A)[:, 0] + penalty * beta[active]
+            gradient = np.matmul(A, (p - y[active])[:, :, None])[:, :, 0] + penalty * beta[active]
             going = np.abs(gradient).max(axis=1) > tol * n_real[active]
             if not going.all():
                 active, eta, value = active[going], eta[going], value[going]
                 p, gradient = p[going], gradient[going]
-                left = spare[: p.size * width].reshape(*p.shape, width)
+                left = spare[: p.size * width].reshape(-1, width, n)
                 A, spare = np.compress(going, A, axis=0, out=left), A.reshape(-1)
             if not active.size:
                 break
-            weighted = np.multiply(A, np.sqrt(p * (1 - p))[:, :, None], out=spare[: A.size].reshape(A.shape))
-            hessian = np.matmul(weighted.transpose(0, 2, 1), weighted)
+            weighted = np.multiply(A, np.sqrt(p * (1 - p))[:, None, :], out=spare[: A.size].reshape(A.shape))
+            hessian = np.matmul(weighted, weighted.transpose(0, 2, 1))
             hessian[:, diagonal, diagonal] += penalty
             step = _solve(hessian, gradient)
-            moved = np.matmul(A, step[:, :, None])[:, :, 0]
-            share = _damping(eta, moved, y[active], beta[active], step, penalty, value)
+            moved = np.matmul(step[:, None, :], A)[:, 0]
+            share, value = _damping(eta, moved, y[active], beta[active], step, penalty, value)
             # Not share * step: a refused step may be infinite.
             taken = share > 0
             beta[active[taken]] -= share[taken, None] * step[taken]
             eta[taken] -= share[taken, None] * moved[taken]
-            value = _objective(eta, y[active], beta[active], penalty)
     coef = beta[:, :-1]
     return (coef if basis is None else np.matmul(basis, coef[:, :, None])[:, :, 0]), beta[:, -1]
 
@@ -316,17 +320,24 @@ def _damping(
     step: NDArray[np.float64],
     penalty: NDArray[np.float64],
     value: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The largest of 1, 1/2, 1/4, ... of each step that does not raise its objective; 0 where none does."""
-    share = np.ones(len(value))
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far to go along each step, and the objective there, which is not raised; 0 where no share does.
+
+    Far from the optimum a Newton step is too short: it is first made about as long as its own line asks for, which
+    saves every third step, and halved then until it is good enough.
+    """
+    p = expit(eta - moved)
+    slope = ((p - y) * moved).sum(axis=1) + (penalty * (beta - step) * step).sum(axis=1)
+    curvature = (p * (1 - p) * moved**2).sum(axis=1) + (penalty * step**2).sum(axis=1)
+    share = np.fmax(np.minimum(1 + slope / curvature, _FARTHEST), 1 / _FARTHEST)
     for _ in range(30):
         new = _objective(eta - share[:, None] * moved, y, beta - share[:, None] * step, penalty)
         worse = ~(new <= value + 1e-12 * np.abs(value))
         if not worse.any():
-            return share
+            return share, new
         share[worse] /= 2
-    share[worse] = 0.0
-    return share
+    share[worse], new[worse] = 0.0, value[worse]
+    return share, new
 
 
 def _objective(
