@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import (
@@ -20,7 +21,7 @@ from skfairdp.fairness import (
     read_rate_constraints,
     violation_bounds,
 )
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 from skfairdp.utils import warn_caller
 
 Array = NDArray[np.float64]
@@ -46,6 +47,7 @@ class Judgement:
     constraints: RateConstraints
     counts: Array
     noise: Any = 0.0
+    level: float = LEVEL
 
     @classmethod
     def by_rows(cls, constraints: RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
@@ -89,21 +91,32 @@ class Judgement:
     @cached_property
     def gap_bound(self) -> float:
         """What the same number is at most in the population, with a confidence of 95 %."""
-        return min(max(self._largest(gaps_of(self.constraints), LEVEL), 0.0), 1.0)
+        return min(max(self._largest(gaps_of(self.constraints), self.level), 0.0), 1.0)
 
     @cached_property
     def holds(self) -> str:
         """Whether all constraints hold in the population: "yes", "no", or "within the noise", where nobody can say."""
-        if self._largest(self.constraints, LEVEL) <= 0:
+        if self._largest(self.constraints, self.level) <= 0:
             return "yes"
         # of a pair of opposite inequalities only one can be broken
-        alarms = (1 - LEVEL) / max(1.0, self.constraints.n_inequalities / 2)
+        alarms = (1 - self.level) / max(1.0, self.constraints.n_inequalities / 2)
         return "no" if self._largest(self.constraints, alarms) > 0 else "within the noise"
 
     @cached_property
     def violation(self) -> float:
         """By how much the worst constraint is broken, by the counts as they are; 0 where all hold."""
         return float(self.constraints.violations(np.maximum(self.counts, 0.0)).max(initial=0.0))
+
+    @property
+    def tightening(self) -> float:
+        """How many times its bound the worst constraint would hold at, if what is left followed the bound.
+
+        1 where all hold, but for what may be noise.
+        """
+        beyond = self.constraints.violations(np.maximum(self.counts, 0.0))
+        worst = int(beyond.argmax())
+        bound = float(self.constraints.bounds[worst])
+        return bound / (bound + float(beyond[worst])) if bound > 0 and beyond[worst] > self.violation_noise else 1.0
 
     @property
     def violation_noise(self) -> float:
@@ -159,6 +172,7 @@ class Judge:
     delta: float
     relation: NeighboringRelation
     share: float = SHARE
+    looks: int = 1
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -173,19 +187,19 @@ class Judge:
         sensitivity = 1.0 if self.relation in one_cell else math.sqrt(2.0)
         of_a_group = self.n_rows / (self.shape[0] * self.shape[1])
         wanted = OF_SAMPLING * math.sqrt(of_a_group / 2)  # a rate of 1/2 has σ √.5 / n, and rows leave .5 / √n open
-        mu = min(sensitivity / wanted, math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta))
+        mu = min(sensitivity / wanted, math.sqrt(self.share / self.looks) * gdp_mu(self.epsilon, self.delta))
         return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
-        """The table."""
-        return self.table.event
+        """The tables of all looks."""
+        return repeat(self.table.event, self.looks)
 
     @property
     def squared_cost(self) -> float:
         """What it takes of the μ² of a fit."""
         table = self.table
-        return (table.sensitivity / table.sigma) ** 2
+        return self.looks * (table.sensitivity / table.sigma) ** 2
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -202,8 +216,9 @@ class Judge:
         return np.bincount(cells.astype(np.int64), minlength=math.prod(self.shape)).reshape(self.shape)
 
     def release(self, counts: NDArray[Any], noise: NoiseSource) -> Judgement:
-        """Release a table of hard answers, and judge by it."""
-        return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma)
+        """Release a table of hard answers, and judge by it: with 95 % what is said of all models looked at is right."""
+        level = 1 - (1 - LEVEL) / self.looks
+        return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
 
 
 def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints:
@@ -211,6 +226,20 @@ def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[A
     notions = read_constraints(constraints, owner)
     asked = ["demographic_parity" if one == "generalized_demographic_parity" else one for one in notions]
     return RateConstraints(read_rate_constraints(asked, owner), list(groups), list(classes), owner)
+
+
+def tightened(learner: Any, times: float) -> Any | None:
+    """A fair learner with so many times its bound on differences; None where it has no such bound."""
+    asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
+    tighter = clone(learner, safe=False)
+    if slack > 0:
+        return tighter.set_params(slack=times * slack)
+    if isinstance(asked, RateParity) and asked.difference_bound and asked.ratio_bound is None:
+        return tighter.set_params(constraints=replace(asked, difference_bound=times * asked.difference_bound))
+    if getattr(asked, "ratio", None) == 1.0 and getattr(asked, "eps", 0.0) > 0:  # as a moment of fairlearn keeps it
+        tighter.constraints = type(asked)(difference_bound=times * asked.eps)
+        return tighter
+    return None
 
 
 def held_by_learner(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints | None:
