@@ -1,7 +1,7 @@
 """The judge: what the model that is returned does to the groups, by its answers to rows, and how sure that is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -254,3 +254,20 @@ def held_by_learner(learner: Any, groups: Sequence[Any], classes: Sequence[Any],
         within = tuple(RateParity(rate, float(slack), method="to_overall") for rate in rates)
         return RateConstraints(within, held.groups, held.classes, owner)
     return held
+
+
+def fifths(
+    groups: NDArray[np.int64], labels: NDArray[np.int64] | None
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Rows that teach, and a fifth of every group and label that is asked; which row is where follows no feature.
+
+    A row that is alone in its group teaches always: nobody else can.
+    """
+    cells = groups if labels is None else 2 * groups + labels
+    order = np.random.default_rng(0).permutation(len(groups))
+    order = order[np.argsort(cells[order], kind="stable")]
+    part = np.empty(len(groups), dtype=np.int64)
+    part[order] = np.arange(len(groups)) % 5
+    alone = np.bincount(cells)[cells] == 1
+    for one in range(5):
+        yield (part != one) | alone, part == one

@@ -288,9 +288,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         given = np.full_like(answers, self._usual) if self._is_behind else answers
         return plan.judge.release(plan.judge.counts(groups, labels, given), noise)
 
-    def _second_try(
-        self, first: Judgement, judge: Judge, X: Any, data: GeneratorData, noise: NoiseSource
-    ) -> Judgement:
+    def _second_try(self, first: Judgement, judge: Judge, X: Any, data: GeneratorData, noise: NoiseSource) -> Judgement:
         """Where private rows have a larger gap than synthetic ones, train with a smaller bound, and look once more.
 
         The learner that is kept breaks its constraints by less.

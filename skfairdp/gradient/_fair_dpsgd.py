@@ -131,6 +131,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     n_steps_ : int
         Number of noisy steps.
     {judged}
+        Of public rows with a penalty, which teach the network, only ``gap_`` is known: ``gap_bound_`` is 1.
     {n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -494,8 +495,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         """What was found of the network that is returned, and a warning where a constraint is not held."""
         if judgement is None:
             return
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
-        if loss is None:  # a penalty has a weight, and was given no bound
+        # A penalty has a weight, and was given no bound; and few public rows are learned by heart.
+        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if loss else judgement.said_in_doubt
+        if loss is None:
             return
         ways = [f"raise 'lam' ({self.lam:.2g})"] if self.lam is not None and loss.is_at_its_bound else []
         ways += [

@@ -33,6 +33,7 @@ from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_s
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._learning import (
     GATES,
+    ConstantStudent,
     LabelGate,
     LearnsFromVotes,
     Lessons,
@@ -52,6 +53,10 @@ from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
+
+#: Public rows of which a student is judged by those that it was not taught: of more the little that it learns by heart
+#: is less than chance, and each look would train five times.
+_MOST_LEFT_OUT = 20_000
 
 
 @shared_docs
@@ -125,7 +130,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
         ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
     {judged}
-        They are answers to the public rows. Without public rows to the private ones, by the noisy counts of
+        They are answers to the public rows, each fifth of them by a student that the others taught (of more than
+        20,000, by the student itself). Without public rows to the private ones, by the noisy counts of
         ``student_gap_``; where there are none, as with a student of your own, or where labels are estimated,
         ``gap_bound_`` is 1, and whether a constraint holds is in doubt at least.
     rejection_rate_by_group_ : dict
@@ -362,8 +368,11 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return Judgement(held, counted[0][:, None, :], counted[1]), "private"
         if held.needs_labels:  # labels are estimated
             return (Judgement(held, student.counts), "sampled") if isinstance(student, ConstrainedStudent) else None
-        found = Judgement.by_rows(held, public.groups, None, student.predict(public.X))
-        return found, "sampled" if own else "public"
+        answers = student.predict(public.X)
+        if not own and not isinstance(student, ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
+            for lessons, asked in self._lessons.fifths:
+                answers[asked] = self._teach(lessons).predict(public.X[asked])
+        return Judgement.by_rows(held, public.groups, None, answers), "sampled" if own else "public"
 
     def _held(self, domain: Any) -> RateConstraints | None:
         """What the student is judged by: constraints, or the gap that is asked for."""

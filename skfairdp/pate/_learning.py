@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, read_features
+from skfairdp._judge import fifths
 from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
@@ -173,6 +175,17 @@ class Lessons:
             return some
         student = SoftLabelStudent(disparity=self.denoiser.disparity)
         return replace(some, denoiser=some.teach(student, np.zeros(len(rows), dtype=np.int64)))
+
+    @cached_property
+    def fifths(self) -> list[tuple["Lessons", NDArray[np.bool_]]]:
+        """Lessons without a fifth of the public rows, and those rows."""
+        assert self.public.groups is not None
+        found = []
+        for taught, asked in fifths(self.public.groups, None):
+            public = replace(self.public, X=self.public.X[taught], groups=self.public.groups[taught])
+            renumbered = replace(self, public=public, queries=(np.cumsum(taught) - 1)[self.queries])
+            found.append((renumbered.part(np.flatnonzero(taught[self.queries])), asked))
+        return found
 
     @property
     def shares(self) -> Array | None:

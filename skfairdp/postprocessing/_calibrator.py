@@ -1,6 +1,7 @@
 """Public-data calibration: a fitted classifier's gap between groups, lowered on public rows."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
-from skfairdp._judge import Judgement
+from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
@@ -82,6 +83,18 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
 
 
 @shared_docs
+@dataclass(frozen=True)
+class _Found:
+    """A calibrated model, its answers to the rows that calibrated it, and their gap."""
+
+    calibrated: Any
+    answers: NDArray[np.int64]
+    gap_before: float
+    gap_after: float
+    is_met: bool
+    violation: float = 0.0
+
+
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     """Lower the gap of a classifier between groups on public rows, without refusing any row.
 
@@ -164,6 +177,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     gap_after_ : float
         The same after calibration; never larger.
     {judged}
+        Here no public row is judged by what it taught: each fifth of them is answered by what the other four calibrate.
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
@@ -332,43 +346,73 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         for name in _FITTED & vars(self).keys():
             delattr(self, name)
         self.classes_, self.groups_ = rows.classes, domain
-        self._calibrated: Any
-        if self.constraints is None:
-            self._calibrated, choice = method._calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
-            after = self._calibrated.answer(rows.features, rows.table, rows.groups)
-            self.gap_before_, self.gap_after_ = choice.gap_before, choice.gap_of(after)
-            self.satisfied_ = self.gamma is None or self.gap_after_ <= self.gamma
-        else:
-            assert isinstance(method, Thresholds)
-            self._meet(model, method, rows, labels)
-            after = self._calibrated.answer(rows.features, rows.table, rows.groups)
+        found = self._fitted(method, model, rows, labels)
+        judgement = None
+        if self.gamma is not None or self.constraints is not None:
+            judgement = self._judged(method, model, rows, labels)
+            if self.method == "auto" and isinstance(method, FineTuning) and judgement.holds == "no":
+                other = Thresholds()
+                of_other = self._judged(other, model, rows, labels)
+                if of_other.violation < judgement.violation:
+                    method, judgement, found = other, of_other, self._fitted(other, model, rows, labels)
+        self._calibrated: Any = found.calibrated
+        self.gap_before_, self.gap_after_, self.satisfied_ = found.gap_before, found.gap_after, found.is_met
+        if self.constraints is not None:
+            self.violation_ = found.violation
         self.method_ = method
         for name, value in self._calibrated.attributes().items():
             setattr(self, name, value)
-        self.agreement_ = float(np.mean(after == rows.before))
-        if self.gamma is not None or self.constraints is not None:
-            judgement = Judgement.by_rows(self._held(), rows.groups, labels, after)
+        self.agreement_ = float(np.mean(found.answers == rows.before))
+        if judgement is not None:
             self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
         account = Account.of(model)
         if account.reports:
             self.privacy_ = composed(*account.reports, *held_by(self))
         if account.reports and account.unseen:
             warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
-        self._warn(rows, labels if look_at_labels(self._asked()) else None, after)
+        self._warn(rows, labels if look_at_labels(self._asked()) else None, found.answers)
+        if judgement is not None and self.satisfied_:
+            judgement.warn(
+                _OWNER,
+                "public rows that did not calibrate it",
+                "On the rows that did it holds: they are learned by heart. Give more public rows, or take "
+                "method=Thresholds(group_at_prediction=True).",
+            )
 
-    def _meet(self, model: Any, method: Thresholds, rows: CalibrationRows, labels: NDArray[np.int64] | None) -> None:
-        constraints = constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
-        self._calibrated, outcome = meet_constraints(
+    def _fitted(
+        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
+    ) -> "_Found":
+        """A model calibrated by these rows, and what its answers to them come to."""
+        if self.constraints is None:
+            calibrated, choice = method._calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
+            answers = calibrated.answer(rows.features, rows.table, rows.groups)
+            gap = choice.gap_of(answers)
+            is_met = self.gamma is None or gap <= self.gamma
+            return _Found(calibrated, answers, choice.gap_before, gap, is_met)
+        assert isinstance(method, Thresholds)
+        by_rates, outcome = meet_constraints(
             model,
             rows,
-            constraints,
+            constraints_of(self._asked(), self.groups_, rows.classes, _OWNER),
             labels,
             group_at_prediction=method.group_at_prediction,
             group_estimator=method.group_estimator,
             owner=_OWNER,
         )
-        self.gap_before_, self.gap_after_ = outcome.gap_before, outcome.gap_after
-        self.violation_, self.satisfied_ = outcome.violation, outcome.violation <= MET
+        answers = by_rates.answer(rows.features, rows.table, rows.groups)
+        is_met = outcome.violation <= MET
+        return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
+
+    def _judged(
+        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
+    ) -> Judgement:
+        """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
+        answers = np.empty(len(rows.groups), dtype=np.int64)
+        for taught, asked in fifths(rows.groups, labels):
+            own = None if labels is None else labels[taught]
+            calibrated, others = self._fitted(method, model, rows.part(taught), own).calibrated, rows.part(asked)
+            answers[asked] = calibrated.answer(others.features, others.table, others.groups)
+        return Judgement.by_rows(self._held(), rows.groups, labels, answers)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict the class of each row.

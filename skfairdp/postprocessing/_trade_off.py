@@ -1,12 +1,13 @@
 """Which of many candidates is kept: one trade-off between the gap and what the model itself expects to get right."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp.fairness import largest_disparity, tally
+from skfairdp.utils._sklearn import take_rows
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,13 @@ class CalibrationRows:
     n_groups: int
     classes: NDArray[Any]
     before: NDArray[np.int64]
+
+    def part(self, rows: NDArray[np.bool_]) -> "CalibrationRows":
+        """Some of the rows."""
+        at = np.flatnonzero(rows)
+        features = take_rows(self.features, at)
+        table = features if self.table is self.features else take_rows(self.table, at)
+        return replace(self, features=features, table=table, groups=self.groups[at], before=self.before[at])
 
 
 class TradeOff:

@@ -385,9 +385,10 @@ def test_small_cells_of_group_and_label_are_told():
     kept = np.flatnonzero(~rare | (np.cumsum(rare) <= 20)) + 1000
     with pytest.warns(FairnessWarning, match="smallest group has 20 public rows of a label"):
         calibrated("equalized_odds", (X[kept], Y[kept], Z[kept]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         calibrated(RateParity("selection_rate", 0.05), (X[kept], Y[kept], Z[kept]))
+    assert not [one for one in caught if "smallest group" in str(one.message)]
 
 
 # ---- gaps that are noise -----------------------------------------------------------------------------------------
