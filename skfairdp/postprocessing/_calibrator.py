@@ -82,7 +82,6 @@ def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
     )
 
 
-@shared_docs
 @dataclass(frozen=True)
 class _Found:
     """A calibrated model, its answers to the rows that calibrated it, and their gap."""
@@ -95,6 +94,7 @@ class _Found:
     violation: float = 0.0
 
 
+@shared_docs
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     """Lower the gap of a classifier between groups on public rows, without refusing any row.
 

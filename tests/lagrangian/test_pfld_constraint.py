@@ -213,7 +213,7 @@ def test_names_of_groups_and_classes_are_those_of_the_rows(make):
     predicted = model.fit(X, np.where(y == 1, "yes", "no"), sensitive_features=frame).predict(X)
     of_m = np.mean(predicted[groups == "m"] == "no")
     assert 0.7 < of_m < 0.85
-    with pytest.raises(ValueError, match=r"name 'd' in 'groups', which is none of its groups"):
+    with pytest.raises(ValueError, match=r"name 'd' in 'groups', which is none of"):
         clone(model).set_params(constraints=RateBound("error_rate", upper=0.3, groups=["d"])).fit(
             X, y, sensitive_features=frame
         )
