@@ -11,7 +11,7 @@ PLACES = {
     "_estimator": "PrivateEstimator",
     "_inputs": "PublicRows",
     "_inputs._table": "refuse_large",
-    "_judge": "Judge Judgement",
+    "_judge": "SHARE Judge Judgement",
     "_networks": (
         "AdversarialTraining BoundsByGroup CNN ColumnScales DPStep FairClippingStep GeneratorNet "
         "GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule StackedDiscriminators "
