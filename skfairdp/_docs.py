@@ -155,6 +155,11 @@ X : array-like of shape (n_rows, n_features)
     Private rows. With a ``schema`` and public rows also what does not fit into memory, with the label among the
     columns: a path of Parquet files, a ``pyarrow.dataset.Dataset``, a Polars LazyFrame, a dask or Spark
     DataFrame, a function without arguments that returns an iterable of DataFrames, or :class:`KeyedRows`.""",
+    "subject": """\
+subject : array-like of shape (n_rows,) or str, default=None
+    One id per row, such as that of a person, or the name of the column of X that holds it, which is then no feature.
+    All rows of one id are protected together, and the number of ids is public in place of that of rows. None protects
+    each row by itself.""",
     "X_public": """\
 X_public : array-like of shape (n_public, n_features) or PublicData, default=None
     Unlabelled public rows. Use :class:`PublicData` inside a search.""",

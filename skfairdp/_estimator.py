@@ -19,6 +19,7 @@ from skfairdp._inputs import read_labels
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
+    SIZES,
     LedgerEntry,
     Plan,
     PrivacyLedger,
@@ -109,6 +110,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             report_to=partial(setattr, self, "privacy_"),
             holds=held_by(self),
             forgets=(self.__dict__, {} if holder is None else holder.__dict__),
+            rows_of=getattr(plan, "rows_of", ""),
         )
         if self.noise_seed is not None:
             warn_caller(
@@ -139,10 +141,12 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
             PrivacyLeakWarning,
         )
     for fact in public:
-        if fact.name in ("number of private rows", "declared number of rows") and delta * (fact.value or 0) > 1:
+        if fact.name in SIZES and delta * (fact.value or 0) > 1:
+            one = "subject" if fact.name.endswith("subjects") else "row"
             warn_caller(
-                f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of rows: even publishing "
-                "one row drawn at random would satisfy such a guarantee. Choose delta well below that; 1e-5 is usual.",
+                f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of {one}s: even "
+                f"publishing one {one} drawn at random would satisfy such a guarantee. Choose delta well below that; "
+                "1e-5 is usual.",
                 PrivacyLeakWarning,
             )
 
@@ -256,6 +260,7 @@ class PrivateEstimator(SpendsPrivacy):
             neighboring_relation=entry.neighboring_relation,
             secret_noise=self.noise_seed is None,
             label=entry.label,
+            rows_of=entry.rows_of,
         )
         return composed(own, *held_by(self))
 
@@ -263,7 +268,8 @@ class PrivateEstimator(SpendsPrivacy):
         """What ``fit`` with these arguments would put on record."""
         model = clone(self)
         plan = model._plan(model._read(X, y, **fit_params))
-        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
+        whose = getattr(plan, "rows_of", "")
+        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases, whose)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

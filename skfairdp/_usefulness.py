@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
-from skfairdp.privacy import gdp_mu
+from skfairdp.privacy import NeighboringRelation, gdp_mu
 from skfairdp.utils import warn_caller
 
 Codes = NDArray[np.int64]
@@ -230,6 +230,12 @@ class VoteForecast:
     delta: float
     n_teachers: int | None = None
     share: float = 1.0
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+
+    @property
+    def units(self) -> str:
+        """What ``n_rows`` counts: of a subject, all rows are one."""
+        return "subjects" if self.relation is NeighboringRelation.REPLACE_SUBJECT else "private rows"
 
     @property
     def mu(self) -> float:

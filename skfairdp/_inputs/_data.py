@@ -1,14 +1,15 @@
 """What is left of the arguments of ``fit`` once they are read: rows, codes, and the list of what is public."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._inputs._subjects import Subjects
 from skfairdp._rows import RowSource
 from skfairdp._tables import SyntheticRows
-from skfairdp.privacy import PublicReads
+from skfairdp.privacy import NeighboringRelation, PublicReads
 from skfairdp.schema import RawTable
 
 
@@ -47,6 +48,31 @@ class TrainingData:
     reads: PublicReads
     own_rows: SyntheticRows | None = None
     source: RowSource | None = None
+    subjects: Subjects | None = None
+
+    @property
+    def n_units(self) -> int:
+        """How many there are of what is protected, rows or subjects: public."""
+        return len(self.X) if self.subjects is None else self.subjects.n
+
+    @property
+    def units(self) -> str:
+        """What they are called."""
+        return "rows" if self.subjects is None else "subjects"
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """One of them replaced."""
+        return NeighboringRelation.REPLACE_ONE if self.subjects is None else NeighboringRelation.REPLACE_SUBJECT
+
+    @property
+    def one_row_each(self) -> "TrainingData":
+        """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them."""
+        if self.subjects is None:
+            return self
+        kept = self.subjects.one_row_each
+        groups = None if self.groups is None else self.groups[kept]
+        return replace(self, X=self.X[kept], y=self.y[kept], groups=groups, subjects=None)
 
     @property
     def share_for_votes(self) -> float:

@@ -84,6 +84,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     if getattr(estimator, "schema", None) is not None:
         return _raw_table(estimator, X, reset=reset, with_groups=with_groups, name=name)
     columns, owner = parameter_of(estimator, "sensitive_columns"), type(estimator).__name__
+    X = without_subject(estimator, X)
     X = as_dense(X, owner=owner, name=name)
     X = X if isinstance(X, np.ndarray) else as_pandas(X)
     features, groups, problem = X, None, None
@@ -101,6 +102,12 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     if problem is not None:
         raise problem
     return Table(features, groups)
+
+
+def without_subject(estimator: BaseEstimator, X: Any) -> Any:
+    """The table without the column that names subjects, which is no feature; as it is where there is none."""
+    column = getattr(estimator, "_subject_column", None)
+    return X if column is None or column not in (column_names(X) or []) else as_pandas(X).drop(columns=column)
 
 
 def check_public_columns(estimator: BaseEstimator, X_public: Any) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._inputs._chunks import check_source, refuse_chunks
 from skfairdp._inputs._data import PublicRows, TrainingData
+from skfairdp._inputs._subjects import Subjects
 from skfairdp._inputs._table import (
     check_public_columns,
     check_public_table,
@@ -21,6 +22,7 @@ from skfairdp._inputs._table import (
     read_private_groups,
     read_table,
     refuse_large,
+    without_subject,
 )
 from skfairdp._rows import KeyedRows, opened
 from skfairdp._tables import SyntheticRows
@@ -54,12 +56,16 @@ def read_training(
     groups: Groups = "none",
     public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
+    subject: Any = None,
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it."""
     reads, owner = PublicReads(), type(estimator).__name__
+    vars(estimator).pop("_subject_column", None)
+    if isinstance(subject, str):
+        vars(estimator)["_subject_column"] = subject
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
     none_given = X_public is None or isinstance(X_public, SyntheticRows)
     own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
@@ -71,12 +77,15 @@ def read_training(
     table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=private)
     if not private:
         check_public_table(table, X, y, sensitive_features, owner)
+    subjects = None if subject is None else Subjects.read(X, subject, len(table.X), owner=owner)
+    if subjects is not None:
+        reads.note_subjects(subjects.n, subjects.name)
     classes, codes = read_classes(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
-        return TrainingData(table.X, codes, classes, *read, None, reads, own)
+        return TrainingData(table.X, codes, classes, *read, None, reads, own, subjects=subjects)
     if X_public is None or public_rows == "none":
-        return TrainingData(table.X, codes, classes, None, None, None, reads, own)
+        return TrainingData(table.X, codes, classes, None, None, None, reads, own, subjects=subjects)
     given = sensitive_features is not None or sensitive_features_public is not None
     if given and parameter_of(estimator, "sensitive_columns") is not None:
         raise groups_twice(owner)
@@ -84,7 +93,7 @@ def read_training(
     refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, names, reads, groups)
     own_groups = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
-    return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads)
+    return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
 
 
 def read_any_training(
@@ -101,6 +110,11 @@ def read_any_training(
     owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
+    if arguments.get("subject") is not None:
+        raise ValueError(
+            f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
+            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself."
+        )
     check_source(estimator, source, y, sensitive_features, by_key)
     if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE and not checks_public:
         raise ValueError(
@@ -175,6 +189,7 @@ def _given_rows(
     estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, whose: Groups
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     owner = type(estimator).__name__
+    X_public = without_subject(estimator, X_public)
     if getattr(estimator, "schema", None) is None:
         check_public_columns(estimator, X_public)
     table = read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")

@@ -89,9 +89,13 @@ def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
         behind = np.arange(len(chunk.table)) if chunk.rows is None else chunk.rows
         rows = (start + behind).astype(np.uint64)
         numbers = rows ^ _of_texts(np.array([repr(where)], dtype=object), seed)
-    else:
-        numbers = _of_ids(chunk.table[key], seed)
-    return _mixed(_mixed(numbers, seed), seed >> 7)
+        return _mixed(_mixed(numbers, seed), seed >> 7)
+    return id_hashes(chunk.table[key], seed)
+
+
+def id_hashes(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
+    """A keyed hash of each id, by itself."""
+    return _mixed(_mixed(_of_ids(ids, seed), seed), seed >> 7)
 
 
 def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:

@@ -42,6 +42,7 @@ class Layout:
     balance: str | None
     groups_known: bool
     n_nullable: int = 0
+    relation: NeighboringRelation = RELATION
 
     @property
     def n_cells(self) -> int:

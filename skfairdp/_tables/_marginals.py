@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, Layout, Rows
+from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Rows
 from skfairdp._tables._tree import (
     TreeModel,
     best_tree,
@@ -146,7 +146,7 @@ class MarginalsPlan(BackendPlan):
         """For the tables of all columns by label, and by group and label."""
         share = 1 - self.scores_share - self.pairs_share
         together = _TOGETHER if self.layout.n_groups > 1 else 1
-        return _counts_at(scale / math.sqrt(share), together * math.sqrt(2 * self.layout.n_columns))
+        return self._counts_at(scale / math.sqrt(share), together * math.sqrt(2 * self.layout.n_columns))
 
     def noise_by_label_at(self, scale: float) -> float:
         """Standard deviation of the noise in a count by label, from both tables."""
@@ -156,16 +156,20 @@ class MarginalsPlan(BackendPlan):
     def scores_at(self, scale: float) -> GaussianMechanism:
         """For the scores of all pairs."""
         d = self.layout.n_columns
-        return _counts_at(scale / math.sqrt(self.scores_share), 2 * math.sqrt(d * (d - 1) / 2))
+        return self._counts_at(scale / math.sqrt(self.scores_share), 2 * math.sqrt(d * (d - 1) / 2))
 
     def pairs_at(self, scale: float) -> GaussianMechanism:
         """For all declared pairs; fewer cost less than is charged."""
-        return _counts_at(scale / math.sqrt(self.pairs_share), math.sqrt(2 * self.n_pairs))
+        return self._counts_at(scale / math.sqrt(self.pairs_share), math.sqrt(2 * self.n_pairs))
 
     def event_at(self, scale: float) -> DpEvent:
         if not self.tree:
             return self.tables_at(scale).event
         return compose(self.tables_at(scale).event, self.scores_at(scale).event, self.pairs_at(scale).event)
+
+    def _counts_at(self, noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
+        sigma = noise_multiplier * sensitivity
+        return GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.layout.relation)
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -293,10 +297,6 @@ class MarginalsPlan(BackendPlan):
             )
             for (i, j), noisy in pairs.items()
         }
-
-
-def _counts_at(noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
-    return GaussianMechanism(noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
 
 
 def _released_together(

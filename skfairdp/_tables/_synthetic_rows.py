@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,7 @@ class SyntheticRows(BaseEstimator):
         epsilon: float,
         delta: float,
         columns: Sequence[MatrixColumn] | None = None,
+        relation: NeighboringRelation = RELATION,
     ) -> "SyntheticRowsPlan":
         """Decide the tables from public numbers.
 
@@ -100,6 +101,8 @@ class SyntheticRows(BaseEstimator):
             Budget of the whole fit.
         columns : sequence of MatrixColumn or None, default=None
             What is public about the columns. None: nothing, so that the range of each is paid for.
+        relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
+            Which data sets count as neighbours. Of a subject at most one row may be counted.
 
         Returns
         -------
@@ -109,7 +112,7 @@ class SyntheticRows(BaseEstimator):
         self.check()
         if columns is None:
             columns = [number_column((j,)) for j in range(n_features)]
-        layout = Layout("codes", n_rows, len(columns), n_groups, n_classes, None, True)
+        layout = Layout("codes", n_rows, len(columns), n_groups, n_classes, None, True, relation=relation)
         structure = "tree" if len(columns) <= _MOST_IN_A_TREE else "star"
         backend = MarginalsBackend(structure=structure).plan(layout)
         assert isinstance(backend, MarginalsPlan)
@@ -148,7 +151,11 @@ class SyntheticRowsPlan:
     n_bins: int | None
     mu: float
     backend: MarginalsPlan
-    relation: ClassVar[NeighboringRelation] = RELATION
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """Of the guarantee."""
+        return self.layout.relation
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -166,7 +173,8 @@ class SyntheticRowsPlan:
         return self._of(_COUNTS_SHARE, math.sqrt(2.0)) if self.layout.n_cells > 1 else None
 
     def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
-        return GaussianMechanism(sensitivity / (math.sqrt(share) * self.mu), sensitivity=sensitivity, relation=RELATION)
+        sigma = sensitivity / (math.sqrt(share) * self.mu)
+        return GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def scale(self) -> float:

@@ -114,12 +114,15 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
     return out
 
 
-def in_turns(assignment: NDArray[np.int64], n_teachers: int) -> Iterator[tuple[NDArray[np.bool_], slice]]:
+def in_turns(
+    assignment: NDArray[np.int64], n_teachers: int, n_units: int | None = None
+) -> Iterator[tuple[NDArray[np.bool_], slice]]:
     """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows.
 
-    A function of public sizes and of who teaches whom alone. The turns of a small table are one.
+    A function of public sizes and of who teaches whom alone: of the number of rows, or of subjects where that is
+    private. The turns of a small table are one.
     """
-    together = -(-n_teachers // max(1, len(assignment) // READY))
+    together = -(-n_teachers // max(1, (len(assignment) if n_units is None else n_units) // READY))
     for first in range(0, n_teachers, together):
         yield (assignment >= first) & (assignment < first + together), slice(first, min(first + together, n_teachers))
 

@@ -65,6 +65,7 @@ class PATEPlan:
     look: ParityLook | None
     sums: ClassSums | None
     forecast: VoteForecast
+    rows_of: str = ""
 
     @property
     def event(self) -> DpEvent:
@@ -74,7 +75,7 @@ class PATEPlan:
 
     @property
     def relation(self) -> NeighboringRelation:
-        """One replaced record."""
+        """One replaced record, or all rows of a subject."""
         return self.votes.relation
 
     @property
@@ -162,8 +163,8 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     """Decide from public numbers what is released beside the votes, and the votes: together at most ``epsilon``."""
     voting, n_classes, own, counts = owner._parts()["voting"], len(data.classes), data.own_rows, None
     sums, share = plan_sums(owner, data, voting)
-    n_teachers = count_teachers(owner, len(data.X), n_classes, share)
-    forecast = VoteForecast(len(data.X), n_classes, owner.epsilon, owner.delta, n_teachers, share)
+    n_teachers = count_teachers(owner, data.n_units, n_classes, share, data.units)
+    forecast = VoteForecast(data.n_units, n_classes, owner.epsilon, owner.delta, n_teachers, share, data.relation)
     if owner.n_teachers == "auto":
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
@@ -178,22 +179,24 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         n_teachers=n_teachers,
         n_classes=n_classes,
         noise=owner.noise,
+        relation=data.relation,
         beside=compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
     )
-    return PATEPlan(votes, rows, counts, look, sums, forecast)
+    return PATEPlan(votes, rows, counts, look, sums, forecast, "" if data.subjects is None else data.subjects.name)
 
 
 def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
     """The tables of the private rows from which rows to ask about are sampled."""
     schema = getattr(owner, "schema", None)
     rows = own.plan(
-        n_rows=len(data.X),
+        n_rows=data.n_units,
         n_features=data.X.shape[1],
         n_groups=1 if data.domain is None else len(data.domain),
         n_classes=len(data.classes),
         epsilon=owner.epsilon,
         delta=owner.delta,
         columns=None if schema is None else schema_columns(schema),
+        relation=data.relation,
     )
     data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
     return rows
@@ -205,7 +208,8 @@ def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForeca
     if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or owner._votes_by_group:
         return None
     share = data.share_for_votes * share_of_look(forecast)
-    return ParityLook(math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta), len(data.domain), n_classes)
+    mu = math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta)
+    return ParityLook(mu, len(data.domain), n_classes, data.relation)
 
 
 # ---------------------------------------------------------------------- inside the budget: questions, votes, release
@@ -217,7 +221,7 @@ def ask_teachers(
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
-    of_classes = [] if plan.counts is None else [_count_classes(owner, data)]
+    of_classes = [] if plan.counts is None else [_count_classes(owner, data.one_row_each)]
     voting = owner._parts()["voting"]
     released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
     counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
@@ -232,13 +236,15 @@ def _release_questions(
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
     public, sampled, told, trust = data.public, None, None, plan.trust
     if plan.rows is not None:
-        sampled = plan.rows.release(data.X, data.y, data.groups, noise, rng)
+        counted = data.one_row_each
+        sampled = plan.rows.release(counted.X, counted.y, counted.groups, noise, rng)
         public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
     assert public is not None
     if plan.sums is not None:
-        told, variance = plan.sums.release(data.X, data.y, public.X, noise, terms=Bends.of(public.X))
-        trust = plan.trust_in(variance, *data.X.shape[::-1])
+        weights = None if data.subjects is None else data.subjects.weights
+        told, variance = plan.sums.release(data.X, data.y, public.X, noise, Bends.of(public.X), weights)
+        trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
     return Questions(public, queries, sampled, told, trust, owner._votes_by_group)
 
@@ -254,7 +260,10 @@ def _count_votes(
             teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
             n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=verbose,
         )  # fmt: skip
-    parts = position_partition(len(data.X), n_teachers, random_state=rng)
+    if data.subjects is None:
+        parts = position_partition(len(data.X), n_teachers, random_state=rng)
+    else:  # by hashes: parts are uneven, and no subject moves another
+        parts = data.subjects.parts(n_teachers, rng)
     how: dict[str, Any] = {"n_classes": n_classes, "n_jobs": owner.n_jobs, "memory": owner.memory}
     if asked.sampled is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
         teachers = fit_teachers(
@@ -263,7 +272,7 @@ def _count_votes(
         return vote_histogram(teachers.predict(rows), n_classes)
     seeds, votes = child_seeds(rng, n_teachers), np.zeros((len(rows), n_classes), dtype=np.int64)
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
-        for mine, turn in in_turns(parts, n_teachers):
+        for mine, turn in in_turns(parts, n_teachers, data.n_units):
             taught = turn.stop - turn.start
             teachers = fit_teachers(  # the rows have no name here: those of two turns would be a copy of the table
                 teacher, asked.seen_by_teachers(data, mine), data.y[mine], parts[mine] - turn.start,
@@ -280,7 +289,7 @@ def _believed(
     """What the tables say of the rows, as sure as the votes confirm: post-processing."""
     rows, told = asked.rows, asked.told
     teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
-    rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, n_rows=len(data.X), n_teachers=n_teachers, rng=rng)
+    rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, n_rows=data.n_units, n_teachers=n_teachers, rng=rng)
     return replace(asked, told=tempered(told, asked.queries, shares, rehearsed))
 
 
@@ -300,14 +309,15 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
     What a logistic teacher of few rows can learn is in the sums as well, with far less noise. A teacher of yours may
     see what sums do not; votes that are not clear have to say first whether anything was learned at all.
     """
-    n_classes, n_rows = len(data.classes), len(data.X)
+    n_classes, n_rows = len(data.classes), data.n_units
     as_usual = owner.teacher is None and owner.n_teachers == "auto" and owner.noise == "gaussian" and n_classes > 1
     soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group
     if data.public is None or not len(data.public.X) or data.source is not None or not (as_usual and soft):
         return None, data.share_for_votes
     if VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=1 - SHARE).noise > CLEAR:
         return None, data.share_for_votes
-    return ClassSums(math.sqrt(SHARE) * gdp_mu(owner.epsilon, owner.delta), n_rows, n_classes), 1 - SHARE
+    mu = math.sqrt(SHARE) * gdp_mu(owner.epsilon, owner.delta)
+    return ClassSums(mu, n_rows, n_classes, data.relation), 1 - SHARE
 
 
 def plan_counts(
@@ -342,41 +352,42 @@ def plan_counts(
 def _gaussian_counts(forecast: VoteForecast, share: float) -> NoisyVotes:
     """Counts for that share of the squared cost of the fit."""
     sigma = forecast.moved / (math.sqrt(share) * gdp_mu(forecast.epsilon, forecast.delta))
-    relation = NeighboringRelation.REPLACE_ONE
-    return NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=relation)
+    return NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=forecast.relation)
 
 
 def _pure_counts(forecast: VoteForecast, others: float) -> LaplaceCounts:
     """Counts by what is left of ε, where all else has that share of the squared cost: a pure ε is added to theirs."""
     theirs = gdp_epsilon(math.sqrt(others) * gdp_mu(forecast.epsilon, forecast.delta), forecast.delta)
-    return LaplaceCounts.at(forecast.epsilon - theirs, n_rows=forecast.n_rows, n_kinds=forecast.n_values)
+    epsilon, n_kinds = forecast.epsilon - theirs, forecast.n_values
+    return LaplaceCounts.at(epsilon, n_rows=forecast.n_rows, n_kinds=n_kinds, relation=forecast.relation)
 
 
-def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0) -> int:
+def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:
     """How many teachers there are, who vote on so many classes or groups: a function of public numbers.
 
-    ``budget_share`` is what votes get of the squared cost of the fit.
+    ``budget_share`` is what votes get of the squared cost of the fit, ``units`` what is dealt to them.
     """
     if estimator.n_teachers == "auto":
         delta, mu = estimator.delta, gdp_mu(estimator.epsilon, estimator.delta)
         epsilon = estimator.epsilon if budget_share == 1 else gdp_epsilon(math.sqrt(budget_share) * mu, delta)
         return usual_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
     if estimator.n_teachers > n_rows:
+        samples = f"n_samples = {n_rows} private rows" if units == "rows" else f"rows of {n_rows} {units}"
         raise ValueError(
             f"The 'n_teachers' parameter of {type(estimator).__name__} is {estimator.n_teachers}, more teachers than "
-            f"rows: X has n_samples = {n_rows} private rows. Use at most one teacher per row."
+            f"{units}: X has {samples}. Use at most one teacher per {units[:-1]}."
         )
     return int(estimator.n_teachers)
 
 
-def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int) -> None:
+def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int, units: str = "rows") -> None:
     """Say where, by public numbers, most teachers cannot have seen one row of each of so many classes or groups."""
     asked = estimator.n_teachers
     if n_values > 1 and n_rows < asked * n_values:
         warn_caller(
             f"'n_teachers'={asked} of {type(estimator).__name__} leaves each of them about {n_rows / asked:.2g} of the "
-            f"{n_rows} rows, fewer than the {n_values} values that it has to tell apart: most vote a constant. Take at "
-            f"most {max(1, n_rows // (10 * n_values))}, or n_teachers='auto'.",
+            f"{n_rows} {units}, fewer than the {n_values} values that it has to tell apart: most vote a constant. Take "
+            f"at most {max(1, n_rows // (10 * n_values))}, or n_teachers='auto'.",
             UtilityWarning,
         )
 
@@ -409,7 +420,7 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     """
     owner = type(estimator).__name__
     if estimator.n_teachers != "auto":
-        warn_of_many_teachers(estimator, len(data.X), len(data.classes))
+        warn_of_many_teachers(estimator, data.n_units, len(data.classes), data.units)
     if data.source is not None and data.source.spills:
         check_free_disk(bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
     if data.public is None:
@@ -420,7 +431,8 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
         rehearse_student(estimator.student, rows, len(data.classes), data.domain, parameter="student", owner=owner)
     if estimator.teacher is None:
         return
-    n_rows = -(-len(data.X) // count_teachers(estimator, len(data.X), len(data.classes), data.share_for_votes))
+    n_teachers = count_teachers(estimator, data.n_units, len(data.classes), data.share_for_votes, data.units)
+    n_rows = -(-data.n_units // n_teachers)
     if estimator._votes_by_group:
         n_groups = len(data.domain if data.domain is not None else ())
         rows = with_groups(rows, np.arange(len(rows)) % n_groups, n_groups)

@@ -71,17 +71,23 @@ class ClassSums:
     is 2. The logistic regression whose expected sums on the public rows are these is what a regression on all private
     rows would be, as far as the public rows are alike. It knows as much as n teachers of one row each: votes of
     ``k < n`` teachers have ``n / k`` times the noise.
+
+    Of a subject with several rows each has a weight, all of them together at most 1: it adds a mean of such vectors,
+    or of some and of zero. The distance of two means is at most that of two of what they are means of, so that it
+    stays 2. Weights and what they make of features are on public grids: ``w u`` is cut to ``w u'`` with
+    ``‖u'‖ ≤ ‖u‖``, and sums are exact.
     """
 
     mu: float
     n_rows: int
     n_classes: int
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
     releases: ClassVar[tuple[str, ...]] = ("sums of the features of each class",)
 
     @property
     def mechanism(self) -> GaussianMechanism:
         """For all sums together."""
-        return GaussianMechanism(2.0 / self.mu, sensitivity=2.0, relation=NeighboringRelation.REPLACE_ONE)
+        return GaussianMechanism(2.0 / self.mu, sensitivity=2.0, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -95,6 +101,7 @@ class ClassSums:
         X_public: Array,
         noise: NoiseSource,
         terms: Callable[[Array], Array] = np.asarray,
+        weights: Array | None = None,
     ) -> tuple[Array, float]:
         """Release the sums; return how likely each label of the public rows is by them, and the variance of that."""
         public = terms(X_public)
@@ -103,8 +110,13 @@ class ClassSums:
         sums = np.zeros((self.n_classes, 1 + public.shape[1]))
         for some in row_blocks(len(y)):  # sums of multiples of the grid are exact, in whatever order
             of_class = np.equal.outer(np.arange(self.n_classes), y[some]).astype(np.float64)
-            sums[:, 0] += of_class.sum(axis=1)
-            sums[:, 1:] += of_class @ scale(terms(X[some]))
+            units = scale(terms(X[some]))
+            if weights is None:
+                sums[:, 0] += of_class.sum(axis=1)
+            else:
+                sums[:, 0] += of_class @ weights[some]
+                units = np.trunc(units * (weights[some] / GRID)[:, None]) * GRID
+            sums[:, 1:] += of_class @ units
         noisy = self.mechanism.release(sums.ravel(), noise).reshape(sums.shape)
         # Released values only from here on.
         return self.regression(noisy, public)

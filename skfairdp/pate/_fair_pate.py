@@ -184,6 +184,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": GATES}
     _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})
+    __metadata_request__fit = {"subject": True}
 
     def __init__(
         self,
@@ -244,6 +245,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         sensitive_features: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "FairPATEClassifier":
         """Train teachers, release their noisy votes on public rows, train the student.
 
@@ -256,6 +258,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         {X_public}
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
+        {subject}
 
         Returns
         -------
@@ -267,6 +270,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
+            subject=subject,
         )
         plan, n_classes = self._plan(data), len(data.classes)
         gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
@@ -275,7 +279,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
             lessons = Lessons.of(asked, released, n_classes, self._held_to(n_classes)[1])
             if plan.look is not None and data.groups is not None:
-                denoiser = plan.look.release(lessons.denoiser, data.X, data.groups, asked, noise)
+                seen = data.one_row_each
+                denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
 
         if asked.sampled is not None:
@@ -293,6 +298,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         sensitive_features: Any = None,
         X_public: Any = None,
         sensitive_features_public: Any = None,
+        subject: Any = None,
     ) -> TrainingData:
         self._check()
         check_student(self._given_student)
@@ -305,6 +311,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
+            subject=subject,
             groups="both" if self._votes_by_group else "public" if self._needs_groups else "public, if given",
             public_rows="given or own",
         )

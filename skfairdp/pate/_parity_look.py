@@ -45,13 +45,13 @@ class ParityLook:
     mu: float
     n_groups: int
     n_classes: int
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
 
     @property
     def mechanism(self) -> GaussianMechanism:
         """For the counts of all levels there may be."""
         sensitivity = math.sqrt(2.0 * len(LEVELS))
-        relation = NeighboringRelation.REPLACE_ONE
-        return GaussianMechanism(sensitivity / self.mu, sensitivity=sensitivity, relation=relation)
+        return GaussianMechanism(sensitivity / self.mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:

@@ -113,6 +113,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS}
     # No groups: its fit takes none, so nothing may be routed there.
     __metadata_request__fit = {
+        "subject": True,
         "sensitive_features": metadata_routing.UNUSED,
         "sensitive_features_public": metadata_routing.UNUSED,
     }
@@ -157,19 +158,24 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, X_public: ArrayLike | PublicData | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_public: ArrayLike | PublicData | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "PATEClassifier":
         """Train teachers, release their noisy votes on public rows, train the student.
 
         Parameters
         ----------
-        {X_or_source, y_private, X_public}
+        {X_or_source, y_private, X_public, subject}
 
         Returns
         -------
         {returns_self}
         """
-        data = self._read(X, y, X_public=X_public)
+        data = self._read(X, y, X_public=X_public, subject=subject)
         plan = self._plan(data)
 
         with self._spend(plan, data.reads) as noise:
@@ -180,10 +186,10 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         with paid_votes("; refit(student=...) trains another from them"):
             return self._learn()
 
-    def _read(self, X: Any, y: Any, *, X_public: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any, *, X_public: Any = None, subject: Any = None) -> TrainingData:
         self._check()
         check_student(self.student)
-        data = read_any_training(self, X, y, X_public=X_public, public_rows="given or own")
+        data = read_any_training(self, X, y, X_public=X_public, subject=subject, public_rows="given or own")
         check_learners(self, data)
         return data
 

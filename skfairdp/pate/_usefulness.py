@@ -115,12 +115,12 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
         forecast = replace(forecast, share=min(1.0, forecast.share / (1 - ALL_BUT)))  # had too much noise before that
     target = min(CLEAR, forecast.noise / 2)
     rows, epsilon = forecast.enough_rows(target), forecast.enough_epsilon(target)
-    ways = [f"about {rows:,} private rows"] if rows is not None else []
+    ways = [f"about {rows:,} {forecast.units}"] if rows is not None else []
     ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
     ways += ["more teachers"] if forecast.n_teachers is not None else []
     return (
         f"{owner} predicts the class {predicted} for every row: by the released votes nothing it learned is "
-        f"better than that. With {forecast.n_rows:,} private rows at epsilon={forecast.epsilon:g} "
+        f"better than that. With {forecast.n_rows:,} {forecast.units} at epsilon={forecast.epsilon:g} "
         f"the noise in the mean share of a class has a standard deviation of {forecast.noise:.2g}. "
         f"{' or '.join(ways).capitalize() or 'A larger delta'} would bring it to {target:.2g}."
     )

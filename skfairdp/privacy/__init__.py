@@ -78,6 +78,7 @@ from skfairdp.privacy._smooth_release import (
     smooth_sensitivity_release_cost as smooth_sensitivity_release_cost,
 )
 from skfairdp.privacy._spending import (
+    SIZES as SIZES,
     Plan as Plan,
     PublicFact as PublicFact,
     PublicReads as PublicReads,

@@ -14,7 +14,7 @@ from skfairdp.privacy._attribute_cost import attribute_event
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
 from skfairdp.privacy._ledger_block import ledger_of
-from skfairdp.privacy._ledger_chain import total_event
+from skfairdp.privacy._ledger_chain import relation_of, total_event
 from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, Protects, common_relation
 
 #: Of what has fitted on folds and kept nothing of those fits.
@@ -40,7 +40,8 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
     else:
         relation = common_relation(part.neighboring_relation for part in parts)
         event = compose(*(part.event for part in parts))
-    if relation is None:
+    subjects = {part.rows_of for part in parts} if first.protects == Protects.SUBJECT else set()
+    if relation is None or relation.protects != first.protects or len(subjects) > 1:
         raise ValueError(_unlike(parts))
     delta = first.delta
     if math.isinf(_stated(event, delta)):
@@ -53,6 +54,7 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
         secret_noise=all(part.epsilon == part.mechanism_epsilon for part in parts),
         public=dict.fromkeys(fact for part in parts for fact in part.public),
         performed=[release for part in parts for release in part.performed],
+        rows_of=first.rows_of,
     )
     return replace(total, parts=parts)
 
@@ -68,10 +70,10 @@ def _stated(event: DpEvent, delta: float) -> float:
 
 
 def _unlike(parts: Iterable[PrivacySpent]) -> str:
-    kinds = dict.fromkeys((part.label or "a fit", str(part.neighboring_relation)) for part in parts)
-    said = "; ".join(f"{label} for '{relation}'" for label, relation in kinds)
+    kinds = dict.fromkeys((part.label or "a fit", str(part.neighboring_relation), part.rows_of) for part in parts)
+    said = "; ".join(f"{label} for '{relation}'{of and f' ({of})'}" for label, relation, of in kinds)
     remedy = ""
-    if any(not NeighboringRelation(relation).number_is_public for _, relation in kinds):
+    if any(relation == NeighboringRelation.ADD_OR_REMOVE_ONE for _, relation, _ in kinds):
         remedy = (
             " Leave out the declared number of rows (public_n_rows, or n_rows of a schema): it is public elsewhere."
         )
@@ -252,8 +254,9 @@ class Account:
         fits = [spent for (kind, _), (spent, _) in self.found.items() if kind == "fit"]
         if len({spent.protects for spent in fits}) > 1:
             raise ValueError(
-                "Guarantees with different protects do not add up: fits for records and fits for sensitive attributes "
-                "are inside. Report them separately."
+                "Guarantees with different protects do not add up: fits for "
+                f"{' and fits for '.join(sorted({f'{spent.protects}s' for spent in fits}))} are inside. Report them "
+                "separately."
             )
         return [*fits, *(spent for (kind, _), (spent, _) in self.found.items() if kind != "fit")]
 
@@ -311,15 +314,16 @@ class Account:
 def _everything_on(ledger: Any, total: PrivacySpent) -> Iterator[PrivacySpent]:
     """One report of all entries of a ledger that count for what is protected."""
     entries, protects = ledger.entries, total.protects
-    of_kind = [entry for entry in entries if entry.protects == protects]
-    event = total_event(entries, protects)
-    relation = common_relation(NeighboringRelation(entry.neighboring_relation) for entry in of_kind or entries)
+    of_kind = [entry for entry in entries if entry.protects in protects.kept_by]
+    event, relation = total_event(entries, protects), relation_of(entries, protects)
     if of_kind or (entries and protects == Protects.SENSITIVE_ATTRIBUTE):
         if protects == Protects.SENSITIVE_ATTRIBUTE:
             relation = NeighboringRelation.REPLACE_ATTRIBUTE
         assert relation is not None, "a ledger holds guarantees that add up"
-        yield PrivacySpent.of(event, ledger.delta, protects=protects, neighboring_relation=relation,
-                              label="everything on the ledger", on_record=ledger.head)  # fmt: skip
+        yield PrivacySpent.of(
+            event, ledger.delta, protects=protects, neighboring_relation=relation, label="everything on the ledger",
+            on_record=ledger.head, rows_of=total.rows_of,
+        )  # fmt: skip
 
 
 def _at(spent: PrivacySpent, delta: float) -> PrivacySpent:

@@ -62,7 +62,7 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
     """
     relation = NeighboringRelation(neighboring_relation)
     check_event(event, relation)
-    if relation in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_ATTRIBUTE):
+    if relation.implies(NeighboringRelation.REPLACE_ONE) or relation is NeighboringRelation.REPLACE_ATTRIBUTE:
         return event
     return _twice(event)
 

@@ -18,10 +18,10 @@ from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWar
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_block import enter_block, leave_block
-from skfairdp.privacy._ledger_chain import Chain, LedgerEntry, total_event
+from skfairdp.privacy._ledger_chain import Chain, LedgerEntry, relation_of, total_event
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, NeighboringRelation, PrivacySpent, Protects, common_relation
+from skfairdp.privacy._report import PROTECTS, PrivacySpent, Protects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,8 @@ class PrivacyLedger:
     entries : tuple of LedgerEntry
         One per fit, in order.
     epsilon_spent : float
-        Composed ε of the entries at ``delta``; where records and sensitive attributes are both protected the larger of
-        both totals (each is held under the ceiling).
+        Composed ε of the entries at ``delta``; where fits protect several kinds of units the largest of their totals
+        (each is held under the ceiling).
     head : str
         Number and hash of the last entry, as ``"3:9f86d0…"``. Note it where the file cannot reach (in a paper, in a
         commit), and ``continues(head)`` tells later whether the file still contains what it contained then.
@@ -81,6 +81,10 @@ class PrivacyLedger:
     record added or removed, counts with the event of a record replaced (:func:`attribute_event`). The total for records
     is of the fits for records alone. Fits for attributes take features and labels as public, so no figure bounds what
     they tell of those: keep to fits for records where whole records are what you protect.
+
+    *Records and subjects.* A fit for all rows of one subject protects each of these rows as well, so it counts, as it
+    is, in the total for records too. The total for subjects is of the fits for subjects alone: a fit for records may
+    tell of a subject of k rows k times as much. Entries for subjects must name the same column.
 
     *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
     number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was
@@ -176,7 +180,7 @@ class PrivacyLedger:
 
     @property
     def epsilon_spent(self) -> float:
-        """The larger of the composed ε of both kinds of protection; inf where the file cannot be read."""
+        """The largest composed ε of all kinds of protection; inf where the file cannot be read."""
         with self._locked() as unknown:
             if unknown:
                 return math.inf
@@ -213,13 +217,13 @@ class PrivacyLedger:
         Parameters
         ----------
         protects : Protects or str, default="record"
-            ``"record"`` or ``"sensitive attribute"``.
+            ``"record"``, ``"sensitive attribute"`` or ``"subject"``.
 
         Returns
         -------
         spent : PrivacySpent or None
-            For records the report of all entries that protect records. For the attribute that of all entries, those
-            for records too: they have seen it.
+            For records the report of all entries that protect records, those for subjects among them. For the attribute
+            that of all entries: they have seen it. For subjects that of the fits for subjects alone.
         """
         if protects not in PROTECTS:
             raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
@@ -234,7 +238,8 @@ class PrivacyLedger:
             total_event(entries, protects),
             self.delta,
             protects=of_kind[0].protects,
-            neighboring_relation=str(common_relation(NeighboringRelation(e.neighboring_relation) for e in of_kind)),
+            neighboring_relation=str(relation_of(entries, protects)),
+            rows_of=of_kind[0].rows_of,
         )
 
     def to_frame(self) -> "pd.DataFrame":
@@ -314,6 +319,7 @@ class PrivacyLedger:
         neighboring_relation: str,
         releases: Sequence[str] = (),
         dry_run: bool = False,
+        rows_of: str = "",
     ) -> LedgerEntry:
         """Put a fit on record, before its first release.
 
@@ -324,7 +330,7 @@ class PrivacyLedger:
         label : str
             Who spends, for example the class of the estimator.
         protects : Protects or str
-            ``"record"`` or ``"sensitive attribute"``.
+            ``"record"``, ``"sensitive attribute"`` or ``"subject"``.
         neighboring_relation : NeighboringRelation or str
             All entries of one kind must add up under one relation: "replace one record" implies "replace one record by
             a null record", and the total of both is a guarantee of the second; nothing else adds up.
@@ -332,6 +338,8 @@ class PrivacyLedger:
             What is released, in words.
         dry_run : bool, default=False
             Only see whether the charge would be accepted; nothing is written. What it refuses is what a charge refuses.
+        rows_of : str, default=""
+            For subjects: the column that says who a subject is.
 
         Returns
         -------
@@ -354,9 +362,9 @@ class PrivacyLedger:
         Warns
         -----
         PrivacyLeakWarning
-            The first entry of the second kind: the total for records says nothing of the fits for attributes.
+            The first entry of another kind: no total counts all fits of every kind.
         """
-        entry = LedgerEntry(label, event, protects, neighboring_relation, releases)
+        entry = LedgerEntry(label, event, protects, neighboring_relation, releases, rows_of)
         if self._inside_another_call:
             raise LedgerError(_INSIDE)
         with self._locked(writing=True) as unknown:
@@ -367,9 +375,9 @@ class PrivacyLedger:
                 if not total <= self.epsilon:
                     raise BudgetExceededError(self._too_much(label, kind, total, longer))
             if not dry_run:
-                kinds = {str(one.protects) for one in self._chain.entries}
-                if len(kinds) == 1 and str(entry.protects) not in kinds:
-                    _tell_of_two_kinds(entry, kinds.pop())
+                kinds = [one.protects for one in self._chain.entries]
+                if kinds and entry.protects not in kinds:
+                    _tell_of_kinds(entry, kinds[-1])
                 if self._file is None:
                     self._chain = longer
                 else:
@@ -395,12 +403,9 @@ class PrivacyLedger:
         self._file.append(line, self._chain)
 
     def _too_much(self, label: str, kind: Protects, total: float, longer: Chain) -> str:
-        both = len(longer.totals) > 1
-        which = ""
-        if both and kind == Protects.SENSITIVE_ATTRIBUTE:
-            which = " for sensitive attributes, which counts every fit,"
-        elif both:
-            which = " for records"
+        which = "" if len(longer.totals) == 1 else f" for {kind}s"
+        if which and kind == Protects.SENSITIVE_ATTRIBUTE:
+            which += ", which counts every fit,"
         before = self._chain.totals.get(kind, 0.0)
         return (
             f"{label} would bring the epsilon of this ledger{which} from {before:.4g} to {total:.4g}, over its ceiling "
@@ -522,12 +527,26 @@ _FORKED = (
 )
 
 
-def _tell_of_two_kinds(entry: LedgerEntry, earlier: str) -> None:
-    """Warn, once a ledger, that the total for records covers the fits for records alone."""
+#: What the totals do not count, where a ledger holds entries of several kinds.
+_UNCOUNTED = {
+    Protects.SENSITIVE_ATTRIBUTE: (
+        "The total for sensitive attributes counts all of them. The total for records covers the fits for records "
+        "alone: fits for attributes take features and labels as public. Keep to one kind where whole records are what "
+        "you protect."
+    ),
+    Protects.SUBJECT: (
+        "The total for subjects covers the fits for subjects alone: others may tell more of a subject of several rows. "
+        "Keep to fits for subjects where these are what you protect."
+    ),
+}
+
+
+def _tell_of_kinds(entry: LedgerEntry, earlier: Protects) -> None:
+    """Warn, at the first entry of another kind, which fits the totals leave out."""
+    kinds = (entry.protects, earlier)
+    says = [text for kind, text in _UNCOUNTED.items() if kind in kinds]
     warnings.warn(
-        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. The total for "
-        "sensitive attributes counts all of them. The total for records covers the fits for records alone: fits for "
-        "attributes take features and labels as public. Keep to one kind where whole records are what you protect.",
+        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. {' '.join(says)}",
         PrivacyLeakWarning,
         stacklevel=3,
     )

@@ -39,6 +39,8 @@ class LedgerEntry:
         It implies what is protected, so the two must agree.
     releases : sequence of str
         The kinds of release inside, in words. Kept as a tuple.
+    rows_of : str
+        The column that says who a subject is, where subjects are protected and a column does.
     """
 
     label: str
@@ -46,24 +48,38 @@ class LedgerEntry:
     protects: str
     neighboring_relation: str
     releases: Sequence[str] = ()
+    rows_of: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.label, str):
-            raise ValueError(f"label must be a str. Got {self.label!r} instead.")
+        for name in ("label", "rows_of"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a str. Got {getattr(self, name)!r} instead.")
         if isinstance(self.releases, str) or not all(isinstance(release, str) for release in self.releases):
             raise ValueError(f"releases must be a sequence of str. Got {self.releases!r} instead.")
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
         check_event(self.event, relation)
+        if self.rows_of and protects != Protects.SUBJECT:
+            raise ValueError(f"rows_of says who a subject is, and what is protected is one {protects}.")
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))
 
 
+def promised(entries: Iterable[LedgerEntry], protects: str) -> list[LedgerEntry]:
+    """The entries whose promise is one for this unit: a fit for subjects protects each of their rows as well."""
+    return [entry for entry in entries if entry.protects in Protects(protects).kept_by]
+
+
 def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
-    """What counts in the total of one kind of protection: of records the fits for records, of attributes every fit."""
+    """What counts in the total of one kind of protection: the fits that promise it; of attributes every fit."""
     if protects == Protects.SENSITIVE_ATTRIBUTE:
         return compose(*[attribute_event(entry.event, entry.neighboring_relation) for entry in entries])
-    return compose(*[entry.event for entry in entries if entry.protects == protects])
+    return compose(*[entry.event for entry in promised(entries, protects)])
+
+
+def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRelation | None:
+    """The relation that the total of one kind of protection holds under; None where its entries do not add up."""
+    return common_relation(NeighboringRelation(one.neighboring_relation) for one in promised(entries, protects))
 
 
 @dataclass(frozen=True)
@@ -111,18 +127,11 @@ class Chain:
     def appended(self, *entries: LedgerEntry) -> "Chain":
         """A longer chain. An entry under a relation that does not add up with the earlier ones is refused."""
         hashes, lines = list(self.hashes), [self.lines]
-        relations: dict[str, set[NeighboringRelation]] = {}
-        for entry in self.entries:
-            relations.setdefault(entry.protects, set()).add(NeighboringRelation(entry.neighboring_relation))
+        of_each_kind = {_kind_of(entry): entry for entry in self.entries}
         for index, entry in enumerate(entries, len(self.entries) + 1):
-            held = relations.setdefault(entry.protects, set())
-            held.add(NeighboringRelation(entry.neighboring_relation))
-            if common_relation(held) is None:
-                earlier = next(relation for relation in held if relation != entry.neighboring_relation)
-                raise ValueError(
-                    f"This ledger holds guarantees under '{earlier}'; one under '{entry.neighboring_relation}' does "
-                    "not add up with them. Keep a separate PrivacyLedger for it."
-                )
+            if _kind_of(entry) not in of_each_kind:
+                _check_adds_up(entry, list(of_each_kind.values()))
+                of_each_kind[_kind_of(entry)] = entry
             content = json.dumps({"index": index, **_entry_to_dict(entry)}, allow_nan=False)
             hashes.append(hashlib.sha256(f"{hashes[-1]}\n{content}".encode()).hexdigest())
             lines.append(f'{content[:-1]}, "hash": "{hashes[-1]}"}}\n'.encode())
@@ -143,6 +152,27 @@ class Chain:
     def continues(self, count: int, head: str) -> bool:
         """Whether the first ``count`` entries are those that had this last hash."""
         return count < len(self.hashes) and self.hashes[count] == head
+
+
+def _kind_of(entry: LedgerEntry) -> tuple[str, str]:
+    return entry.neighboring_relation, entry.rows_of
+
+
+def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:
+    """Refuse an entry by which a total would hold under no relation, or for two kinds of subjects at once."""
+    for one in earlier:
+        kinds = [kind for kind in PROTECTS if len(promised([one, entry], kind)) == 2]
+        if any(relation_of([one, entry], kind) is None for kind in kinds):
+            raise ValueError(
+                f"This ledger holds guarantees under '{one.neighboring_relation}'; one under "
+                f"'{entry.neighboring_relation}' does not add up with them. Keep a separate PrivacyLedger for it."
+            )
+        if Protects.SUBJECT in kinds:  # who is a subject is said by another column
+            raise ValueError(
+                f"This ledger holds guarantees for all rows of one {one.rows_of or 'subject'!r}; one for all rows of "
+                f"one {entry.rows_of or 'subject'!r} does not add up with them. Name the same column, or keep a "
+                "separate PrivacyLedger for it."
+            )
 
 
 class OtherBudgetError(Exception):
@@ -166,6 +196,7 @@ def _entry_to_dict(entry: LedgerEntry) -> dict[str, Any]:
         "neighboring_relation": str(entry.neighboring_relation),
         "releases": list(entry.releases),
         "event": event_to_dict(entry.event),
+        **({"rows_of": entry.rows_of} if entry.rows_of else {}),
     }
 
 
@@ -176,4 +207,5 @@ def _entry_from_dict(fields: dict[str, Any]) -> LedgerEntry:
         fields["protects"],
         fields["neighboring_relation"],
         tuple(fields["releases"]),
+        fields.get("rows_of", ""),
     )

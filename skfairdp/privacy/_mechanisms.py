@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,6 +285,8 @@ class LaplaceCounts:
         Of the private table.
     n_kinds : int
         At least 2. Classes, or groups times classes.
+    relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
+        The neighbours, of which each counts one row at most.
 
     Notes
     -----
@@ -308,8 +310,7 @@ class LaplaceCounts:
     scale: float
     n_rows: int
     n_kinds: int = 2
-
-    relation: ClassVar[NeighboringRelation] = NeighboringRelation.REPLACE_ONE
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
 
     def __post_init__(self) -> None:
         if not (self.scale > 0 and math.isfinite(self.scale)):
@@ -319,10 +320,17 @@ class LaplaceCounts:
         object.__setattr__(self, "scale", math.ceil(self.scale / self.grid) * self.grid)
 
     @classmethod
-    def at(cls, epsilon: float, *, n_rows: int, n_kinds: int) -> "LaplaceCounts":
+    def at(
+        cls,
+        epsilon: float,
+        *,
+        n_rows: int,
+        n_kinds: int,
+        relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+    ) -> "LaplaceCounts":
         """With so much noise that all counts together cost at most a pure ``epsilon``."""
         sensitivity = 1.0 if n_kinds == 2 else 2.0
-        return cls((1 + 1e-9) * sensitivity / epsilon, n_rows, n_kinds)
+        return cls((1 + 1e-9) * sensitivity / epsilon, n_rows, n_kinds, relation)
 
     @property
     def sensitivity(self) -> float:

@@ -13,6 +13,13 @@ _MECHANISMS = (
 )
 
 
+_UNITS = {
+    "record": "Record",
+    "sensitive attribute": "Sensitive attribute of a record",
+    "subject": "Subject (all rows of one {of})",
+}
+
+
 class Stated(Protocol):
     """What an entry takes from a privacy statement."""
 
@@ -113,7 +120,7 @@ def _privacy_loss(statement: Stated) -> dict[str, Any]:
         for rate, found in statement.attack
     ]
     return {
-        "privacy_unit": "Record" if content["protects"] == "record" else "Sensitive attribute of a record",
+        "privacy_unit": _UNITS[content["protects"]].format(of=content.get("rows_of") or "id"),
         "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
         "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
         "privacy_parameters_details": _listed(curve + mu + attack),

@@ -28,6 +28,12 @@ class Protects(StrEnum):
 
     RECORD = "record"
     SENSITIVE_ATTRIBUTE = "sensitive attribute"
+    SUBJECT = "subject"
+
+    @property
+    def kept_by(self) -> "tuple[Protects, ...]":
+        """The promises that are ones for this unit too, with the same figures: of a subject, each row is protected."""
+        return (self, Protects.SUBJECT) if self is Protects.RECORD else (self,)
 
 
 class NeighboringRelation(StrEnum):
@@ -42,6 +48,9 @@ class NeighboringRelation(StrEnum):
         figures are those of adding or removing a record. (dp-accounting calls it ``REPLACE_SPECIAL``.)
     ``REPLACE_ATTRIBUTE``
         The sensitive attribute of one record has another value; everything else is public.
+    ``REPLACE_SUBJECT``
+        All rows of one subject, such as a person, are others: any values, more rows, fewer or none. Which subjects
+        there are, by their ids, and how many, is public. Nothing may follow the number of rows.
 
     Examples
     --------
@@ -56,25 +65,29 @@ class NeighboringRelation(StrEnum):
     ADD_OR_REMOVE_ONE = "add or remove one record"
     ZERO_OUT = "replace one record by a null record"
     REPLACE_ATTRIBUTE = "replace one sensitive attribute"
+    REPLACE_SUBJECT = "replace all rows of one subject"
 
     @property
     def protects(self) -> Protects:
         """The unit that this relation protects."""
-        if self is NeighboringRelation.REPLACE_ATTRIBUTE:
-            return Protects.SENSITIVE_ATTRIBUTE
-        return Protects.RECORD
+        others = {
+            NeighboringRelation.REPLACE_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
+            NeighboringRelation.REPLACE_SUBJECT: Protects.SUBJECT,
+        }
+        return others.get(self, Protects.RECORD)
 
     @property
     def number_is_public(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be used and printed."""
-        return self is not NeighboringRelation.ADD_OR_REMOVE_ONE
+        return self not in (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SUBJECT)
 
     def implies(self, other: "NeighboringRelation") -> bool:
         """Whether a guarantee under this relation is one under the other as well, with the same figures.
 
         What holds where a record is replaced by *any* other one holds where it is replaced by one that is the same for
         everybody. A mechanism that knows no null record may read it as that one, so ``REPLACE_ONE`` implies
-        ``ZERO_OUT``. The reverse would cost twice.
+        ``ZERO_OUT``. The reverse would cost twice. A record that is replaced is a row of a subject that is, so
+        ``REPLACE_SUBJECT`` implies both.
 
         Parameters
         ----------
@@ -84,7 +97,11 @@ class NeighboringRelation(StrEnum):
         -------
         bool
         """
-        return self is other or (self is NeighboringRelation.REPLACE_ONE and other is NeighboringRelation.ZERO_OUT)
+        weaker = {
+            NeighboringRelation.REPLACE_ONE: (NeighboringRelation.ZERO_OUT,),
+            NeighboringRelation.REPLACE_SUBJECT: (NeighboringRelation.REPLACE_ONE, NeighboringRelation.ZERO_OUT),
+        }
+        return self is other or other in weaker.get(self, ())
 
 
 def common_relation(relations: Iterable[NeighboringRelation]) -> NeighboringRelation | None:
@@ -151,7 +168,7 @@ class PrivacySpent:
     delta : float
         The δ at which ε is stated, in [0, 1).
     protects : Protects
-        What a neighbour may change: equal to ``"record"`` or ``"sensitive attribute"``.
+        What a neighbour may change: equal to ``"record"``, ``"sensitive attribute"`` or ``"subject"``.
     neighboring_relation : NeighboringRelation
         Its text is the sentence, such as ``"replace one record"``.
     event : DpEvent
@@ -172,6 +189,8 @@ class PrivacySpent:
     parts : tuple of PrivacySpent
         What it was composed of, its own releases first: a model that was given a schema which was paid for costs both.
         Empty where nothing was added up.
+    rows_of : str
+        Where subjects are protected and a column named them: its name.
 
     Attributes
     ----------
@@ -201,6 +220,7 @@ class PrivacySpent:
     release: str = field(default="", repr=False, compare=False)
     on_record: str = field(default="", repr=False, compare=False)
     parts: "tuple[PrivacySpent, ...]" = field(default=(), repr=False, compare=False)
+    rows_of: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
@@ -222,6 +242,7 @@ class PrivacySpent:
         label: str = "",
         release: str = "",
         on_record: str = "",
+        rows_of: str = "",
     ) -> "PrivacySpent":
         """Compute the figure from the event; there is no other way to state one.
 
@@ -241,8 +262,8 @@ class PrivacySpent:
             What the guarantee takes as public knowledge.
         performed : iterable of PerformedRelease, default=()
             What was released.
-        label, release, on_record : str, default=""
-            Who spent it, which spending it is, and where it is on record.
+        label, release, on_record, rows_of : str, default=""
+            Who spent it, which spending it is, where it is on record, and which column says who a subject is.
 
         Returns
         -------
@@ -267,6 +288,7 @@ class PrivacySpent:
             label=label,
             release=release,
             on_record=on_record,
+            rows_of=rows_of,
         )
 
     @property
@@ -336,7 +358,7 @@ class PrivacySpent:
             return NotImplemented
         from skfairdp.privacy._account import composed
 
-        for name in ("protects", "delta"):
+        for name in ("protects", "delta", "rows_of"):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "
@@ -358,8 +380,9 @@ class PrivacySpent:
             else " [noise was seeded: epsilon is inf; with secret noise it would be "
             f"{rounded_up(self.mechanism_epsilon)}]"
         )
+        whose = f", all rows of one {self.rows_of!r}" if self.rows_of else ""
         return (
-            f"epsilon={rounded_up(self.epsilon)} at delta={self.delta:g}, protecting one {self.protects} "
+            f"epsilon={rounded_up(self.epsilon)} at delta={self.delta:g}, protecting one {self.protects}{whose} "
             f"({self.neighboring_relation}); certified by {how}{seeded}{self._what_it_adds_up()}"
         )
 

@@ -39,7 +39,9 @@ class Plan(Protocol):
 #: computed: follows from other facts. released: found by noisy releases, which the statement pays for.
 Obtained = Literal["given", "read", "held out", "computed", "released"]
 
-_NUMBER_OF_ROWS = "number of private rows"
+_NUMBER_OF_ROWS, _NUMBER_OF_SUBJECTS = "number of private rows", "number of subjects"
+#: Facts that say how many units there are.
+SIZES = (_NUMBER_OF_ROWS, _NUMBER_OF_SUBJECTS, "declared number of rows")
 
 
 class PublicFact(str):
@@ -82,6 +84,12 @@ class PublicReads:
     def note_number_of_rows(self, number: int) -> None:
         """Where the relation makes it public; :func:`public_facts` takes it off the list elsewhere."""
         self.note(_NUMBER_OF_ROWS, "read", number, "public, as neighbours have equally many")
+
+    def note_subjects(self, number: int, name: str) -> None:
+        """Which subjects there are: public under the relation of subjects, and told nowhere."""
+        whose = "a keyed hash of each says who learns from its rows"
+        self.note("ids of the subjects", "read", name or None, f"public, and kept nowhere: {whose}")
+        self.note(_NUMBER_OF_SUBJECTS, "read", number, "public, as neighbours have equally many")
 
     def drop(self, name: str) -> None:
         """Take a fact off: what was read is not used, or is not public under the relation."""
@@ -154,6 +162,8 @@ class Spending:
     forgets : iterable of dict, default=()
         ``vars`` of what is fitted. Fitted attributes of an earlier fit go once the budget is open, and those of this
         one where the block fails or is interrupted: no report of one fit stands beside the model of another.
+    rows_of : str, default=""
+        Where subjects are protected: the column that says who a subject is.
 
     Raises
     ------
@@ -194,6 +204,7 @@ class Spending:
         report_to: Callable[[PrivacySpent], None] | None = None,
         holds: Iterable[PrivacySpent] = (),
         forgets: Iterable[dict[str, Any]] = (),
+        rows_of: str = "",
     ) -> None:
         self.event, self.delta, self.relation = event, delta, NeighboringRelation(relation)
         self.label, self.ledger, self.noise_seed = label, ledger_in_use(ledger), noise_seed
@@ -203,7 +214,7 @@ class Spending:
                 "protects nobody, so no ledger may count it. Leave one of them out."
             )
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
-        self.holds, self.forgets = tuple(holds), tuple(forgets)
+        self.holds, self.forgets, self.rows_of = tuple(holds), tuple(forgets), rows_of
         self._name, self._on_record = _noise.name_of_release(), ""
         self._performed: dict[Any, int] = {}
         self._left: Allowance | None = None
@@ -273,6 +284,7 @@ class Spending:
             label=self.label,
             release=self._name,
             on_record=self._on_record,
+            rows_of=self.rows_of,
         )
         return composed(own, *self.holds)
 
@@ -329,6 +341,7 @@ class Spending:
                 neighboring_relation=self.relation,
                 releases=self.releases,
                 dry_run=dry_run,
+                **({"rows_of": self.rows_of} if self.rows_of else {}),
             )
             if not dry_run:
                 self._on_record = getattr(self.ledger, "head", "")

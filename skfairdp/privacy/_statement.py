@@ -14,8 +14,8 @@ from scipy.special import ndtr, ndtri
 
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
 from skfairdp.privacy._events import event_to_dict, flatten
-from skfairdp.privacy._ledger_chain import total_event
-from skfairdp.privacy._report import NeighboringRelation, common_relation, rounded_up
+from skfairdp.privacy._ledger_chain import relation_of, total_event
+from skfairdp.privacy._report import rounded_up
 
 FORMAT = "skfairdp-statement-1"
 DELTAS = tuple(10.0**-k for k in range(3, 11))
@@ -24,6 +24,7 @@ FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 UNITS = {
     "record": "one record: all features, the label and the group of one row",
     "sensitive attribute": "the sensitive attribute of one record; features and labels are taken as public",
+    "subject": "one subject: all rows of one {of}, however many",
 }
 RELATIONS = {
     "replace one record": "Neighbouring data sets differ in the values of one record. The number of records is public.",
@@ -36,6 +37,10 @@ RELATIONS = {
     ),
     "replace one sensitive attribute": (
         "Neighbouring data sets differ in the sensitive attribute of one record. Everything else is public."
+    ),
+    "replace all rows of one subject": (
+        "Neighbouring data sets differ in all rows of one subject: they may be any others, more, fewer or none. The "
+        "number of subjects and their ids are public, the number of rows is not."
     ),
 }
 POST_PROCESSING = (
@@ -55,6 +60,11 @@ NO_LEDGER = (
     "No ledger was kept, so this statement covers one fit with what it was given. If other fits on the same rows chose "
     "its parameters, their cost comes on top."
 )
+
+
+def unit_of(protects: str, rows_of: str = "") -> str:
+    """What is protected, in words."""
+    return UNITS[protects].format(of=rows_of or "id")
 
 
 def attack_bound(rate: float, curve: Iterable[tuple[float, float]], mu: float | None) -> float:
@@ -294,9 +304,9 @@ class PrivacyStatement:
         alone = len(ledger["totals"]) == 1
         totals = [
             (
-                f"all that protect one {total['protects']}"
-                if alone or total["protects"] == "record"
-                else "all of them, in what they tell of one sensitive attribute",
+                "all of them, in what they tell of one sensitive attribute"
+                if total["protects"] == "sensitive attribute" and not alone
+                else f"all that protect one {total['protects']}",
                 f"ε = {_bound(total['epsilon'])} at δ = {at}",
             )
             for total in ledger["totals"]
@@ -313,7 +323,8 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         "format": FORMAT,
         "subject": subject,
         "protects": str(spent.protects),
-        "unit": UNITS[str(spent.protects)],
+        "unit": unit_of(str(spent.protects), spent.rows_of),
+        **_whose(spent),
         "neighboring_relation": str(spent.neighboring_relation),
         "relation_text": RELATIONS[str(spent.neighboring_relation)],
         "noise_is_secret": secret,
@@ -377,12 +388,16 @@ def _performed(release: Any) -> dict[str, Any]:
     }
 
 
+def _whose(spent: Any) -> dict[str, str]:
+    """The column that says who a subject is, where one does."""
+    return {"rows_of": spent.rows_of} if spent.rows_of else {}
+
+
 def _ledger_story(ledger: Any) -> dict[str, Any]:
     entries = ledger.entries
     totals = []
     for protects in dict.fromkeys(str(entry.protects) for entry in entries):
-        of_kind = [entry for entry in entries if entry.protects == protects]
-        relation = common_relation(NeighboringRelation(entry.neighboring_relation) for entry in of_kind)
+        relation = relation_of(entries, protects)
         total = _plain(epsilon_of(total_event(entries, protects), ledger.delta))
         totals.append({"protects": protects, "neighboring_relation": str(relation), "epsilon": total})
     return {
@@ -396,6 +411,7 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
                 "neighboring_relation": str(entry.neighboring_relation),
                 "releases": list(entry.releases),
                 "event": event_to_dict(entry.event),
+                **_whose(entry),
             }
             for entry in entries
         ],

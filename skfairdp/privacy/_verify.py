@@ -23,7 +23,10 @@ _PROTECTS = {
     "add or remove one record": "record",
     "replace one record by a null record": "record",
     "replace one sensitive attribute": "sensitive attribute",
+    "replace all rows of one subject": "subject",
 }
+#: Under which relations else the figures of one hold, from the strongest to the weakest.
+_WEAKER = ("replace all rows of one subject", "replace one record", "replace one record by a null record")
 #: What a release is a release *of*, for those whose cost holds under some relations only.
 _ONLY_UNDER = {
     "PoissonSampledDpEvent": ("add or remove one record", "replace one record by a null record"),
@@ -51,7 +54,9 @@ _ROUNDED = 2e-3  # figures in words have four digits, and bounds of two programs
 _RELEASE = "Schema.release"
 #: What may be read where, as neighbours do not differ in it.
 _READ = {
-    "number of private rows": tuple({*_PROTECTS} - {"add or remove one record"}),
+    "number of private rows": tuple({*_PROTECTS} - {"add or remove one record", "replace all rows of one subject"}),
+    "number of subjects": ("replace all rows of one subject",),
+    "ids of the subjects": ("replace all rows of one subject",),
     "features and labels": ("replace one sensitive attribute",),
 }
 #: What each part of a statement says, and nothing else.
@@ -186,9 +191,7 @@ _ENTRIES = frozenset({
 
 def _check_entries(document: Mapping[str, Any]) -> None:
     """All that a statement says, and nothing that nobody has checked beside it."""
-    if absent := sorted(_ENTRIES - {*document}):
-        raise KeyError(absent[0])
-    _none_of(sorted({*document} - _ENTRIES))
+    _only(document, _ENTRIES)
     ledger = document["ledger"] or {}
     for name in ("public", "curve", "attack", "parts", "releases"):
         for row in document[name]:
@@ -202,7 +205,9 @@ def _check_entries(document: Mapping[str, Any]) -> None:
             _only(row, _OF[name])
 
 
-def _only(row: Mapping[str, Any], names: set[str]) -> None:
+def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
+    if "releases" in names and row.get("protects") == "subject":  # a statement, or an entry of a ledger
+        names = names | ({"rows_of"} & {*row})
     if absent := sorted(names - {*row}):
         raise KeyError(absent[0])
     _none_of(sorted({*row} - names))
@@ -215,11 +220,16 @@ def _none_of(others: list[str]) -> None:
 
 def _check_words(document: Mapping[str, Any]) -> None:
     """What nobody can recompute is a text where it is one, and speaks of no more than it is there for."""
-    words = [document["subject"], *document["versions"].values(), *(row["mechanism"] for row in document["performed"])]
+    words = [
+        document["subject"],
+        document.get("rows_of", ""),
+        *document["versions"].values(),
+        *(row["mechanism"] for row in document["performed"]),
+    ]
     words += [part["label"] for part in document["parts"]]
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
     for entry in (document["ledger"] or {"entries": []})["entries"]:
-        words += [entry["label"], *entry["releases"]]
+        words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
     if others := sorted(
@@ -301,10 +311,10 @@ def _fits(figure: str, event: Any, relation: str) -> Check:
 
 def _sentences(document: Mapping[str, Any]) -> Check:
     """What people read says what the figures are of: in the words that every statement has."""
-    from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, UNITS
+    from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, unit_of
 
     words = {
-        "unit": UNITS[_PROTECTS[document["neighboring_relation"]]],
+        "unit": unit_of(_PROTECTS[document["neighboring_relation"]], document.get("rows_of", "")),
         "relation_text": RELATIONS[document["neighboring_relation"]],
         "post_processing": POST_PROCESSING,
     }
@@ -400,7 +410,8 @@ def _parts(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
 
 def _twice(document: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
     """Whether a part for records is counted for an attribute, which it may tell of in two steps."""
-    return bool(document["protects"] != part["protects"] and part["neighboring_relation"] != "replace one record")
+    for_attribute = document["protects"] == "sensitive attribute" != part["protects"]
+    return bool(for_attribute and part["neighboring_relation"] not in _WEAKER[:2])
 
 
 def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
@@ -408,7 +419,7 @@ def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
     whole, wrong = NeighboringRelation(document["neighboring_relation"]), ""
     for part, _ in parts:
         own = NeighboringRelation(part["neighboring_relation"])
-        for_attribute = whole.protects != "record" and own.protects == "record"
+        for_attribute = whole.protects == "sensitive attribute" != own.protects
         if not (for_attribute or own.implies(whole)) or not _fits("", part["event"], own).holds:
             wrong = f"one for {own}"
     # of what counts twice it is the figure that is compared, below
@@ -539,7 +550,8 @@ def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
 def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, Any] | None) -> list[Check]:
     """The composed ε of each kind of guarantee: under the ceiling, and no more than was claimed.
 
-    What fits for records tell of the attribute counts in the total for attributes too, if there is one.
+    What fits for records tell of the attribute counts in the total for attributes too, if there is one; a fit for
+    subjects, in the total for records.
     """
     for entry in entries:
         if _PROTECTS.get(entry["neighboring_relation"]) != entry["protects"]:
@@ -547,17 +559,20 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
     events: dict[tuple[str, str], list[Any]] = {}
     every: list[Any] = []
     attribute = "sensitive attribute", "replace one sensitive attribute"
-    relations = {entry["neighboring_relation"] for entry in entries}
+    promised = {entry["protects"] for entry in entries}
+    # A record replaced by any other one includes one that is the same for everybody: the weakest promise of all.
+    of_records = [r for r in _WEAKER if r in {entry["neighboring_relation"] for entry in entries}]
     for entry in entries:
-        relation = entry["neighboring_relation"]
-        # A record replaced by any other one includes one that is the same for everybody: the weaker promise of both.
-        if relation == "replace one record" and "replace one record by a null record" in relations:
-            relation = "replace one record by a null record"
-        event = _event(entry["event"])
+        relation, event = entry["neighboring_relation"], _event(entry["event"])
         every.append(event)
-        events.setdefault((entry["protects"], relation), []).append(event)
-        if entry["protects"] == "record" and attribute[1] in relations:
-            twice = entry["neighboring_relation"] != "replace one record"
+        if relation not in _WEAKER:
+            events.setdefault((entry["protects"], relation), []).append(event)
+        elif "record" in promised:
+            events.setdefault(("record", of_records[-1]), []).append(event)
+        if entry["protects"] == "subject":
+            events.setdefault(("subject", relation), []).append(event)
+        if entry["protects"] != attribute[0] and attribute[0] in promised:
+            twice = relation not in _WEAKER[:2]
             events.setdefault(attribute, []).append(a_record_replaced(event) if twice else event)
     check_effort(every)
     checks = _add_up(entries)
@@ -574,16 +589,21 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
 
 
 def _add_up(entries: Any) -> list[Check]:
-    """Each entry's releases have a proof for its neighbours, and the fits for records have one relation in common."""
+    """Each entry's releases have a proof for its neighbours, and the fits of a kind have one relation in common."""
     checks = [
         _fits(f"ledger: relation of fit {number} fits its releases", entry["event"], entry["neighboring_relation"])
         for number, entry in enumerate(entries, 1)
     ]
     checks = [check for check in checks if not check.holds]  # of many fits only those that are refuted are listed
-    relations = sorted({entry["neighboring_relation"] for entry in entries if entry["protects"] == "record"})
-    if len(relations) > 1:
+    relations = sorted(
+        {entry["neighboring_relation"] for entry in entries if entry["protects"] != "sensitive attribute"}
+    )
+    if len(relations) > 1 and any(entry["protects"] == "record" for entry in entries):
         common = "add or remove one record" not in relations  # a record replaced by any other implies by a null one
         checks.append(Check("ledger: relations add up", ", ".join(relations), "yes" if common else "no", common))
+    whose = sorted({str(entry.get("rows_of", "")) for entry in entries if entry["protects"] == "subject"})
+    if len(whose) > 1:
+        checks.append(Check("ledger: one kind of subjects", ", ".join(map(repr, whose)), "no", holds=False))
     return checks
 
 

@@ -64,6 +64,8 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
             says = f"{owner}.fit takes {' and '.join(unnamed)}" + (f" and, by name, {others}" if others else "")
             if unknown == ["sample_weight"]:
                 says += ". It has no sample_weight: a weight would scale what one record can change. Leave it out"
+            elif unknown == ["subject"]:
+                says += ". It has no subject: it protects each row by itself, and several rows of one person less"
             elif len(args) > len(unnamed) and others:
                 example = "sensitive_features" if "sensitive_features" in others else others[0]
                 says += f". Got {len(args)} without a name: pass groups and the like by name, as {example!r}"

@@ -1,0 +1,67 @@
+"""Whose rows are whose: subjects, such as persons, with several rows each, and what one of them may add to a sum."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp._rows import id_hashes
+from skfairdp.utils import as_groups, as_pandas
+
+#: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
+GRID = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The subject of each row. Ids, and with them how many subjects there are, are public; who has which rows is not.
+
+    Nothing of it outlives the fit. A subject keeps its teacher, whatever its rows are and wherever they stand: the
+    teacher is a keyed hash of the id. Other ids may be in other places; that of no other subject follows from it.
+    """
+
+    ids: "pd.Series[Any]"
+    of: NDArray[np.int64]
+    n: int
+    name: str
+
+    @classmethod
+    def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
+        """Read one id per row: given, or a column of X by its name."""
+        name = subject if isinstance(subject, str) else getattr(subject, "name", None)
+        if isinstance(subject, str):
+            table = as_pandas(X)
+            if not isinstance(table, pd.DataFrame) or list(table.columns).count(subject) != 1:
+                raise ValueError(
+                    f"'subject' of {owner} names {subject!r}, which is not exactly one column of X. Name a column of a "
+                    "DataFrame, or pass one id per row."
+                )
+            subject = table[subject]
+        cells = as_groups(subject, n_rows, owner=owner, name="subject")
+        rows, ids = pd.factorize(pd.Series(cells, dtype=object))
+        listed = pd.Series(ids, dtype=object)
+        if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
+            listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
+        hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
+        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
+
+    def parts(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
+        hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
+        return (hashes % np.uint64(n_teachers)).astype(np.int64)[self.of]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """One over the rows of its subject for each row, rounded down to the grid: a subject adds at most 1."""
+        sizes = np.bincount(self.of, minlength=self.n)
+        return np.floor(1 / GRID / np.maximum(sizes, 1))[self.of] * GRID
+
+    @property
+    def one_row_each(self) -> NDArray[np.int64]:
+        """The position of one row of each subject that has any, by a hash of its id and how many rows it has."""
+        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        chosen = (id_hashes(self.ids, 1) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
+        starts = np.cumsum(sizes) - sizes
+        return order[(starts + chosen)[sizes > 0]]
