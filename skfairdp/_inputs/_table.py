@@ -91,12 +91,13 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     if columns is not None:
         features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
     try:
-        if columns is None and name == "X":
-            features = validate_data(estimator, X, reset=reset, dtype=np.float64)
-        else:
-            features = check_array(features, dtype=np.float64, estimator=estimator, input_name=name)
-            if name == "X":
-                validate_data(estimator, X, reset=reset, skip_check_array=True)
+        with np.errstate(over="ignore", invalid="ignore"):  # of sums of private numbers, by which those are looked at
+            if columns is None and name == "X":
+                features = validate_data(estimator, X, reset=reset, dtype=np.float64)
+            else:
+                features = check_array(features, dtype=np.float64, estimator=estimator, input_name=name)
+                if name == "X":
+                    validate_data(estimator, X, reset=reset, skip_check_array=True)
     except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
         problem = without_values(error, owner=owner, name=name)
     if problem is not None:

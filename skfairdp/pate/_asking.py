@@ -243,7 +243,7 @@ def _release_questions(
     assert public is not None
     if plan.sums is not None:
         weights = None if data.subjects is None else data.subjects.weights
-        told, variance = plan.sums.release(data.X, data.y, public.X, noise, Bends.of(public.X), weights)
+        told, variance = plan.sums.release(data.X, data.y, public.X, noise, terms=Bends.of(public.X), weights=weights)
         trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
     return Questions(public, queries, sampled, told, trust, owner._votes_by_group)

@@ -9,7 +9,8 @@ PLACES = {
     "_column_tables": "CELLS ColumnTables KNOTS ROUNDS",
     "_docs": "shared_docs",
     "_estimator": "PrivateEstimator",
-    "_inputs": "PublicRows",
+    "_inputs": "PublicRows TrainingData",
+    "_inputs._subjects": "Subjects",
     "_inputs._table": "refuse_large",
     "_judge": "SHARE Judge Judgement",
     "_networks": (

@@ -77,6 +77,9 @@ PRECISION = tests_in("networks.test_precision")
 WIDE_SUMS = tests_in("networks.test_wide_sums")
 CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
+SUBJECTS = tests_in("pate.test_subjects")
+SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
+SUBJECT_UNIT = tests_in("privacy.test_subject_unit")
 USEFULNESS = tests_in("pate.test_usefulness")
 SF_PATE = tests_in("pate.test_sf_pate")
 ACCOUNTING = tests_in("privacy.test_accounting")
@@ -119,6 +122,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in range(2)]
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
@@ -1610,5 +1614,48 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.coins_of_the_moment": also(
         CALIBRATOR_CONSTRAINTS("test_a_prediction_follows_from_its_row_in_any_order_and_container", method=AWARE)
+    ),
+    # ---- subjects.py --------------------------------------------------------------------------------------------
+    "subjects.parts_by_row": also(
+        SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="given"),
+        SUBJECTS("test_all_rows_of_a_subject_have_one_teacher_whatever_else_is_in_the_table"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[0]),
+    ),
+    "subjects.parts_by_content": also(
+        SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="given"),
+        SUBJECTS("test_all_rows_of_a_subject_have_one_teacher_whatever_else_is_in_the_table"),
+    ),
+    "subjects.rows_that_count_in_full": also(
+        SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="sums"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[0]),
+    ),
+    "subjects.weights_to_the_nearest": also(
+        SUBJECTS("test_weights_of_a_subject_add_up_to_at_most_one_and_to_hardly_less"),
+    ),
+    "subjects.all_rows_are_counted": also(
+        SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="counts"),
+        SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="own rows"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[1]),
+    ),
+    "subjects.the_row_of_a_subject_by_the_table": also(
+        SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="own rows"),
+        SUBJECTS("test_one_row_of_each_subject_follows_from_its_own_rows_alone"),
+    ),
+    "subjects.sizes_by_rows": also(
+        SUBJECTS("test_twice_the_rows_change_nothing_that_is_planned", epsilon=0.3, own=False),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[1]),
+    ),
+    "subjects.a_subject_is_said_to_be_a_record": also(
+        SUBJECT_UNIT(
+            "test_a_statement_says_whose_rows_are_protected_together",
+            rows_of="patient_id",
+            said="all rows of one patient_id",
+        ),
+    ),
+    "subjects.records_that_subjects_do_not_count_for": also(
+        SUBJECT_UNIT("test_the_ceiling_holds_for_each_total"),
+    ),
+    "subjects.rows_that_cover_their_subject": also(
+        SUBJECT_UNIT("test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected"),
     ),
 }

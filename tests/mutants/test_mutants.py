@@ -17,6 +17,7 @@ from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     schemas,
     searched_rows,
     searching,
+    subjects,
     summing,
     thresholding,
 )

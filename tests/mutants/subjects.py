@@ -1,0 +1,93 @@
+"""Mistakes where several rows are those of one subject: dealt one by one, counted more than once, or left unsaid."""
+
+import numpy as np
+import pandas as pd
+
+from skfairdp.privacy import NeighboringRelation, _ledger_chain, _statement
+from tests._tools.inside import Subjects, TrainingData
+from tests.mutants.harness import mutant
+
+
+@mutant
+def parts_by_row(patch):
+    """Rows are dealt to teachers one by one, as they always were: a subject of six rows moves six votes."""
+    patch.setattr(Subjects, "parts", lambda self, n_teachers, rng: rng.permutation(len(self.of)) % n_teachers)
+
+
+@mutant
+def parts_by_content(patch):
+    """The teacher of a subject follows the order in which subjects turn up, so that one moves all later ones."""
+
+    def parts(self, n_teachers, rng):
+        return rng.permutation(self.n)[pd.factorize(self.of)[0]] % n_teachers
+
+    patch.setattr(Subjects, "parts", parts)
+
+
+@mutant
+def rows_that_count_in_full(patch):
+    """Every row of a subject adds one to the sums."""
+    patch.setattr(Subjects, "weights", property(lambda self: np.ones(len(self.of))))
+
+
+@mutant
+def weights_to_the_nearest(patch):
+    """Weights are rounded to the nearest step of their grid, so that those of a subject may add up to more than 1."""
+
+    def weights(self):
+        return np.rint(2**20 / np.bincount(self.of)[self.of]) / 2**20
+
+    patch.setattr(Subjects, "weights", property(weights))
+
+
+@mutant
+def all_rows_are_counted(patch):
+    """Tables and counts take all rows of a subject where one was planned."""
+    patch.setattr(TrainingData, "one_row_each", property(lambda self: self))
+
+
+@mutant
+def the_row_of_a_subject_by_the_table(patch):
+    """Which row of a subject is counted follows how many rows the table has, and with it those of other subjects."""
+
+    def one_row_each(self):
+        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        starts = np.cumsum(sizes) - sizes
+        return order[(starts + len(self.of) % np.maximum(sizes, 1))[sizes > 0]]
+
+    patch.setattr(Subjects, "one_row_each", property(one_row_each))
+
+
+@mutant
+def sizes_by_rows(patch):
+    """Teachers, noise and warnings follow the number of rows, which is private where subjects are protected."""
+    patch.setattr(TrainingData, "n_units", property(lambda self: len(self.X)))
+
+
+@mutant
+def a_subject_is_said_to_be_a_record(patch):
+    """The statement says that one row is protected, whatever the fit has paid for."""
+    patch.setattr(_statement, "unit_of", lambda protects, rows_of="": _statement.UNITS["record"])
+
+
+@mutant
+def records_that_subjects_do_not_count_for(patch):
+    """The total for records leaves out the fits for subjects, which have read the same rows."""
+
+    def promised(entries, protects):
+        return [entry for entry in entries if entry.protects == protects]
+
+    patch.setattr(_ledger_chain, "promised", promised)
+
+
+@mutant
+def rows_that_cover_their_subject(patch):
+    """A guarantee for each row passes for one of all rows of a subject, at the same figure."""
+    implies = NeighboringRelation.implies
+    patch.setattr(
+        NeighboringRelation,
+        "implies",
+        lambda self, other: (
+            implies(self, other) or (self, other) == ("replace one record", "replace all rows of one subject")
+        ),
+    )

@@ -1,0 +1,256 @@
+"""Several rows of one subject: who they are dealt to, what they add to each release, and what follows their number."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PFLDClassifier, PrivacyLedger, SyntheticRows
+from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import Subjects
+from tests._tools.sources import FixedAnswers, installed
+
+N = 90
+COLUMNS = list("abc")
+
+
+def visits(seed=0, n=N, most=6):
+    """Rows of subjects, those of one in different places."""
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(np.repeat(1000 + np.arange(n), rng.integers(1, most + 1, n)))
+    X = pd.DataFrame(rng.normal(size=(len(ids), 3)), columns=COLUMNS)
+    return X, (X["a"] > 0).astype(int), pd.Series(ids, name="patient_id"), rng.integers(0, 2, len(ids))
+
+
+def public_rows():
+    return pd.DataFrame(np.random.default_rng(1).normal(size=(60, 3)), columns=COLUMNS)
+
+
+def read(ids, n_rows=None):
+    return Subjects.read(None, ids, len(ids) if n_rows is None else n_rows, owner="a fit")
+
+
+# ---- who learns from whose rows --------------------------------------------------------------------------------------
+def test_all_rows_of_a_subject_have_one_teacher_whatever_else_is_in_the_table():
+    ids = visits()[2]
+    teachers = read(ids).parts(7, np.random.default_rng(0))
+    of = dict(zip(ids, teachers, strict=True))
+    assert all(of[one] == teacher for one, teacher in zip(ids, teachers, strict=True))
+    assert set(teachers) == set(range(7))
+    rng = np.random.default_rng(3)
+    for others in (ids[rng.permutation(len(ids))], ids[ids != ids[0]], pd.concat([ids, ids[:5]]), ids.astype(str)):
+        found = read(others).parts(7, np.random.default_rng(0))
+        assert all(of[int(one)] == teacher for one, teacher in zip(others, found, strict=True))
+
+
+def test_subjects_are_as_many_as_their_ids_however_these_are_written_and_however_many_rows_there_are():
+    ids = visits()[2]
+    for same in (ids, ids.to_numpy(), ids.astype(str), ids.astype(float).tolist(), pd.concat([ids, ids])):
+        assert read(same).n == N
+    assert read([1, "1", 1.0, 2]).n == 2
+    assert read(pd.Series(pd.Categorical([1, 2, 2], categories=[1, 2, 3]))).n == 3  # one has no rows
+
+
+def test_weights_of_a_subject_add_up_to_at_most_one_and_to_hardly_less():
+    ids = np.repeat(np.arange(40), np.arange(1, 41))
+    weights = read(ids).weights
+    total = np.bincount(ids, weights)
+    assert (total <= 1).all() and (total > 1 - 1e-4).all()
+    assert (weights * 2**20 == np.rint(weights * 2**20)).all()
+
+
+def test_one_row_of_each_subject_follows_from_its_own_rows_alone():
+    ids = visits()[2]
+    kept = read(ids).one_row_each
+    assert sorted(ids[kept]) == sorted(set(ids))
+    other = pd.concat([ids, ids[ids == 1003], pd.Series([1005, 1003])], ignore_index=True)
+    both = [dict(zip(one[rows], rows, strict=True)) for one, rows in ((ids, kept), (other, read(other).one_row_each))]
+    assert {k for k in both[0] if both[0][k] != both[1][k]} <= {1003, 1005}
+
+
+# ---- what a subject adds ---------------------------------------------------------------------------------------------
+SIZES = {"sums": {"epsilon": 100.0}, "counts": {"epsilon": 0.6}, "given": {"epsilon": 8.0, "n_teachers": 9},
+         "own rows": {"epsilon": 40.0, "public_data": SyntheticRows(n_rows=200)}}  # fmt: skip
+
+
+def releases_of(world, settings):
+    X, y, ids, groups = world
+    own = "public_data" in settings
+    model = FairPATEClassifier(classes=[0, 1], groups=[0, 1], random_state=0, gamma=0.1, **settings)
+    given = {"sensitive_features": groups} if own else {"X_public": public_rows(), "sensitive_features_public":
+                                                        np.arange(60) % 2}  # fmt: skip
+    with installed(FixedAnswers()) as source, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so much noise, so little, so few rows
+        model.fit(X, y, subject=ids, **given)
+    return source.log, model
+
+
+def other_rows(world, rng, how):
+    """The same table but for all rows of one subject: extreme ones of either kind, as many, more, one or none."""
+    X, y, ids, groups = world
+    one = rng.choice(ids.unique())
+    kept = (ids != one).to_numpy()
+    n = {"others": int((~kept).sum()), "more": 40, "one": 1, "none": 0}[how]
+    rows = pd.DataFrame(rng.choice([1e12, -1e12, 0.0, 3.0], size=(n, 3)), columns=COLUMNS)
+    # Its rows are in any places; those of others keep their order.
+    at = np.argsort(np.r_[np.linspace(0, 1, kept.sum()), rng.random(n)], kind="stable")
+    mixed = [
+        np.concatenate([np.asarray(column)[kept], new])[at]
+        for column, new in ((y, rng.integers(0, 2, n)), (ids, np.full(n, one)), (groups, rng.integers(0, 2, n)))
+    ]
+    table = pd.concat([X[kept], rows]).iloc[at].reset_index(drop=True)
+    return table, mixed[0], pd.Series(pd.Categorical(mixed[1], categories=sorted(ids.unique()))), mixed[2]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others(name):
+    rng, world = np.random.default_rng(0), visits()
+    here, model = releases_of(world, SIZES[name])
+    farthest = np.zeros(len(here))
+    for how in ("others", "more", "one", "none") * 3:
+        there, other = releases_of(other_rows(world, rng, how), SIZES[name])
+        assert model.privacy_.event == other.privacy_.event
+        assert [one for one, _ in here] == [one for one, _ in there]
+        for i, ((mechanism, a), (_, b)) in enumerate(zip(here, there, strict=True)):
+            moved = np.abs(np.asarray(a, dtype=float) - np.asarray(b, dtype=float))
+            rows = moved[..., 1:] if type(mechanism).__name__ in ("NoisyVotes", "LaplaceCounts") else moved
+            each = rows.reshape(len(rows), -1) if type(mechanism).__name__ == "NoisyVotes" else rows.reshape(1, -1)
+            move = float(np.linalg.norm(each, axis=1).max())
+            farthest[i] = max(farthest[i], move / mechanism.sensitivity)
+    assert (farthest <= 1 + 1e-12).all() and farthest.max() > 0.7, farthest
+
+
+def test_where_each_subject_has_one_row_sums_are_those_of_rows():
+    rng = np.random.default_rng(0)
+    sums = {}
+    for ids in (None, np.arange(N)):
+        world = visits(most=1)
+        with installed(FixedAnswers()) as source:
+            PATEClassifier(epsilon=100.0, classes=[0, 1], random_state=0).fit(
+                *world[:2], X_public=public_rows(), subject=None if ids is None else rng.permutation(ids)
+            )
+        sums[ids is None] = source.log[0][1]
+    assert np.array_equal(sums[True], sums[False])
+
+
+# ---- what is public --------------------------------------------------------------------------------------------------
+def fitted(world, subject, make=PATEClassifier, **more):
+    X, y = world[:2]
+    return make(epsilon=8.0, classes=[0, 1], random_state=0, **more).fit(X, y, X_public=public_rows(), subject=subject)
+
+
+def test_the_number_of_subjects_is_on_the_list_and_that_of_rows_is_nowhere():
+    world = visits()
+    model = fitted(world, world[2])
+    facts = {fact.name: fact.value for fact in model.privacy_.public}
+    assert facts["number of subjects"] == N and facts["ids of the subjects"] == "patient_id"
+    assert "number of private rows" not in facts
+    n_rows = str(len(world[0]))
+    assert n_rows not in model.privacy_statement().to_json()
+    assert model.privacy_.rows_of == "patient_id" and "'patient_id'" in str(model.privacy_)
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_twice_the_rows_change_nothing_that_is_planned(epsilon, own):
+    X, y, ids, _ = visits()
+    model = PATEClassifier(epsilon=epsilon, classes=[0, 1])
+    one, two = (
+        model._plan(
+            model._read(
+                pd.concat([X] * k, ignore_index=True),
+                np.tile(y, k),
+                X_public=None if own else public_rows(),
+                subject=np.tile(ids, k),
+            )
+        )
+        for k in (1, 2)
+    )
+    assert one == two and one.relation == "replace all rows of one subject"
+
+
+def test_warnings_and_errors_count_subjects():
+    X, y, ids, _ = visits()
+    with pytest.raises(ValueError, match=f"more teachers than subjects: X has rows of {N} subjects"):
+        PATEClassifier(n_teachers=N + 1, classes=[0, 1]).fit(X, y, X_public=public_rows(), subject=ids)
+    with pytest.warns(UtilityWarning, match=f"With {N} subjects at epsilon=0.1"):
+        PATEClassifier(epsilon=0.1, classes=[0, 1]).fit(X, y, X_public=public_rows(), subject=ids)
+    with pytest.warns(PrivacyLeakWarning, match=f"above 1 / {N}, one over the number of subjects"):
+        PATEClassifier(epsilon=8.0, delta=0.02, classes=[0, 1]).fit(X, y, X_public=public_rows(), subject=ids)
+
+
+@pytest.mark.parametrize(
+    ("subject", "says"),
+    [
+        ("visit", "'subject' of PATEClassifier names 'visit', which is not exactly one column of X"),
+        ([1, 2], "inconsistent length: it must have one entry per row of X"),
+        ("missing", "subject of PATEClassifier contains missing values"),
+    ],
+)
+def test_ids_that_cannot_be_used_are_refused_in_words_that_hold_none(subject, says):
+    world = visits()
+    ids = world[2].astype(object)
+    ids[3] = None
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=says):
+        fitted(world, ids if subject == "missing" else subject, ledger=ledger)
+    assert not ledger.entries
+
+
+# ---- by the name of a column -----------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+@pytest.mark.parametrize("make", [PATEClassifier, FairPATEClassifier])
+def test_a_column_of_ids_is_no_feature_and_may_stay_in_the_rows_of_a_prediction(make):
+    X, y, ids, _ = visits()
+    table = X.assign(patient_id=ids)
+    more = {} if make is PATEClassifier else {"gamma": None}
+    by_name = fitted((table, y), "patient_id", make, noise_seed=1, **more)
+    by_ids = fitted((X, y), ids.to_numpy(), make, noise_seed=1, **more)
+    assert by_name.feature_names_in_.tolist() == COLUMNS
+    assert np.array_equal(by_name.released_votes_, by_ids.released_votes_)
+    assert np.array_equal(by_name.predict(table), by_ids.predict(X)) and by_name.score(table, y) == by_ids.score(X, y)
+    assert (by_name.privacy_.rows_of, by_ids.privacy_.rows_of) == ("patient_id", "")
+    assert fitted((X, y), None, make, **more).privacy_.neighboring_relation == "replace one record"
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_by_a_schema_the_column_need_not_be_one_of_it():
+    X, y, ids, _ = visits()
+    schema = Schema({**{name: Number(-3, 3) for name in COLUMNS}, "y": Category([0, 1])}, label="y")
+    model = PATEClassifier(epsilon=8.0, schema=schema, random_state=0)
+    model.fit(X.assign(y=y, patient_id=ids), X_public=public_rows(), subject="patient_id")
+    assert (model.privacy_.rows_of, model.n_features_in_) == ("patient_id", 3)
+
+
+# ---- other ways in ---------------------------------------------------------------------------------------------------
+def test_what_does_not_protect_subjects_says_so():
+    X, y, ids, groups = visits()
+    with pytest.raises(TypeError, match="It has no subject: it protects each row by itself"):
+        PFLDClassifier().fit(X, y, sensitive_features=groups, subject=ids)
+    rows = KeyedRows(X.assign(label=y, patient_id=ids), key="patient_id")
+    with pytest.raises(ValueError, match="only where they are in memory"):
+        PATEClassifier().fit(rows, X_public=public_rows(), subject="patient_id")
+
+
+def test_ids_are_routed_and_go_through_a_pipeline():
+    X, y, ids, _ = visits()
+    model = PATEClassifier(epsilon=8.0, classes=[0, 1], public_data=None, random_state=0)
+    plain = make_pipeline(FunctionTransformer(), model)
+    plain.fit(X, y, pateclassifier__subject=ids, pateclassifier__X_public=public_rows())
+    assert plain[-1].privacy_.protects == "subject"
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = make_pipeline(FunctionTransformer(), model.set_fit_request(subject=True))
+        routed.fit(X, y, subject=ids, X_public=public_rows())
+        assert routed[-1].privacy_.protects == "subject"
+
+
+def test_nothing_of_the_ids_outlives_the_fit():
+    world = visits()
+    model = fitted((world[0].assign(patient_id=world[2]), world[1]), "patient_id")
+    held = [value for value in vars(model).values() if isinstance(value, Subjects | pd.Series | pd.DataFrame)]
+    assert not held and not isinstance(model._lessons, Subjects)

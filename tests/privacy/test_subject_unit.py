@@ -1,0 +1,202 @@
+"""All rows of one subject as what is protected: in reports, on a ledger beside other kinds, in statements, verified."""
+
+import json
+import warnings
+
+import pytest
+
+from skfairdp import PrivacyLedger
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.privacy import (
+    GaussianDpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    PrivacySpent,
+    PublicFact,
+    Spending,
+    gdp_epsilon,
+    verify_file,
+)
+
+SUBJECT, RECORD, NULL, GUEST, ATTRIBUTE = (
+    NeighboringRelation.REPLACE_SUBJECT,
+    NeighboringRelation.REPLACE_ONE,
+    NeighboringRelation.ZERO_OUT,
+    NeighboringRelation.ADD_OR_REMOVE_ONE,
+    NeighboringRelation.REPLACE_ATTRIBUTE,
+)
+PATIENT = "patient_id"
+
+
+def charge(ledger, relation, rows_of="", sigma=5.0):
+    given = {"rows_of": rows_of} if rows_of else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of two kinds on a ledger: told below
+        ledger.charge(
+            GaussianDpEvent(sigma), label="a fit", protects=relation.protects, neighboring_relation=relation, **given
+        )
+
+
+def spent(relation, rows_of="", sigma=5.0, **more):
+    return PrivacySpent.of(
+        GaussianDpEvent(sigma), 1e-5, protects=relation.protects, neighboring_relation=relation, rows_of=rows_of, **more
+    )
+
+
+def of(n_fits, sigma=5.0):
+    return pytest.approx(gdp_epsilon(n_fits**0.5 / sigma, 1e-5))
+
+
+@pytest.mark.parametrize("order", [(SUBJECT, RECORD, SUBJECT), (RECORD, SUBJECT, SUBJECT), (SUBJECT, SUBJECT, NULL)])
+def test_a_fit_for_subjects_counts_for_each_of_their_rows_and_no_fit_for_rows_counts_for_subjects(order, tmp_path):
+    ledger = PrivacyLedger(path=tmp_path / "ledger")
+    for relation in order:
+        charge(ledger, relation, PATIENT if relation is SUBJECT else "")
+    records, subjects = ledger.spent("record"), ledger.spent("subject")
+    assert (records.epsilon, subjects.epsilon) == (of(3), of(2))
+    assert ledger.epsilon_spent == records.epsilon
+    assert records.neighboring_relation == next(one for one in order if one is not SUBJECT)
+    assert (subjects.neighboring_relation, subjects.rows_of) == (SUBJECT, PATIENT)
+    again = PrivacyLedger(path=ledger.path)
+    assert again.entries == ledger.entries and again.spent("subject") == subjects
+    checks = verify_file(ledger.path)
+    assert all(check.holds for check in checks)
+    assert sum("total" in check.figure or "ceiling" in check.figure for check in checks) == 2
+
+
+def test_what_all_fits_tell_of_an_attribute_counts_those_for_subjects_once():
+    ledger = PrivacyLedger()
+    for relation in (SUBJECT, RECORD, ATTRIBUTE):
+        charge(ledger, relation)
+    assert [ledger.spent(kind).epsilon for kind in ("sensitive attribute", "record", "subject")] == [
+        of(3),
+        of(2),
+        of(1),
+    ]
+
+
+def test_the_ceiling_holds_for_each_total():
+    ledger = PrivacyLedger(epsilon=gdp_epsilon(1.2 / 5, 1e-5))
+    charge(ledger, SUBJECT)
+    with pytest.raises(BudgetExceededError, match="for records from"):
+        charge(ledger, RECORD)
+    with pytest.raises(BudgetExceededError, match="would bring the epsilon of this ledger from"):
+        charge(ledger, SUBJECT)
+
+
+def test_fits_of_two_kinds_on_one_ledger_are_told_once():
+    ledger = PrivacyLedger()
+    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT}
+    charge(ledger, RECORD)
+    with pytest.warns(PrivacyLeakWarning, match="The total for subjects covers the fits for subjects alone"):
+        ledger.charge(GaussianDpEvent(5.0), **given)
+    ledger.charge(GaussianDpEvent(5.0), **given)
+
+
+@pytest.mark.parametrize("order", [(SUBJECT, GUEST), (GUEST, SUBJECT)])
+def test_a_record_added_is_no_subject_replaced(order):
+    ledger = PrivacyLedger()
+    charge(ledger, order[0])
+    with pytest.raises(ValueError, match="does not add up"):
+        charge(ledger, order[1])
+
+
+@pytest.mark.parametrize("other", ["household", ""])
+def test_all_rows_of_a_household_are_not_all_rows_of_a_patient(other):
+    ledger = PrivacyLedger()
+    charge(ledger, SUBJECT, PATIENT)
+    with pytest.raises(
+        ValueError, match=r"all rows of one 'patient_id'; one for all rows of one '(household|subject)'"
+    ):
+        charge(ledger, SUBJECT, other)
+    with pytest.raises(ValueError, match="do not add up"):
+        spent(SUBJECT, PATIENT) + spent(SUBJECT, other)
+    with pytest.raises(ValueError, match="who a subject is"):
+        charge(ledger, RECORD, PATIENT)
+
+
+def test_a_fit_for_subjects_holds_nothing_that_protects_rows_alone():
+    """A schema that a release for rows has paid for is refused before anything is spent."""
+    spending = Spending(GaussianDpEvent(5.0), 1e-5, SUBJECT, label="a fit", holds=[spent(RECORD, label="a schema")])
+    with pytest.raises(ValueError, match="a fit for 'replace all rows of one subject'; a schema for 'replace one"):
+        spending.__enter__()
+    both = Spending(GaussianDpEvent(5.0), 1e-5, RECORD, label="a fit", holds=[spent(SUBJECT, PATIENT)]).report
+    assert (both.epsilon, both.neighboring_relation, both.rows_of) == (of(2), RECORD, "")
+
+
+def test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected():
+    mean = GaussianMechanism(5.0, relation=RECORD)
+    with (
+        pytest.raises(RuntimeError, match="made for 'replace one record'"),
+        Spending(mean.event, 1e-5, SUBJECT, label="a mean") as noise,
+    ):
+        mean.release([1.0], noise)
+
+
+# ---- the statement ---------------------------------------------------------------------------------------------------
+FACTS = [
+    PublicFact("ids of the subjects", "read", PATIENT),
+    PublicFact("number of subjects", "read", 400),
+]
+
+
+def written(tmp_path, change=lambda content: None, ledger=None, rows_of=PATIENT):
+    """The checks that do not hold, of a statement that was changed."""
+    report = spent(SUBJECT, rows_of, public=FACTS, label="a fit")
+    content = json.loads(report.statement(subject="a fit", ledger=ledger).to_json())
+    change(content)
+    (tmp_path / "statement.json").write_text(json.dumps(content))
+    return [check.figure for check in verify_file(tmp_path / "statement.json") if not check.holds]
+
+
+@pytest.mark.parametrize(("rows_of", "said"), [(PATIENT, "all rows of one patient_id"), ("", "all rows of one id")])
+def test_a_statement_says_whose_rows_are_protected_together(rows_of, said, tmp_path):
+    statement = spent(SUBJECT, rows_of, public=FACTS).statement(subject="a fit")
+    page = statement.to_html()
+    assert said in statement.summary and said in page and said in statement.to_json()
+    assert "The number of subjects and their ids are public, the number of rows is not." in page
+    entry = statement.to_registry(
+        name="n", data_curators=["c"], description="d", intended_use="i", data_product_region="r",
+        publication_date="2026-01-31", registry_authors=["a"],
+    )  # fmt: skip
+    assert said in entry["deployment"]["privacy_loss"]["privacy_unit"]
+    assert written(tmp_path, rows_of=rows_of) == []
+
+
+def test_the_ledger_in_a_statement_is_verified_kind_by_kind(tmp_path):
+    ledger = PrivacyLedger()
+    charge(ledger, SUBJECT, PATIENT)
+    charge(ledger, RECORD)
+    assert written(tmp_path, ledger=ledger) == []
+
+    def without_the_subject(content):  # the total for records is understated
+        total = next(one for one in content["ledger"]["totals"] if one["protects"] == "record")
+        total["epsilon"] = gdp_epsilon(1 / 5, 1e-5)
+
+    assert written(tmp_path, without_the_subject, ledger) == ["ledger: 2 fits (replace one record), total at δ = 1e-05"]
+
+    def two_kinds(content):
+        content["ledger"]["entries"].append({**content["ledger"]["entries"][0], "rows_of": "household"})
+
+    assert "ledger: one kind of subjects" in written(tmp_path, two_kinds, ledger)
+
+
+@pytest.mark.parametrize(
+    ("change", "figure"),
+    [
+        ({"rows_of": "household"}, "sentences"),
+        ({"unit": "one record: all features, the label and the group of one row"}, "sentences"),
+    ],
+)
+def test_a_statement_of_another_unit_is_refuted(change, figure, tmp_path):
+    assert figure in written(tmp_path, lambda content: content.update(change))
+    with pytest.raises(ValueError, match="no statement has the entry 'rows_of'"):
+        written(tmp_path, lambda content: content.update(protects="record"))
+
+
+@pytest.mark.parametrize(("name", "relation"), [("number of private rows", SUBJECT), ("number of subjects", RECORD)])
+def test_only_the_number_of_what_is_replaced_may_be_read(name, relation, tmp_path):
+    report = spent(relation, public=[PublicFact(name, "read", 400)])
+    (tmp_path / "statement.json").write_text(report.statement(subject="a fit").to_json())
+    with pytest.raises(ValueError, match="cannot be read where neighbours differ in it"):
+        verify_file(tmp_path / "statement.json")

@@ -1,0 +1,113 @@
+"""The same comparison where all rows of one subject are others, more, fewer or none, or stand in other places."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skfairdp import SyntheticRows
+from skfairdp.ensemble import MLPTeachers
+from tests._tools.catalogue import CLEARLY, Fit, Rows, answers, fair_pate, make_rows, pate
+from tests._tools.neighbours import HUGE, Pair
+from tests.replay.looking import compared
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
+
+SUBJECT = "replace all rows of one subject"
+N, CHANGED = 90, 17
+
+
+@dataclass(frozen=True)
+class Visits(Rows):
+    """Rows of subjects, who are a list that anyone may see; some of them have no rows."""
+
+    ids: Any = None
+
+
+def listed(ids):
+    return pd.Series(pd.Categorical(ids, categories=np.arange(N)))
+
+
+@functools.cache
+def visits():
+    rows = make_rows()
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.concatenate([np.arange(N), rng.integers(0, N, len(rows.y) - N)]))
+    return Visits(**vars(rows), ids=listed(ids))
+
+
+def with_other_rows(n):
+    """The table whose changed subject has so many rows, anywhere among those of others, which keep their order."""
+    rows, rng = visits(), np.random.default_rng(n)
+    kept = np.flatnonzero(rows.ids != CHANGED)
+    at = np.argsort(np.r_[np.linspace(0, 1, len(kept)), rng.random(n)], kind="stable")
+    new = {
+        "X": rng.permuted(np.tile([*HUGE, 40.0, -7.0, 0.0, 3.0], (n, 1)), axis=1)[:, :4],
+        "y": rng.integers(0, 2, n),
+        "groups": rng.integers(0, 2, n),
+        "ids": np.full(n, CHANGED),
+    }
+    mixed = {name: np.concatenate([np.asarray(getattr(rows, name))[kept], more])[at] for name, more in new.items()}
+    return rows.but(**{**mixed, "ids": listed(mixed["ids"])})
+
+
+PAIRS = [Pair(name, visits(), with_other_rows(n)) for name, n in {"others": 3, "more": 60, "one": 1, "none": 0}.items()]
+
+
+def by_ids(estimator, rows):
+    return estimator.fit(rows.X, rows.y, X_public=rows.X_public, subject=rows.ids)
+
+
+def by_name(estimator, rows):
+    table = pd.DataFrame(rows.X, columns=list("abcd")).assign(patient_id=rows.ids)
+    public = pd.DataFrame(rows.X_public, columns=list("abcd"))
+    given = {"X_public": public, "sensitive_features_public": rows.groups_public}
+    return estimator.fit(table, rows.y, subject="patient_id", **given)
+
+
+def without_public_rows(estimator, rows):
+    return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups, subject=rows.ids)
+
+
+def named_answers(fitted, rows):
+    return {"predict": fitted.predict(pd.DataFrame(rows.X_test, columns=list("abcd")))}
+
+
+AUTO: dict[str, Any] = {"n_teachers": "auto"}
+OWN = {"groups": [0, 1], "public_data": SyntheticRows(n_rows=80)}
+
+
+def way(name, make, fit, probe=answers):
+    return Fit(name, make, fit, probe, SUBJECT, ("X", "y", "groups"), visits)
+
+
+WAYS = [
+    way("PATE, sums", pate(**AUTO, **CLEARLY), by_ids),
+    way("PATE, counts", pate(**AUTO, epsilon=0.5), by_ids),
+    way("PATE, trees", pate(teacher=DecisionTreeClassifier(max_depth=2), voting="gnmax"), by_ids),
+    way("FairPATE, named", fair_pate(**CLEARLY), by_name, named_answers),
+    way("FairPATE, confident networks", fair_pate(
+        teacher=MLPTeachers(hidden=(4,), epochs=2), voting="confident", **CLEARLY), by_name, named_answers),
+    way("FairPATE, own rows", fair_pate(**AUTO, **CLEARLY, **OWN), without_public_rows),
+    way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
+]  # fmt: skip
+
+
+def seen_by(entry, pairs):
+    found = []
+    for pair in pairs:
+        seen = compared(entry, pair)
+        assert seen.original.error is None, f"{pair.name}: the fit on D failed: {seen.original.error}"
+        assert seen.record.releases
+        assert all(f"'neighboring_relation': '{SUBJECT}'" in one for one in seen.record.order if "charge" in one)
+        found += [f"{pair.name}: {text}" for text in seen.differences(times=pair.times)]
+    return found
+
+
+@pytest.mark.parametrize("entry", WAYS, ids=lambda entry: entry.name)
+def test_a_subject_with_other_rows_looks_the_same(entry):
+    assert not seen_by(entry, PAIRS)
