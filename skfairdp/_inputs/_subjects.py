@@ -50,18 +50,20 @@ class Subjects:
     def parts(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
         hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
-        return (hashes % np.uint64(n_teachers)).astype(np.int64)[self.of]
+        teachers: NDArray[np.int64] = (hashes % np.uint64(n_teachers)).astype(np.int64)
+        return teachers[self.of]
 
     @property
     def weights(self) -> NDArray[np.float64]:
         """One over the rows of its subject for each row, rounded down to the grid: a subject adds at most 1."""
         sizes = np.bincount(self.of, minlength=self.n)
-        return np.floor(1 / GRID / np.maximum(sizes, 1))[self.of] * GRID
+        weights: NDArray[np.float64] = np.floor(1 / GRID / np.maximum(sizes, 1)) * GRID
+        return weights[self.of]
 
     @property
     def one_row_each(self) -> NDArray[np.int64]:
         """The position of one row of each subject that has any, by a hash of its id and how many rows it has."""
         order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
         chosen = (id_hashes(self.ids, 1) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
-        starts = np.cumsum(sizes) - sizes
-        return order[(starts + chosen)[sizes > 0]]
+        places: NDArray[np.int64] = (np.cumsum(sizes) - sizes + chosen)[sizes > 0]
+        return order[places]

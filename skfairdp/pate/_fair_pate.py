@@ -278,8 +278,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
             lessons = Lessons.of(asked, released, n_classes, self._held_to(n_classes)[1])
-            if plan.look is not None and data.groups is not None:
-                seen = data.one_row_each
+            seen = data.one_row_each
+            if plan.look is not None and seen.groups is not None:
                 denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
 

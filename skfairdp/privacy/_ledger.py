@@ -541,7 +541,7 @@ _UNCOUNTED = {
 }
 
 
-def _tell_of_kinds(entry: LedgerEntry, earlier: Protects) -> None:
+def _tell_of_kinds(entry: LedgerEntry, earlier: str) -> None:
     """Warn, at the first entry of another kind, which fits the totals leave out."""
     kinds = (entry.protects, earlier)
     says = [text for kind, text in _UNCOUNTED.items() if kind in kinds]

@@ -64,6 +64,11 @@ class LedgerEntry:
         object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))
 
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Entries that agree in it add up."""
+        return self.neighboring_relation, self.rows_of
+
 
 def promised(entries: Iterable[LedgerEntry], protects: str) -> list[LedgerEntry]:
     """The entries whose promise is one for this unit: a fit for subjects protects each of their rows as well."""
@@ -74,7 +79,8 @@ def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
     """What counts in the total of one kind of protection: the fits that promise it; of attributes every fit."""
     if protects == Protects.SENSITIVE_ATTRIBUTE:
         return compose(*[attribute_event(entry.event, entry.neighboring_relation) for entry in entries])
-    return compose(*[entry.event for entry in promised(entries, protects)])
+    kinds = Protects(protects).kept_by
+    return compose(*[entry.event for entry in entries if entry.protects in kinds])
 
 
 def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRelation | None:
@@ -127,11 +133,11 @@ class Chain:
     def appended(self, *entries: LedgerEntry) -> "Chain":
         """A longer chain. An entry under a relation that does not add up with the earlier ones is refused."""
         hashes, lines = list(self.hashes), [self.lines]
-        of_each_kind = {_kind_of(entry): entry for entry in self.entries}
+        of_each_kind = {entry.kind: entry for entry in self.entries}
         for index, entry in enumerate(entries, len(self.entries) + 1):
-            if _kind_of(entry) not in of_each_kind:
+            if of_each_kind and entry.kind not in of_each_kind:
                 _check_adds_up(entry, list(of_each_kind.values()))
-                of_each_kind[_kind_of(entry)] = entry
+            of_each_kind[entry.kind] = entry
             content = json.dumps({"index": index, **_entry_to_dict(entry)}, allow_nan=False)
             hashes.append(hashlib.sha256(f"{hashes[-1]}\n{content}".encode()).hexdigest())
             lines.append(f'{content[:-1]}, "hash": "{hashes[-1]}"}}\n'.encode())
@@ -152,10 +158,6 @@ class Chain:
     def continues(self, count: int, head: str) -> bool:
         """Whether the first ``count`` entries are those that had this last hash."""
         return count < len(self.hashes) and self.hashes[count] == head
-
-
-def _kind_of(entry: LedgerEntry) -> tuple[str, str]:
-    return entry.neighboring_relation, entry.rows_of
 
 
 def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:

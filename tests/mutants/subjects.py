@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from skfairdp.privacy import NeighboringRelation, _ledger_chain, _statement
+from skfairdp.privacy import NeighboringRelation, Protects, _statement
 from tests._tools.inside import Subjects, TrainingData
 from tests.mutants.harness import mutant
 
@@ -73,11 +73,7 @@ def a_subject_is_said_to_be_a_record(patch):
 @mutant
 def records_that_subjects_do_not_count_for(patch):
     """The total for records leaves out the fits for subjects, which have read the same rows."""
-
-    def promised(entries, protects):
-        return [entry for entry in entries if entry.protects == protects]
-
-    patch.setattr(_ledger_chain, "promised", promised)
+    patch.setattr(Protects, "kept_by", property(lambda self: (self,)))
 
 
 @mutant
