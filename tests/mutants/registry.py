@@ -44,6 +44,7 @@ JUDGED_FITS = tests_in("test_judged_fits")
 RAW_NUMBERS = tests_in("gradient.test_raw_numbers")
 SECOND_LOOK = tests_in("gradient.test_second_look")
 SIGNED_LOSS = tests_in("gradient.test_signed_loss")
+CALIBRATOR = tests_in("postprocessing.test_fairness_calibrator")
 CALIBRATOR_OWN_ROWS = tests_in("postprocessing.test_calibrator_own_rows")
 IDP3_TESTS = tests_in("postprocessing.test_idp3")
 IDP3_REQUESTS = tests_in("postprocessing.test_idp3_requests")
@@ -885,6 +886,17 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.absent_rows_are_counted": also(
         SIGNED_LOSS("test_absent_rows_of_a_declared_table_count_nowhere"),
+    ),
+    "thresholding.a_calibrated_model_judged_by_what_taught_it": also(
+        CALIBRATOR("test_what_is_learned_by_heart_of_few_public_rows_is_not_taken_for_parity", seed=0)
+    ),
+    "thresholding.a_student_judged_by_what_taught_it": also(
+        JUDGED_FITS("test_what_a_student_learns_by_heart_of_few_public_rows_is_not_taken_for_parity")
+    ),
+    "thresholding.a_second_look_for_nothing": also(
+        JUDGED_FITS(
+            "test_a_learner_that_breaks_its_bound_on_private_rows_is_trained_again_with_a_smaller_one_of_the_same_epsilon"
+        )
     ),
     "thresholding.noise_of_one_cell": also(
         GAP_BOUNDS("test_noise_of_several_cells_adds_up_in_what_is_counted_over_them"),

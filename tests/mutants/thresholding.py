@@ -8,9 +8,10 @@ import numpy as np
 from skfairdp import _estimator
 from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate, rate_bounds
 from skfairdp.metrics import _bounds
-from skfairdp.postprocessing import IDP3, _constrained, _private_thresholds
+from skfairdp.pate import _fair_pate
+from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
-from tests._tools.inside import HELD, TOLERANCE, BinsPlan, LaterLabels
+from tests._tools.inside import HELD, TOLERANCE, BinsPlan, Judge, Judgement, LaterLabels
 from tests.mutants.harness import mutant
 
 
@@ -18,6 +19,28 @@ from tests.mutants.harness import mutant
 def bins_for_nothing(patch):
     """Where bins end follows from private scores, and costs as much as any other release of them."""
     patch.setattr(BinsPlan, "event", property(lambda self: compose(self.table.event, self.look.event)))
+
+
+@mutant
+def a_calibrated_model_judged_by_what_taught_it(patch):
+    """A network learns a bound on few public rows by heart; others have the gap. Right: rows left out."""
+
+    def judged(self, method, model, rows, labels):
+        return Judgement.by_rows(self._held(), rows.groups, labels, self._fitted(method, model, rows, labels).answers)
+
+    patch.setattr(FairnessCalibrator, "_judged", judged)
+
+
+@mutant
+def a_student_judged_by_what_taught_it(patch):
+    """Of few public rows a student holds its bound by heart. Right: each fifth is answered by what the others teach."""
+    patch.setattr(_fair_pate, "_MOST_LEFT_OUT", 0)
+
+
+@mutant
+def a_second_look_for_nothing(patch):
+    """Two tables are looked at, and one is paid for."""
+    patch.setattr(Judge, "event", property(lambda self: self.table.event))
 
 
 @mutant
