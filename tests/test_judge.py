@@ -7,7 +7,7 @@ import pytest
 
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of, gdp_mu
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, epsilon_of, gdp_mu, repeat
 from tests._tools.inside import Judge, Judgement
 
 
@@ -153,6 +153,9 @@ def test_a_table_costs_its_share_and_many_rows_cost_less():
         assert epsilon_of(judge(relation=relation).event, 1e-5) == pytest.approx(
             epsilon_of(whole.event, 1e-5), rel=1e-6
         )
+        twice = judge(relation=relation, looks=2)  # two tables for what one costs
+        assert twice.event == repeat(twice.table.event, 2)
+        assert twice.squared_cost == pytest.approx(judge(relation=relation).squared_cost, rel=1e-6)
     costs = [epsilon_of(judge(n_rows=n).event, 1e-5) for n in (4000, 40_000, 400_000)]
     assert costs[0] > 1.5 * costs[1] > 2 * costs[2]
 
