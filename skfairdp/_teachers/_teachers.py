@@ -80,6 +80,9 @@ def fit_teachers(
 ) -> Teachers:
     """Train one teacher on the rows assigned to it, independently of all other rows.
 
+    With a ``memory``, **the cache holds private teachers**, some of which hold rows: keep it where the private data may
+    be, and delete it with them.
+
     Teacher i is a function of its own rows, its own seed and public settings only: whatever the other parts hold,
     it comes out the same bit for bit. Together with a data-independent assignment this is what bounds the influence
     of one record by one vote. Where a part has a single class its teacher always answers that class, and where it

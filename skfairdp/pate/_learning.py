@@ -158,6 +158,10 @@ class Lessons:
             denoiser = allowing_for_few_rows(denoiser, public)
         return replace(lessons, denoiser=denoiser)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what can be made again."""
+        return {name: value for name, value in vars(self).items() if name != "fifths"}
+
     def part(self, rows: NDArray[np.int64]) -> "Lessons":
         """The lessons of some of the queries, with a denoiser of their own."""
         votes = self.votes

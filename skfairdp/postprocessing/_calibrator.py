@@ -346,7 +346,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         for name in _FITTED & vars(self).keys():
             delattr(self, name)
         self.classes_, self.groups_ = rows.classes, domain
-        found = self._fitted(method, model, rows, labels)
+        found = self._found_by(method, model, rows, labels)
         judgement = None
         if self.gamma is not None or self.constraints is not None:
             judgement = self._judged(method, model, rows, labels)
@@ -354,7 +354,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 other = Thresholds()
                 of_other = self._judged(other, model, rows, labels)
                 if of_other.violation < judgement.violation:
-                    method, judgement, found = other, of_other, self._fitted(other, model, rows, labels)
+                    method, judgement, found = other, of_other, self._found_by(other, model, rows, labels)
         self._calibrated: Any = found.calibrated
         self.gap_before_, self.gap_after_, self.satisfied_ = found.gap_before, found.gap_after, found.is_met
         if self.constraints is not None:
@@ -379,7 +379,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
                 "method=Thresholds(group_at_prediction=True).",
             )
 
-    def _fitted(
+    def _found_by(
         self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
     ) -> "_Found":
         """A model calibrated by these rows, and what its answers to them come to."""
@@ -410,7 +410,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         answers = np.empty(len(rows.groups), dtype=np.int64)
         for taught, asked in fifths(rows.groups, labels):
             own = None if labels is None else labels[taught]
-            calibrated, others = self._fitted(method, model, rows.part(taught), own).calibrated, rows.part(asked)
+            calibrated, others = self._found_by(method, model, rows.part(taught), own).calibrated, rows.part(asked)
             answers[asked] = calibrated.answer(others.features, others.table, others.groups)
         return Judgement.by_rows(self._held(), rows.groups, labels, answers)
 

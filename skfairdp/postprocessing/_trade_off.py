@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import indexable
 
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.utils._sklearn import take_rows
@@ -24,8 +25,7 @@ class CalibrationRows:
     def part(self, rows: NDArray[np.bool_]) -> "CalibrationRows":
         """Some of the rows."""
         at = np.flatnonzero(rows)
-        features = take_rows(self.features, at)
-        table = features if self.table is self.features else take_rows(self.table, at)
+        features, table = (take_rows(one, at) for one in indexable(self.features, self.table))
         return replace(self, features=features, table=table, groups=self.groups[at], before=self.before[at])
 
 
