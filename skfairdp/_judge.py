@@ -230,8 +230,8 @@ def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[A
 
 def tightened(learner: Any, times: float) -> Any | None:
     """A fair learner with so many times its bound on differences; None where it has no such bound."""
-    asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
-    tighter = clone(learner, safe=False)
+    asked: Any = getattr(learner, "constraints", None)
+    slack, tighter = getattr(learner, "slack", 0.0), clone(learner, safe=False)
     if slack > 0:
         return tighter.set_params(slack=times * slack)
     if isinstance(asked, RateParity) and asked.difference_bound and asked.ratio_bound is None:

@@ -33,10 +33,10 @@ class BinSearch:
         """Starts at most each number, of a type that holds a few more; of NaN anything."""
         numbers = np.ascontiguousarray(numbers)
         if len(self.starts) <= _FEW:
-            found = np.zeros(len(numbers), dtype=np.uint8)
+            few = np.zeros(len(numbers), dtype=np.uint8)
             for start in self.starts:
-                found += (numbers >= start).view(np.uint8)
-            return found
+                few += (numbers >= start).view(np.uint8)
+            return few
         if self._below is None:
             return np.searchsorted(self.starts, numbers, side="right")
         found = self._below.take(_first_bytes(numbers))

@@ -260,7 +260,7 @@ class SyntheticDataClassifier(PrivateClassifier):
                 problem = error
             self.bound_factor_ = 1.0
             judgement = self._looked_at(plan, X, data, noise, has_learned=problem is None)
-            if judgement is not None and plan.judge.looks > 1 and not self._is_behind and problem is None:
+            if judgement is not None and plan.judge is not None and not self._is_behind and problem is None:
                 judgement = self._second_try(judgement, plan.judge, X, data, noise)
         # Released values only from here on.
         self.privacy_ = generator.privacy_
@@ -293,7 +293,7 @@ class SyntheticDataClassifier(PrivateClassifier):
 
         The learner that is kept breaks its constraints by less.
         """
-        if first.tightening == 1:
+        if judge.looks == 1 or first.tightening == 1:
             return first
         kept = {name: self.__dict__[name] for name in ("estimator_", "bound_factor_", "_beside")}
         self.bound_factor_ = first.tightening
