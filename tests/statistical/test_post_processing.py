@@ -41,7 +41,7 @@ def unrelated(world: World) -> World:
     return World(100 + rng.normal(size=world.X.shape), rng.permutation(world.y), world.public, world.n_classes)
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def taught_once():
     """Without the students that judge the one that is returned: they learn from parts of the same rows."""
     with pytest.MonkeyPatch.context() as patch:
@@ -82,10 +82,10 @@ def test_the_fitted_state_is_a_function_of_the_released_votes_and_public_rows(na
         assert joblib.hash(value) == joblib.hash(states[1][attribute]), f"{attribute} depends on private rows"
 
 
-@pytest.mark.usefixtures("taught_once")
 @pytest.mark.few(6)
 @pytest.mark.filterwarnings("ignore:The gate of FairPATEClassifier ended")  # of so few rows it may
 @pytest.mark.parametrize("name", [*MODES, *(name for name in BASELINE_MODES if name.startswith("S_pre"))])
+@taught_once()
 def test_a_student_is_given_public_rows_and_released_labels_only(name):
     world = make_world(SETTINGS[name]["n_classes"])
     RecordingStudent.seen.clear()
@@ -107,9 +107,9 @@ def assert_public_rows_only(given, world, asked):
     np.testing.assert_array_equal(given["groups"], groups[asked] if once else groups)
 
 
-@pytest.mark.usefixtures("taught_once")
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", MODES)
+@taught_once()
 def test_the_built_in_student_is_given_public_rows_and_released_votes_only(name):
     world = make_world(SETTINGS[name]["n_classes"])
     seen = []
@@ -135,10 +135,10 @@ def test_the_built_in_student_is_given_public_rows_and_released_votes_only(name)
         assert_public_rows_only(kwargs, world, model.query_indices_)
 
 
-@pytest.mark.usefixtures("taught_once")
 @pytest.mark.few(4)
 @pytest.mark.filterwarnings("ignore:The student of FairPATEClassifier has a demographic disparity")  # no gate holds it
 @pytest.mark.parametrize("name", BASELINE_MODES)
+@taught_once()
 def test_the_student_of_a_baseline_is_given_public_rows_and_released_votes_only(name):
     """PATE-S_pre: what was kept. PATE-S_in: all that was released, and the public groups."""
     world, kept_only = make_world(SETTINGS[name]["n_classes"]), name.startswith("S_pre")
