@@ -15,6 +15,7 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -288,11 +289,18 @@ def _global_generators() -> Iterator[Callable[[int], int]]:
 def _parts(estimator: Any) -> Iterator[Any]:
     """The estimator and everything among its parameters that a prediction may call."""
     yield estimator
+    if isinstance(estimator, FrozenEstimator):  # which names no parameter of what is inside
+        yield from _parts(estimator.estimator)
+        return
     parameters = estimator.get_params(deep=True)
     nets = tuple(f"{name}__" for name, value in parameters.items() if _is_net(value))
     for name, value in parameters.items():
         if name.split("__")[-1] not in _NOT_AT_PREDICTION and not name.startswith(nets):
-            yield from _leaves(value)
+            for leaf in _leaves(value):
+                if isinstance(leaf, FrozenEstimator):
+                    yield from _parts(leaf)
+                else:
+                    yield leaf
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import NMF, MiniBatchNMF
 from sklearn.ensemble import VotingClassifier
@@ -421,3 +421,21 @@ def test_the_released_table_is_of_the_test_part_that_is_charged(name, monkeypatc
         assert len(asked) == len(X) // 4 and labels == Y[asked].tolist()
     if folds > 1:
         assert sorted(row for asked, _, _ in found for row in asked) == list(range(len(X)))
+
+
+class ScalesByTheBatch(TransformerMixin, BaseEstimator):
+    """Somebody else's."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X - np.mean(X, axis=0)
+
+
+@pytest.mark.parametrize("deep", [lambda frozen: frozen, lambda frozen: make_pipeline(StandardScaler(), frozen)])
+def test_what_is_frozen_is_looked_into(deep):
+    def made(first):
+        return deep(FrozenEstimator(make_pipeline(first, LogisticRegression())))
+
+    assert known_row_wise(made(StandardScaler())) and not known_row_wise(made(ScalesByTheBatch()))
