@@ -108,7 +108,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             releases=plan.releases,
             public=public,
             report_to=partial(setattr, self, "privacy_"),
-            holds=held_by(self),
+            holds=held_by(self if holder is None else holder),
             forgets=(self.__dict__, {} if holder is None else holder.__dict__),
             rows_of=getattr(plan, "rows_of", ""),
         )

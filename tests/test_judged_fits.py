@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import (
@@ -190,3 +191,15 @@ def test_thresholds_are_judged_by_rows_that_taught_none():
     assert 150 < np.sum(last.value) < 330
     judgement = Judgement(held, np.reshape(last.output, (2, -1, 2)), last.sigma)
     assert (model.gap_, model.gap_bound_, model.constraint_holds_) == judgement.said
+
+
+def test_a_private_learner_inside_of_synthetic_rows_or_of_a_refit_is_composed():
+    inner = FrozenEstimator(FairDPSGDClassifier(epsilon=2.0, lam=0.0, classes=[0, 1], net=QUICK["net"]).fit(X, Y))
+    given = {"epsilon": 0.5, "classes": [0, 1], "groups": [0, 1], "bounds": (-8.0, 8.0), "n_samples": 1500}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = SyntheticDataClassifier(inner, **given).fit(X, Y, sensitive_features=GROUPS)
+        model = SyntheticDataClassifier(LogisticRegression(), **given).fit(X, Y, sensitive_features=GROUPS)
+        again = model.refit(estimator=inner)
+    assert whole.privacy_.epsilon > 2 < again.privacy_.epsilon and model.privacy_.epsilon <= 0.5
+    assert whole.privacy_.epsilon == whole.planned_privacy(X, Y, sensitive_features=GROUPS).epsilon

@@ -32,7 +32,7 @@ from skfairdp.generative._inputs import GeneratorData, read_container, read_gene
 from skfairdp.generative._schema_columns import raw_features
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import NoiseSource, PrivacyLedger
+from skfairdp.privacy import NoiseSource, PrivacyLedger, composed, held_by
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
 from skfairdp.utils import (
     PublicData,
@@ -344,6 +344,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         for name in _KEPT:
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
+        other.privacy_ = composed(self.privacy_, *held_by(other))
         drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
         other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
         return other._learn(*other._learner(len(other.classes_), self.bound_factor_))._give_way()

@@ -27,6 +27,7 @@ from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabili
 from skfairdp.pate._parity_look import allowing_for_few_rows
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
+from skfairdp.privacy import composed, held_by
 from skfairdp.utils import RandomStateLike, labels_of, public_generator
 from skfairdp.utils._sklearn import Interval, StrOptions
 
@@ -416,6 +417,7 @@ class LearnsFromVotes(BaseEstimator):
             if name not in parameters:
                 setattr(other, name, value)
         other._check_votes()
+        other.privacy_ = composed(self.privacy_, *held_by(other))
         return other._learn()
 
     def set_params(self, **params: Any) -> Self:
