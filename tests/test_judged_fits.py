@@ -126,6 +126,27 @@ def test_a_learner_that_breaks_its_bound_on_private_rows_is_trained_again_with_a
     assert other.bound_factor_ == model.bound_factor_ and other.estimator_.constraints.eps == 0.1 * model.bound_factor_
 
 
+def test_a_second_learner_that_is_not_kept_leaves_nothing_of_itself():
+    """Rows are drawn anew without a random_state: what encodes them belongs to the learner that stays."""
+    asked = FITS["synthetic rows"](RateParity("selection_rate", 0.001), 2.0).set_params(random_state=None)
+    seen, learn = [], SyntheticDataClassifier._learn
+
+    def learned(self, *given):
+        made = learn(self, *given)
+        seen.append((self.encoder_, self.estimator_, self.bound_factor_ if hasattr(self, "bound_factor_") else 1.0))
+        return made
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(SyntheticDataClassifier, "_learn", learned)
+        patch.setattr(Judgement, "tightening", property(lambda self: 0.5))
+        worse = iter([0.1, 0.2])
+        patch.setattr(Judgement, "violation", property(lambda self: next(worse, 0.3)))
+        model = asked.fit(X, Y, sensitive_features=GROUPS)
+    assert len(seen) == 2 and seen[0][0] is not seen[1][0]
+    assert model.encoder_ is seen[0][0] and model.estimator_ is seen[0][1] and model.bound_factor_ == 1
+
+
 def test_a_learner_that_holds_its_bound_is_looked_at_once():
     with recording_noise(entropy=0) as record:
         model = FITS["synthetic rows"](PARITY, 2.0).fit(X, Y, sensitive_features=GROUPS)

@@ -295,14 +295,14 @@ class SyntheticDataClassifier(PrivateClassifier):
         """
         if judge.looks == 1 or first.tightening == 1:
             return first
-        kept = {name: self.__dict__[name] for name in ("estimator_", "bound_factor_", "_beside")}
-        self.bound_factor_ = first.tightening
+        kept = dict(self.__dict__)
         try:
-            self._learn(*self._learner(data.layout.n_classes, first.tightening))
-            answers, cells = self._asked(X, data.cells)
-        except Exception:  # of another bound: the first learner stands
+            self._learn(*self._learner(data.layout.n_classes, first.tightening))  # synthetic rows only
+        except Exception:  # what was bought is kept: the first learner, of which the first look speaks
             self.__dict__.update(kept)
             return first
+        self.bound_factor_ = first.tightening
+        answers, cells = self._asked(X, data.cells)
         second = judge.release(judge.counts(*np.divmod(cells, data.layout.n_classes), answers), noise)
         if second.violation >= first.violation:
             self.__dict__.update(kept)
@@ -311,6 +311,8 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> "SyntheticDataClassifier":
         """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
+
+        A private learner that is fitted already has a cost of its own, which ``privacy_`` then holds as well.
 
         Parameters
         ----------
@@ -323,7 +325,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         Returns
         -------
         SyntheticDataClassifier
-            A fitted one, with the same generator and the same ``privacy_``.
+            A fitted one, with the same generator.
 
         Raises
         ------

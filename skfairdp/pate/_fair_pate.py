@@ -54,8 +54,7 @@ from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-#: Public rows of which a student is judged by those that it was not taught: of more the little that it learns by heart
-#: is less than chance, and each look would train five times.
+#: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
 

@@ -398,7 +398,8 @@ class LearnsFromVotes(BaseEstimator):
         Returns
         -------
         estimator
-            A new fitted estimator with the same ``privacy_``; this one is unchanged, and nothing is charged.
+            A new fitted estimator with the same ``privacy_``, and the cost of a private student that is fitted already;
+            this one is unchanged, and nothing is charged.
 
         Raises
         ------

@@ -177,7 +177,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     gap_after_ : float
         The same after calibration; never larger.
     {judged}
-        Here no public row is judged by what it taught: each fifth of them is answered by what the other four calibrate.
+        Here each fifth of the public rows is answered by what the other four calibrate, but for a row that is alone in
+        its group. Of rows that the model has sampled only ``gap_`` is known: ``gap_bound_`` is 1.
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
@@ -331,15 +332,16 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             )
         public = self._public_rows(X_public, sensitive_features_public)
         model = self._fitted_estimator()
+        samples = model is None and public is None
         if model is None:
             model = self._fit_estimator(*self._arguments(X, y, sensitive_features, public))
             public = model._released_rows() if public is None else public
         if public is not None:
             X, y, sensitive_features = public.X, public.y, public.sensitive_features
-        self._calibrate(model, X, y, sensitive_features)
+        self._calibrate(model, X, y, sensitive_features, samples=samples)
         return self
 
-    def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any) -> None:
+    def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any, *, samples: bool) -> None:
         method = self._method(model)
         rows, domain = self._read(X, model, sensitive_features)
         labels = None if self.constraints is None else self._labels(X, y, rows.classes, domain)
@@ -364,7 +366,9 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             setattr(self, name, value)
         self.agreement_ = float(np.mean(found.answers == rows.before))
         if judgement is not None:
-            self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+            # how far rows that the model samples are from private ones, nobody has looked
+            known = judgement.said_in_doubt if samples else judgement.said
+            self.gap_, self.gap_bound_, self.constraint_holds_ = known
         account = Account.of(model)
         if account.reports:
             self.privacy_ = composed(*account.reports, *held_by(self))
