@@ -358,3 +358,5 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     elif (hasattr(value, "predict") or hasattr(value, "transform")) and not isinstance(value, type):
         yield value
+    elif hasattr(value, "predict_proba") and hasattr(value, "estimator"):  # so keeps CalibratedClassifierCV its models
+        yield from _leaves(vars(value))

@@ -3,17 +3,22 @@
 import copy
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import KFold
 
-from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, privacy as dp
+from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, privacy as dp
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.gradient import mlp
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.postprocessing import PrivateThresholds
-from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of
+from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of, privacy_of
 from skfairdp.schema import Schema
 from tests._tools.inside import PerformedRelease, UnreadableStatementError, verify_file
 
@@ -206,3 +211,14 @@ def test_verify_refuses_entries_that_it_does_not_know(way, tmp_path):
     place["audited by"] = "everybody"
     with pytest.raises(UnreadableStatementError):
         verified(document, tmp_path)
+
+
+def test_models_inside_of_calibrated_classifiers_are_composed_and_the_calibration_is_told_of():
+    X, y, _ = make_biased_classification(400, n_features=4, random_state=0)
+    private = FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1], net=mlp((4,), max_epochs=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = CalibratedClassifierCV(private, cv=KFold(2)).fit(X, y)
+    events = [one.estimator.privacy_.event for one in model.calibrated_classifiers_]
+    with pytest.warns(PrivacyLeakWarning, match="_SigmoidCalibration"):  # which learns from private labels
+        assert privacy_of(model).epsilon == epsilon_of(compose(*events), 1e-5) > 1.3
