@@ -202,12 +202,13 @@ def scale_last_layer(module: Any, factor: float) -> Any:
     return module
 
 
-def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
+def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any = None) -> FittedNet:
     """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
 
     ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``
     gives positions in ``classes``, as skorch does. Our own "mlp" without hidden layers is kept in double precision, so
-    that what its features add is the sum that it computes.
+    that what its features add is the sum that it computes. Net and module carry ``spent``, what was paid for them: they
+    may be given as ``net`` again.
     """
     module = module.double() if net.hidden == () else module
     fitted = FittedNet(
@@ -226,6 +227,7 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any]) -> FittedNet:
     )
     fitted.initialize()
     fitted.module_.eval()
+    fitted.privacy_ = fitted.module_.privacy_ = spent
     return fitted
 
 

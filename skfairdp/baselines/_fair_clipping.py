@@ -385,7 +385,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             if plan.look is not None:
                 module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
 
-        self.net_ = fitted_net(plan.net, module, data.classes)
+        self.net_ = fitted_net(plan.net, module, data.classes, self.privacy_)
         self.classes_ = data.classes
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:

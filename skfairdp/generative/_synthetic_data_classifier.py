@@ -32,7 +32,7 @@ from skfairdp.generative._inputs import GeneratorData, read_container, read_gene
 from skfairdp.generative._schema_columns import raw_features
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import NoiseSource, PrivacyLedger, composed, held_by
+from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying, composed, held_by
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
 from skfairdp.utils import (
     PublicData,
@@ -425,6 +425,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Answer the most frequent class where the learner is not ahead of it, and say so wherever one class is all."""
         if self._is_behind:
             self.estimator_ = self._constant
+        carrying(self.estimator_, self.privacy_)
         answered = np.unique(predict_codes(self.estimator_, self._shown))
         owner, beside = type(self).__name__, self._beside
         if len(answered) == 1 and len(self.classes_) > 1:

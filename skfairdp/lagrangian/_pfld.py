@@ -270,7 +270,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 groups, data.y, np.full_like(answers, trial.usual) if gives_way else answers, noise
             )
 
-        self.net_ = fitted_net(net, _constant(data) if gives_way else behind(scales, module), data.classes)
+        module = _constant(data) if gives_way else behind(scales, module)
+        self.net_ = fitted_net(net, module, data.classes, self.privacy_)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
         self._tell(trial, gives_way, judgement)

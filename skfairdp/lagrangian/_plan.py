@@ -29,7 +29,7 @@ from skfairdp.privacy import (
 
 Array = NDArray[np.float64]
 _RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
-_ROWS = 65_536  # looked at together
+_ROWS = 8_192  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
 

@@ -49,7 +49,7 @@ from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import no_worse, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import PrivacyLedger, carrying
 from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
@@ -329,7 +329,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         lessons = self._lessons
         labels = self._labels(lessons)
         student = self._teach(lessons, labels)
-        self.student_ = no_worse(student, lessons, self.classes_, type(self).__name__, self._teach)
+        student = no_worse(student, lessons, self.classes_, type(self).__name__, self._teach)
+        self.student_ = carrying(student, self.privacy_)
         tell_answers(self, lessons, labels)
         if lessons.groups is not None:
             self._tell_gaps(lessons.public, lessons.groups, labels)

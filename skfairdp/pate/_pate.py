@@ -16,7 +16,7 @@ from skfairdp.pate._learning import LearnsFromVotes, Lessons, fit_student, paid_
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import no_worse
 from skfairdp.pate._votes import SoftVoting
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import PrivacyLedger, carrying
 from skfairdp.schema import A_SCHEMA, Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
 from skfairdp.utils._sklearn import HasMethods, Having, Interval, StrOptions
@@ -200,7 +200,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
         lessons = self._lessons
-        self.student_ = no_worse(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
+        student = no_worse(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
+        self.student_ = carrying(student, self.privacy_)
         tell_answers(self, lessons, lessons.labels(self._parts()["voting"]))
         return self
 

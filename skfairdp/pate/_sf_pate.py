@@ -29,7 +29,7 @@ from skfairdp.pate._learning import ConstantStudent, LearnsFromVotes, paid_votes
 from skfairdp.pate._rehearsal import rehearse_student
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, compose
+from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
@@ -408,6 +408,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         gives_way = may_be_constant and not trial.is_passed
         if gives_way:
             self.student_ = ConstantStudent(released.n_classes, trial.usual)
+        carrying(self.student_, self.privacy_)
         if not trial.is_better and released.n_classes > 1:
             trial.warn(released.classes[trial.usual], type(self).__name__, gives_way=gives_way)
 

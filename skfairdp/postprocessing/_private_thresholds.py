@@ -49,6 +49,7 @@ from skfairdp.utils._sklearn import HasMethods, Interval
 
 _OWNER = "PrivateThresholds"
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
+_MADE_UP = 20  # rows of each kind by which a classifier is tried before anything is spent
 _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
 
 
@@ -339,8 +340,34 @@ class PrivateThresholds(PrivateClassifier):
         )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
+        self._check_columns(model)
         self._note_the_classifier(model, data.reads)
         return data
+
+    def _check_columns(self, model: Any) -> None:
+        """Refuse a classifier of other columns, or one that has no score for any of some rows that are made up."""
+        if self.schema is not None and _has_a_schema(model):
+            return
+        rng, shape = np.random.default_rng(0), (_MADE_UP, self.n_features_in_)
+        rows: Any = np.vstack([np.zeros(shape[1]), np.ones(shape[1]), rng.standard_normal(shape), rng.random(shape)])
+        named = getattr(self, "feature_names_in_", None)
+        rows = rows if named is None else pd.DataFrame(rows, columns=named)
+        known, n_known = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
+        if self.sensitive_columns is not None and n_known != self.n_features_in_:
+            rows, _ = split_sensitive_columns(rows, self.sensitive_columns, owner=_OWNER, read_groups=False)
+        both_named = known is not None and named is not None
+        if n_known not in (None, rows.shape[1]) or (both_named and list(known) != list(rows.columns)):
+            got = (list(known), list(rows.columns)) if both_named else (f"{n_known} columns", rows.shape[1])
+            raise ValueError(
+                f"The 'estimator' of {_OWNER} was fitted on other columns than these rows have: on {got[0]}, and here "
+                f"are {got[1]}. Nothing was spent. Give both the same columns, in the same order."
+            )
+        rows = np.asarray(rows) if known is None else pd.DataFrame(np.asarray(rows), columns=known)
+        if not (scores_of(model, rows, np.arange(len(rows)), unknown=np.nan) >= 0).any():
+            raise ValueError(
+                f"The 'estimator' of {_OWNER}, {type(model).__name__}, has no score for any of {len(rows)} rows that "
+                "are made up, so it would have none for yours. Nothing was spent. See what its predict_proba says."
+            )
 
     @staticmethod
     def _note_the_classifier(model: Any, reads: PublicReads) -> None:
@@ -418,9 +445,7 @@ class PrivateThresholds(PrivateClassifier):
     def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
         """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""
         if self.schema is not None:
-            nested = model.get_params(deep=True)
-            of_its_own = any(name.split("__")[-1] == "schema" and nested[name] is not None for name in nested)
-            return X if of_its_own else features
+            return X if _has_a_schema(model) else features
         if self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == self.n_features_in_:
             return X
         names = getattr(model, "feature_names_in_", None)
@@ -514,6 +539,11 @@ class _Scores(BaseEstimator):
         return probabilities(self.estimator, X, 2, owner=_OWNER, finite=False)[:, 1]
 
 
+def _has_a_schema(model: Any) -> bool:
+    nested = model.get_params(deep=True)
+    return any(name.split("__")[-1] == "schema" and nested[name] is not None for name in nested)
+
+
 def _thawed(model: Any) -> Any:
     """Out of its FrozenEstimator, which hides the parameters of what it holds."""
     while isinstance(model, FrozenEstimator):
@@ -521,9 +551,11 @@ def _thawed(model: Any) -> Any:
     return model
 
 
-def scores_of(model: Any, table: Any, places: NDArray[np.int64] | None) -> NDArray[np.float64]:
+def scores_of(
+    model: Any, table: Any, places: NDArray[np.int64] | None, *, unknown: float = 0.0
+) -> NDArray[np.float64]:
     """Scores in [0, 1], each a function of its own row and place; 0 for a row that the classifier has no score for."""
     found = row_wise_predictions(_Scores(_thawed(model)), table, None, places=places)
-    scores: NDArray[np.float64] = np.array([0.0 if score is NO_CLASS else score for score in found], dtype=np.float64)
+    scores = np.array([np.nan if score is NO_CLASS else score for score in found], dtype=np.float64)
     # A row has the same answer wherever it stands: the last bits of single precision do not decide between two bins.
-    return np.clip(np.nan_to_num(scores, nan=0.0), 0.0, 1.0).round(5)
+    return np.clip(np.where(np.isnan(scores), unknown, scores), 0.0, 1.0).round(5)

@@ -1,6 +1,7 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
 from skfairdp.privacy._account import (
+    carrying as carrying,
     Account as Account,
     composed as composed,
     held_by as held_by,

@@ -1,5 +1,6 @@
 """One account: what was paid for and is inside of something, and what all of it costs together."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -138,6 +139,14 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
     for thing in things:
         account.look_at_parameters(thing) if hasattr(thing, "get_params") else account.look_at_value(thing)
     return tuple(spent for spent, _ in account.found.values())
+
+
+def carrying(model: Any, spent: PrivacySpent) -> Any:
+    """The model itself, which says wherever it goes on what was paid for it; a report of its own, and frozen ones, stay."""
+    if not isinstance(getattr(model, "privacy_", None), PrivacySpent) and not hasattr(model, "__sklearn_clone__"):
+        with contextlib.suppress(AttributeError):
+            model.privacy_ = spent
+    return model
 
 
 def privacy_of(estimator: Any) -> PrivacySpent:

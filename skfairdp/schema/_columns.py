@@ -4,8 +4,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, ClassVar, cast
@@ -39,8 +38,15 @@ _UNSAID = (".", "", None)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
+@dataclass(frozen=True)
+class _Paid:
+    """What was paid to find it; None for what was written down. Copies with other values still know."""
+
+    privacy_: PrivacySpent | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+
 @shared_docs
-class Column(ABC):
+class Column(_Paid, ABC):
     """What is public about one column.
 
     Reading is total: whatever a private cell holds, it is read as a value that the declaration allows, or as missing.
@@ -49,8 +55,6 @@ class Column(ABC):
 
     kind: ClassVar[str]
     missing: bool
-    #: What was paid to find it; None for what was written down.
-    privacy_: PrivacySpent | None = None
 
     def read(self, values: Any) -> NDArray[np.float64]:
         """Read a column as numbers: the value, or the position among the declared ones.
@@ -111,7 +115,7 @@ class Column(ABC):
         return self._restore(numbers)
 
     def __repr__(self) -> str:
-        said = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.repr}
         shown = [f"{name}={value!r}" for name, value in said.items() if name not in _SELDOM or value not in _UNSAID]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -161,6 +165,9 @@ class Number(Column):
         What may stand between groups of three digits of such a number.
     unit : str, default=""
         What may stand before or after such a number, as "$" or "%" does.
+
+    privacy_ : PrivacySpent, default=None
+        What was paid to find it, as ``Schema.release`` says; None for what is written down.
 
     Examples
     --------
@@ -237,6 +244,9 @@ class Category(Column):
         The one of the values that stands for all that are not listed or are missing, such as "other". None: they are
         no value.
 
+    privacy_ : PrivacySpent, default=None
+        What was paid to find it, as ``Schema.release`` says; None for what is written down.
+
     Examples
     --------
     >>> from skfairdp.schema import Category
@@ -261,7 +271,9 @@ class Category(Column):
                 "The 'values' of a Category must be different texts or numbers, at least one, none of them missing. "
                 f"Got {list(values)!r} instead."
             )
-        object.__setattr__(self, "values", values)
+        spent = self.privacy_ or getattr(self.values, "privacy_", None)
+        object.__setattr__(self, "values", values if spent is None else PaidValues(values, spent))
+        object.__setattr__(self, "privacy_", spent)
         if self.others is not None and (self.others not in values or self.missing):
             raise ValueError(
                 "The 'others' of a Category must be one of its values, and stands for what is missing as well, so that "
@@ -298,6 +310,9 @@ class Boolean(Column):
     missing : bool, default=False
         Whether a value may be missing.
 
+    privacy_ : PrivacySpent, default=None
+        What was paid to find it, as ``Schema.release`` says; None for what is written down.
+
     Examples
     --------
     >>> from skfairdp.schema import Boolean
@@ -333,6 +348,9 @@ class Date(Column):
     format : str, default=None
         How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day. A time may
         follow.
+
+    privacy_ : PrivacySpent, default=None
+        What was paid to find it, as ``Schema.release`` says; None for what is written down.
 
     Examples
     --------
@@ -406,14 +424,15 @@ class PaidValues(tuple[Any, ...]):
     def __deepcopy__(self, memo: Any) -> "PaidValues":
         return self
 
+    def __getitem__(self, places: Any) -> Any:
+        chosen = super().__getitem__(places)
+        return PaidValues(chosen, self.privacy_) if isinstance(places, slice) else chosen
 
-def paid_for(column: Column, spent: PrivacySpent) -> Column:
-    """The same column, which knows what was paid to find it."""
-    column = copy(column)
-    object.__setattr__(column, "privacy_", spent)
-    if isinstance(column, Category):
-        object.__setattr__(column, "values", PaidValues(column.values, spent))
-    return column
+    def __add__(self, others: tuple[Any, ...]) -> "PaidValues":
+        return PaidValues(super().__add__(others), self.privacy_)
+
+    def __radd__(self, others: tuple[Any, ...]) -> "PaidValues":
+        return PaidValues((*others, *self), self.privacy_)
 
 
 _MAY_BE_NONE = ("step", "others", "format")  # shown where it is said
@@ -428,6 +447,8 @@ def column_from_dict(declared: Any, name: str) -> Column:
         refused = " Free text is refused: nothing public bounds it." if kind == "text" else ""
         raise ValueError(f"Column {name!r} of a Schema needs a 'kind' among {sorted(_KINDS)}. Got {kind!r}.{refused}")
     parameters = {key: value for key, value in declared.items() if key not in ("kind", "guess")}
+    if "privacy_" in parameters:
+        raise ValueError(f"Column {name!r} of a Schema: what was paid for it is said under 'releases'.")
     unfilled = sorted(key for key, value in parameters.items() if value is None and key not in _MAY_BE_NONE)
     if unfilled:
         raise ValueError(

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -45,7 +45,6 @@ from skfairdp.schema._columns import (
     _day_of,
     _is_missing,
     cells_of,
-    paid_for,
     real_number,
     remembered,
 )
@@ -510,7 +509,7 @@ def _read(frame: pd.DataFrame, names: Sequence[str], given: list[str], plan: Sch
 def _bought(plan: SchemaPlan, found: Mapping[str, Column | None], spent: PrivacySpent) -> dict[str, Column | None]:
     """What was found knows what was paid for it."""
     return {
-        name: paid_for(column, spent)
+        name: replace(column, privacy_=spent)
         if column is not None and isinstance(plan.columns[name], ColumnRelease)
         else column
         for name, column in found.items()

@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,6 @@ from skfairdp.schema._columns import (
     PaidValues,
     column_from_dict,
     known_from_dict,
-    paid_for,
 )
 from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
@@ -360,8 +359,9 @@ class Schema:
         content = self._description
         releases = [] if self.privacy_ is None else [*(self.privacy_.parts or (self.privacy_,))]
         for name, column in self.columns.items():
-            if column.privacy_ is not None:
-                content["columns"][name]["released"] = column.privacy_.release
+            if (paid := column.privacy_) is not None:
+                found_by = [spent.release for spent in paid.parts or (paid,)]
+                content["columns"][name]["released"] = found_by if len(found_by) > 1 else found_by[0]
         return {**content, "releases": [record_of(spent) for spent in releases]} if releases else content
 
     @property
@@ -673,19 +673,24 @@ def _declared(content: Any) -> tuple[dict[str, Any], dict[str, PrivacySpent]]:
 def _with_origins(
     columns: Mapping[str, Any], content: Mapping[str, Any], releases: Mapping[str, PrivacySpent]
 ) -> dict[str, Any]:
-    """Columns that know what was paid for them; of what is only a kind there is nothing to know."""
+    """Columns that know what was paid for them; of what is only a kind there is nothing to know.
+
+    A release that no column names any more is paid by all that name none: who edits a file takes no price off it.
+    """
+    said = {name: one.get("released") if isinstance(one, Mapping) else None for name, one in content["columns"].items()}
+    named = {name: [one] if isinstance(one, str) else one or [] for name, one in said.items()}
+    wrong = [name for name, one in named.items() if not isinstance(one, list) or any(by not in [*releases] for by in one)]
+    if wrong:
+        raise ValueError(
+            f"Columns {wrong} of a Schema say that they were released, and the Schema does not say at which price: "
+            "its 'releases' are incomplete or were edited. Take the file as Schema.save wrote it."
+        )
+    nobodys = [release for release in releases if not any(release in one for one in named.values())]
     found = dict(columns)
-    for name, said in content["columns"].items():
-        origin = said.get("released") if isinstance(said, Mapping) else None
-        if origin is None:
-            continue
-        if not isinstance(origin, str) or origin not in releases:
-            raise ValueError(
-                f"Column {name!r} of a Schema says that it was released, and the Schema does not say at which price: "
-                "its 'releases' are incomplete or were edited. Take the file as Schema.save wrote it."
-            )
-        if isinstance(found[name], Column):
-            found[name] = paid_for(found[name], releases[origin])
+    for name, column in columns.items():
+        by = [releases[release] for release in named[name] or nobodys]
+        if isinstance(column, Column) and by:
+            found[name] = replace(column, privacy_=composed(*by))
     return found
 
 
@@ -705,7 +710,7 @@ def _with_own_group(column: Column) -> Column:
         return column
     values = values_of(column)
     name = "missing" if isinstance(column, Boolean) or "missing" not in values else "no value"
-    return Category((*values, name), others=name)
+    return Category((*values, name), others=name, privacy_=column.privacy_)
 
 
 class SchemaParameter:
