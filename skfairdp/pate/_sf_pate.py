@@ -289,6 +289,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
             with paid_votes(f"; refit({other}=...) trains another from them"):
                 raise problem
+        carrying(self.student_, self.privacy_)
         if judgement is not None:
             self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
             self._warn_of(judgement, "its rows")
@@ -372,7 +373,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _learn(self) -> "SFPATEClassifier":
         """Train another student, for nothing: what it does to the groups is known by released votes at most."""
         self._train()
-        found: Judgement | None = getattr(self.student_, "judgement", None)
+        found: Judgement | None = getattr(carrying(self.student_, self.privacy_), "judgement", None)
         for name in ("gap_", "gap_bound_", "constraint_holds_"):
             self.__dict__.pop(name, None)
         if found is not None:
@@ -408,7 +409,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         gives_way = may_be_constant and not trial.is_passed
         if gives_way:
             self.student_ = ConstantStudent(released.n_classes, trial.usual)
-        carrying(self.student_, self.privacy_)
         if not trial.is_better and released.n_classes > 1:
             trial.warn(released.classes[trial.usual], type(self).__name__, gives_way=gives_way)
 
