@@ -224,12 +224,15 @@ def _public_quantiles(X: Array) -> Array:
 
 
 def _ranges(knots: Array, outer: int) -> tuple[Array, Array]:
-    """Where each column lies by its quantiles, the outer of which are noise, and how far from there it is cut off."""
+    """Where each column lies by its quantiles, the outer of which are noise, and how far from there it is cut off.
+
+    Without noise, the ``outer`` ones none, only zeros are nought.
+    """
     low, high = knots[:, outer], knots[:, KNOTS - 1 - outer]
     wider = norm.ppf(1 - 0.5 / KNOTS) / norm.ppf(1 - (0.5 + outer) / KNOTS)
     center, half = (low + high) / 2, np.maximum((high - low) / 2, LEAST_RANGE * np.abs(low + high)) * wider
     reach = np.maximum(np.abs(low), np.abs(high))
-    left = ((reach <= LEFT_TO) & (half >= LEFT_FROM)) | (reach < NOUGHT)
+    left = ((reach <= LEFT_TO) & (half >= LEFT_FROM)) | (reach <= (NOUGHT if outer else 0.0))
     center, half = np.where(left, 0.0, center), np.where(left, 1.0, half)
     return center[:, None] + half[:, None] * np.linspace(-1, 1, KNOTS), np.where(left, LEFT_FAR, SCALED_FAR)
 

@@ -202,7 +202,7 @@ def scale_last_layer(module: Any, factor: float) -> Any:
     return module
 
 
-def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any = None) -> FittedNet:
+def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -> FittedNet:
     """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
 
     ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``

@@ -21,6 +21,7 @@ _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings o
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
+_OUT_OF_SCALE = 0.1  # of the rows hold numbers that are not told apart, where a fit says so
 _LONGEST = 16 * _STEPS  # bins without bounds that may show together: more leave open even how large the numbers are
 
 
@@ -103,7 +104,7 @@ class NumberColumn(Column):
         return len(self.starts)
 
     def encode(self, values: Any) -> NDArray[np.integer]:
-        """Bin of each value; values beyond the bounds count as the bound, and what is no number as missing."""
+        """Bin of each value; values beyond the bounds count as the bound; infinity, and what is no number, as missing."""
         return self.encoding(len(values))(values)
 
     def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
@@ -112,7 +113,7 @@ class NumberColumn(Column):
     def _encode(self, search: BinSearch, values: Any) -> NDArray[np.integer]:
         numbers = as_numbers(values)
         bins = search(numbers)
-        bins[np.isnan(numbers)] = self.null_code if self.nullable else self.n_codes - 1
+        bins[~np.isfinite(numbers)] = self.null_code if self.nullable else self.n_codes - 1
         return bins
 
     def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
@@ -127,15 +128,18 @@ class NumberColumn(Column):
         else:
             drawn = low + rng.random(len(codes)) * (end - low)
             numbers = np.where(drawn < end, drawn, low)  # rounding may reach the next bin
+        kind = getattr(self.dtype, "numpy_dtype", self.dtype)
+        if kind.kind in "iuf":
+            limits = np.iinfo(kind) if kind.kind in "iu" else np.finfo(kind)
+            numbers = np.clip(numbers, float(limits.min), float(limits.max))
         if isinstance(self.dtype, pd.api.extensions.ExtensionDtype):
             out: Any = pd.array(numbers, dtype=self.dtype)
             out[~present] = pd.NA
             return out
-        if self.dtype.kind in "iu":
-            limits = np.iinfo(self.dtype)
-            return np.clip(numbers, limits.min, limits.max).astype(self.dtype)
+        if kind.kind in "iu":
+            return numbers.astype(kind)
         numbers = np.where(present, numbers, np.nan)
-        return numbers.astype(self.dtype if self.dtype.kind == "f" else np.float64)
+        return numbers.astype(kind if kind.kind == "f" else np.float64)
 
 
 def _after(value: float, integer: bool) -> float:
@@ -263,7 +267,7 @@ def release_bins(
     """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release."""
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
     found: list[Column] = []
-    hidden, cut = [], []
+    hidden, cut, beyond = [], [], []
     for column, histogram in zip(columns, noisy, strict=True):
         assert isinstance(column, NumberColumn)
         starts, high = merged_grid(column.starts, column.high, histogram, mechanism.sigma, n_bins)
@@ -273,9 +277,35 @@ def release_bins(
                 hidden.append(column.name)
             elif within.sum() + 2 * mechanism.sigma * math.sqrt(len(within)) < n_rows / 2:
                 cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
+            if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
+                beyond.append(repr(column.name))
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
     _say_what_is_hidden(hidden, cut)
+    say_out_of_scale(beyond, fine_grid(None, False)[0])
     return found
+
+
+def is_out_of_scale(starts: NDArray[np.float64], noisy: NDArray[np.float64], evidence: float, n_rows: int) -> bool:
+    """Whether a grid without bounds does not tell many of the numbers apart: in its bins next to 0, or the outermost.
+
+    Post-processing. ``evidence`` is what the noise of a single bin hardly reaches.
+    """
+    zero = int(np.searchsorted(starts, 0.0))
+    near = [] if float(starts[zero + 1]).is_integer() else [zero - 1, zero + 1]
+    ends = [0, *near, len(starts) - 1]
+    return bool(noisy[ends].sum() > max(evidence * math.sqrt(len(ends)), _OUT_OF_SCALE * n_rows))
+
+
+def say_out_of_scale(columns: Sequence[str], grid: NDArray[np.float64]) -> None:
+    """Without bounds a fit tells numbers apart between two sizes only."""
+    if columns:
+        sizes = np.abs(grid[np.abs(grid) > 1e-300])
+        warn_caller(
+            f"Many numbers of {', '.join(columns)} are smaller than {sizes.min():.0e} or larger than "
+            f"{sizes.max():.0e}, by released counts. Without bounds such numbers are not told apart: say them in a "
+            "schema or by 'bounds', which are public, or scale the columns by a public number.",
+            UtilityWarning,
+        )
 
 
 def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._tables._backend import RELATION, Layout, Model, Rows
 from skfairdp._tables._cells import drawn_cells, on_simplex
+from skfairdp._tables._columns import is_out_of_scale, say_out_of_scale
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
@@ -256,8 +257,12 @@ class SyntheticRowsPlan:
         # Above what noise reaches in any bin of any column, in one fit of ten thousand: one empty bin far out that is
         # taken for occupied would stretch a whole column.
         evidence = float(norm.isf(1e-4 / sum(map(len, counts)))) * self.bins.sigma
+        beyond = []
         for j, line in zip(self.numbers, noisy, strict=True):
+            if columns[j].bounds is None and is_out_of_scale(columns[j].grid, line, evidence, self.layout.n_rows):
+                beyond.append(columns[j].positions[0])
             columns[j] = columns[j].settled(line, evidence, self.usual_bins, self.layout.n_rows)
+        say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
         return columns
 
     def _observed(self, cells: NDArray[np.int64], noise: NoiseSource) -> tuple[NDArray[np.float64], int]:

@@ -193,9 +193,10 @@ def rehearse_learner(
         raise ValueError(f"The '{parameter}' of {owner} must be a classifier. Got {learner!r}, a {kind}, instead.")
     problem: Exception | None = None
     for each in _MADE_UP:
+        with silence():
+            X, y, given = made_up(each)
         try:
             with silence():
-                X, y, given = made_up(each)
                 fitted = as_classifiers(clone(learner, safe=False), 0).fit(X, y, **given)
                 predicted = np.asarray(fitted.predict(X))
             if predicted.shape != (len(y),):

@@ -244,7 +244,7 @@ def _number_column(
     """A column of numbers, and whether its bins have to be paid for."""
     dtype = declared.dtype
     if dtype is None:
-        dtype = shown.dtype if shown is not None and kind_of(shown.dtype) == "numbers" else np.dtype(np.float64)
+        dtype = np.dtype(np.float64) if shown is None else _type_of_numbers(shown.dtype)
     integer = pd.api.types.is_integer_dtype(dtype)
     values = None if known is None else as_numbers(known)
     limits = declared.bounds
@@ -259,15 +259,23 @@ def _number_column(
     return NumberColumn(name, dtype, nullable, starts, high, integer), True
 
 
+def _type_of_numbers(dtype: Any) -> Any:
+    """The type of a column that is sampled: that of the rows, if it is one of 64 bits at most."""
+    kind = getattr(dtype, "numpy_dtype", dtype)
+    usual = kind_of(dtype) == "numbers" and getattr(kind, "kind", "O") in "iuf" and kind.itemsize <= 8
+    return dtype if usual else np.dtype(np.float64)
+
+
 def _distinct(series: pd.Series, owner: str) -> list[Any]:
     if isinstance(series.dtype, pd.CategoricalDtype):
-        return list(series.cat.categories)
-    try:
-        distinct = pd.unique(series.dropna().astype(object)).tolist()
-        distinct = sorted(distinct, key=lambda value: (str(type(value)), value))
-    except TypeError:
-        distinct = None
-    if distinct is None:
+        distinct: list[Any] | None = list(series.cat.categories)
+    else:
+        try:
+            values = pd.unique(series.dropna().astype(object)).tolist()
+            distinct = sorted(values, key=lambda value: (str(type(value)), value))
+        except TypeError:
+            distinct = None
+    if distinct is None or any(isinstance(value, tuple) for value in distinct):
         raise ValueError(
             f"A column of X of {owner} holds values that are neither numbers nor categories, such as lists."
         )

@@ -205,7 +205,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
                 (features - center) / scale, codes, len(classes), membership, seed
             )
             module = perceptron.unscaled(center, scale).as_module()
-        self.net_ = fitted_net(chosen, module, classes)
+        self.net_ = fitted_net(chosen, module, classes, None)
         self.classes_ = classes
         self.multipliers_ = np.zeros((0, 1, 0)) if multipliers is None else multipliers
         self.violation_: float | None = None

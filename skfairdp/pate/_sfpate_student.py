@@ -87,7 +87,7 @@ class Released:
         return slice(None), model.predict_proba(features)
 
 
-@dataclass(frozen=True)
+@dataclass
 class NetworkStudent:
     """A trained network as a classifier of class codes."""
 

@@ -340,20 +340,22 @@ class PrivateThresholds(PrivateClassifier):
         )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
-        self._check_columns(model)
+        self._check_columns(model, data.X.shape[1])
         self._note_the_classifier(model, data.reads)
         return data
 
-    def _check_columns(self, model: Any) -> None:
+    def _check_columns(self, model: Any, n_features: int) -> None:
         """Refuse a classifier of other columns, or one that has no score for any of some rows that are made up."""
         if self.schema is not None and _has_a_schema(model):
             return
-        rng, shape = np.random.default_rng(0), (_MADE_UP, self.n_features_in_)
-        rows: Any = np.vstack([np.zeros(shape[1]), np.ones(shape[1]), rng.standard_normal(shape), rng.random(shape)])
-        named = getattr(self, "feature_names_in_", None)
-        rows = rows if named is None else pd.DataFrame(rows, columns=named)
+        named = None if self.schema is not None else getattr(self, "feature_names_in_", None)
         known, n_known = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
-        if self.sensitive_columns is not None and n_known != self.n_features_in_:
+        if self.sensitive_columns is not None:
+            n_features = self.n_features_in_
+        rng, shape = np.random.default_rng(0), (_MADE_UP, n_features)
+        rows: Any = np.vstack([np.zeros(n_features), np.ones(n_features), rng.standard_normal(shape), rng.random(shape)])
+        rows = rows if named is None else pd.DataFrame(rows, columns=named)
+        if self.sensitive_columns is not None and n_known != n_features:
             rows, _ = split_sensitive_columns(rows, self.sensitive_columns, owner=_OWNER, read_groups=False)
         both_named = known is not None and named is not None
         if n_known not in (None, rows.shape[1]) or (both_named and list(known) != list(rows.columns)):

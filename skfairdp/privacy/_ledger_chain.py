@@ -138,7 +138,16 @@ class Chain:
             if of_each_kind and entry.kind not in of_each_kind:
                 _check_adds_up(entry, list(of_each_kind.values()))
             of_each_kind[entry.kind] = entry
-            content = json.dumps({"index": index, **_entry_to_dict(entry)}, allow_nan=False)
+            said = {
+                "index": index,
+                "label": entry.label,
+                "protects": str(entry.protects),
+                "neighboring_relation": str(entry.neighboring_relation),
+                "releases": list(entry.releases),
+                "event": event_to_dict(entry.event),
+                **({"rows_of": entry.rows_of} if entry.rows_of else {}),
+            }
+            content = json.dumps(said, allow_nan=False)
             hashes.append(hashlib.sha256(f"{hashes[-1]}\n{content}".encode()).hexdigest())
             lines.append(f'{content[:-1]}, "hash": "{hashes[-1]}"}}\n'.encode())
         return Chain(self.epsilon, self.delta, (*self.entries, *entries), tuple(hashes), b"".join(lines))
@@ -189,17 +198,6 @@ def _budget(epsilon: float | str, delta: float) -> str:
 
 def _plain(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
-
-
-def _entry_to_dict(entry: LedgerEntry) -> dict[str, Any]:
-    return {
-        "label": entry.label,
-        "protects": str(entry.protects),
-        "neighboring_relation": str(entry.neighboring_relation),
-        "releases": list(entry.releases),
-        "event": event_to_dict(entry.event),
-        **({"rows_of": entry.rows_of} if entry.rows_of else {}),
-    }
 
 
 def _entry_from_dict(fields: dict[str, Any]) -> LedgerEntry:

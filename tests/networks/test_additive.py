@@ -31,7 +31,7 @@ def network(net="additive", knots=True):
         torch.manual_seed(0)
         for parameter in module.parameters():
             parameter.copy_(torch.randn(parameter.shape))
-    return fitted_net(net, module, CLASSES)
+    return fitted_net(net, module, CLASSES, None)
 
 
 def rows(n=60):

@@ -271,7 +271,7 @@ def test_a_fitted_net_predicts_saves_and_has_no_history(net, tmp_path):
     with torch.no_grad():
         for p in module.parameters():
             p.add_(0.3)
-    fitted = fitted_net(settings, module, np.array(["no", "yes"]))
+    fitted = fitted_net(settings, module, np.array(["no", "yes"]), None)
     X = np.random.default_rng(0).normal(size=(5, 4))
     expected = torch.softmax(module(torch.from_numpy(X).float()), dim=1).detach().numpy()
     np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6)
@@ -280,7 +280,7 @@ def test_a_fitted_net_predicts_saves_and_has_no_history(net, tmp_path):
     assert not fitted.module_.training
     assert list(fitted.classes_) == ["no", "yes"]
     fitted.save_params(f_params=tmp_path / "net.pt")
-    other = fitted_net(settings, settings.build(4, 2, seed=1), np.array(["no", "yes"]))
+    other = fitted_net(settings, settings.build(4, 2, seed=1), np.array(["no", "yes"]), None)
     other.load_params(f_params=tmp_path / "net.pt")
     np.testing.assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), fitted.predict_proba(X))
@@ -288,7 +288,7 @@ def test_a_fitted_net_predicts_saves_and_has_no_history(net, tmp_path):
 
 def test_a_fitted_net_can_be_the_net_of_another_estimator():
     settings = read("mlp", lr=0.3)
-    assert read(fitted_net(settings, settings.build(4, 2, seed=0), np.array([0, 1]))).lr == 0.3
+    assert read(fitted_net(settings, settings.build(4, 2, seed=0), np.array([0, 1]), None)).lr == 0.3
 
 
 def test_its_parameters_are_those_of_the_estimator_that_holds_it():

@@ -4,23 +4,38 @@ import copy
 import json
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from skorch import NeuralNetClassifier
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, privacy as dp
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    PATEClassifier,
+    PFLDClassifier,
+    PrivacyLedger,
+    PublicData,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
+    privacy as dp,
+)
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.gradient import mlp
 from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of, privacy_of
-from skfairdp.schema import Schema
-from tests._tools.inside import PerformedRelease, UnreadableStatementError, verify_file
+from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import PerformedRelease, UnreadableStatementError, carrying, held_by, verify_file
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 
@@ -69,7 +84,18 @@ WAYS = {
     "yaml": lambda schema, path: (schema.save(path / "s.yaml"), Schema.load(path / "s.yaml"))[1],
     "json": lambda schema, path: (schema.save(path / "s.json"), Schema.load(path / "s.json"))[1],
     "its columns": lambda schema, path: Schema(schema.columns, label="rich", groups="sex"),
+    "a file whose columns say no more who found them": lambda schema, path: without_origins(schema),
+    "the columns of such a file": lambda schema, path: Schema(
+        without_origins(schema).columns, label="rich", groups="sex"
+    ),
 }
+
+
+def without_origins(schema):
+    content = schema.to_dict()
+    for column in content["columns"].values():
+        column.pop("released", None)
+    return Schema.from_dict(Schema.from_dict(content).to_dict())
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -93,6 +119,129 @@ def test_a_file_that_hides_the_price_is_refused(schema):
     for edited in (without, cheaper):
         with pytest.raises(ValueError, match="edited"):
             Schema.from_dict(edited)
+
+
+PARTS = {
+    "a column with other bounds": lambda schema: replace(schema.columns["age"], high=120),
+    "a group that may be missing": lambda schema: replace(schema.columns["sex"], missing=True, others=None),
+    "some classes": lambda schema: schema.classes[:1],
+    "classes and more": lambda schema: ("none", *schema.classes[:0]) + schema.classes + ("other",),
+    "a column of such values": lambda schema: Category(schema.group_values),
+    "a copy": lambda schema: copy.deepcopy(schema.columns["hours"]),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_schema_keeps_what_was_paid_for_it(part, schema):
+    kept = PARTS[part](schema)
+    assert kept.privacy_.release == schema.privacy_.release
+    if not isinstance(kept, tuple):
+        alone = Schema({"age": Number(0, 1), "sex": Category(["f", "m"]), "a": kept}, groups="sex")
+        assert alone.privacy_.release == schema.privacy_.release
+        assert pickle.loads(pickle.dumps(kept)).privacy_.release == schema.privacy_.release
+
+
+def test_a_group_that_gets_a_value_for_the_missing_keeps_its_price(schema):
+    sex = replace(schema.columns["sex"], missing=True, others=None)
+    alone = Schema({"age": Number(0, 1), "sex": sex}, groups="sex")
+    assert alone.privacy_.release == schema.privacy_.release and len(alone.group_values) == 3
+
+
+def test_a_column_of_a_file_says_its_price_under_releases_only(schema):
+    content = schema.to_dict()
+    content["columns"]["age"]["privacy_"] = None
+    with pytest.raises(ValueError, match="said under 'releases'"):
+        Schema.from_dict(content)
+    for wrong in ("another", ["another"], 3, [["another"]]):
+        content = schema.to_dict()
+        content["columns"]["age"]["released"] = wrong
+        with pytest.raises(ValueError, match=r"\['age'\] of a Schema say .* incomplete or were edited"):
+            Schema.from_dict(content)
+
+
+# ---- what a fit hands out --------------------------------------------------------------------------------------------
+class Shown(torch.nn.Sequential):
+    def __init__(self):
+        super().__init__(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+
+
+HANDED_ON = {
+    "a net": lambda model: {"net": model.net_},
+    "its module": lambda model: {"net": model.net_.module_},
+    "a net around its module": lambda model: {"net": NeuralNetClassifier(model.net_.module_, lr=1e-7)},
+    "a copy of it": lambda model: {"net": pickle.loads(pickle.dumps(copy.deepcopy(model.net_)))},
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, groups = make_biased_classification(600, n_features=4, random_state=0)
+    return np.asarray(X), np.asarray(y), np.asarray(groups)
+
+
+@pytest.fixture(scope="module")
+def trained(rows):
+    return FairDPSGDClassifier(epsilon=4.0, lam=0.0, net=Shown, classes=[0, 1], random_state=0).fit(*rows[:2])
+
+
+@pytest.mark.parametrize("way", HANDED_ON)
+def test_a_net_that_was_trained_on_private_rows_costs_what_it_cost_wherever_it_goes_on(way, rows, trained):
+    """With a small rate and few steps the second fit answers as the first does: its ε alone would be 0.1."""
+    again = FairDPSGDClassifier(epsilon=0.1, lam=0.0, classes=[0, 1], random_state=0, **HANDED_ON[way](trained))
+    planned = again.planned_privacy(*rows[:2])
+    assert planned.epsilon >= trained.privacy_.epsilon and planned.epsilon == again.fit(*rows[:2]).privacy_.epsilon
+    once_more = FairDPSGDClassifier(epsilon=0.1, lam=0.0, classes=[0, 1], net=again.net_)
+    assert len(once_more.planned_privacy(*rows[:2]).parts) == 3
+
+
+def test_a_net_of_the_lagrangian_carries_what_was_paid_for_it(rows):
+    X, y, groups = rows
+    model = PFLDClassifier(epsilon=2.0, net=Shown, classes=[0, 1], groups=[0, 1], random_state=0)
+    model.fit(X, y, sensitive_features=groups)
+    other = PFLDClassifier(epsilon=1.0, net=model.net_.module_, classes=[0, 1], groups=[0, 1])
+    assert other.planned_privacy(X, y, sensitive_features=groups).epsilon > 2.0
+
+
+LEARNERS = {
+    "student of PATE": lambda: (PATEClassifier(epsilon=2.0, classes=[0, 1], random_state=0), "student_"),
+    "own student of PATE": lambda: (
+        PATEClassifier(epsilon=2.0, classes=[0, 1], student=LogisticRegression(), random_state=0),
+        "student_",
+    ),
+    "student of FairPATE": lambda: (
+        FairPATEClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], random_state=0),
+        "student_",
+    ),
+    "learner of synthetic rows": lambda: (
+        SyntheticDataClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), random_state=0),
+        "estimator_",
+    ),
+    "student of SF-PATE": lambda: (
+        SFPATEClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], random_state=0),
+        "student_",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("which", LEARNERS)
+def test_a_learner_taken_out_of_a_model_says_what_was_paid_for_it(which, rows):
+    X, y, groups = rows
+    model, name = LEARNERS[which]()
+    given = {} if "of PATE" in which else {"sensitive_features": groups}
+    learner = getattr(model.fit(X, y, **given), name)
+    assert learner.privacy_ == model.privacy_
+    assert getattr(clone(learner, safe=False), "privacy_", None) is None or not hasattr(learner, "get_params")
+    other = SyntheticDataClassifier(FrozenEstimator(learner), epsilon=0.5, classes=[0, 1], groups=[0, 1], bounds=(-9, 9))
+    kept = {part.release for part in held_by(other)}
+    assert model.privacy_.own.release in kept
+
+
+def test_a_learner_that_came_fitted_keeps_what_it_says(trained):
+    frozen = FrozenEstimator(trained)
+    assert carrying(frozen, "another") is frozen and frozen.estimator.privacy_ is trained.privacy_
+    said = trained.privacy_
+    assert carrying(trained, PrivacySpent.of(dp.LaplaceDpEvent(4.0), 0.0, **RECORD)).privacy_ is said
 
 
 def test_each_release_counts_once(schema, model):
