@@ -292,7 +292,7 @@ def private_logits(module: nn.Module, X: Array, batch: int) -> NDArray[np.float6
 @torch.no_grad()
 def predict_logits(module: nn.Module, X: Array | Tensor, batch: int = 8192) -> NDArray[np.float64]:
     """Logits of shape (n_rows, n_classes), in batches; of a tensor as it is, which may lie on another device."""
-    given, precision = isinstance(X, Tensor), input_dtype(module)
+    precision = input_dtype(module)
     parts = (X[i : i + batch] for i in range(0, max(len(X), 1), batch))
-    logits = [module(rows.cpu() if given else _copied(rows).to(precision)).double() for rows in parts]
-    return torch.cat(logits).numpy()
+    rows = (part.cpu() if isinstance(part, Tensor) else _copied(part).to(precision) for part in parts)
+    return torch.cat([module(some).double() for some in rows]).numpy()

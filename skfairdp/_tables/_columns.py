@@ -104,7 +104,7 @@ class NumberColumn(Column):
         return len(self.starts)
 
     def encode(self, values: Any) -> NDArray[np.integer]:
-        """Bin of each value; values beyond the bounds count as the bound; infinity, and what is no number, as missing."""
+        """Bin of each value; beyond the bounds counts as the bound, infinity and what is no number as missing."""
         return self.encoding(len(values))(values)
 
     def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:

@@ -353,13 +353,14 @@ class PrivateThresholds(PrivateClassifier):
         if self.sensitive_columns is not None:
             n_features = self.n_features_in_
         rng, shape = np.random.default_rng(0), (_MADE_UP, n_features)
-        rows: Any = np.vstack([np.zeros(n_features), np.ones(n_features), rng.standard_normal(shape), rng.random(shape)])
+        rows: Any = np.vstack([np.zeros(shape[1]), np.ones(shape[1]), rng.standard_normal(shape), rng.random(shape)])
         rows = rows if named is None else pd.DataFrame(rows, columns=named)
         if self.sensitive_columns is not None and n_known != n_features:
             rows, _ = split_sensitive_columns(rows, self.sensitive_columns, owner=_OWNER, read_groups=False)
-        both_named = known is not None and named is not None
-        if n_known not in (None, rows.shape[1]) or (both_named and list(known) != list(rows.columns)):
-            got = (list(known), list(rows.columns)) if both_named else (f"{n_known} columns", rows.shape[1])
+        got: tuple[Any, Any] = n_known and f"{n_known} columns", rows.shape[1]
+        if known is not None and named is not None:
+            got = list(known), list(rows.columns)
+        if n_known not in (None, rows.shape[1]) or (isinstance(got[0], list) and got[0] != got[1]):
             raise ValueError(
                 f"The 'estimator' of {_OWNER} was fitted on other columns than these rows have: on {got[0]}, and here "
                 f"are {got[1]}. Nothing was spent. Give both the same columns, in the same order."
@@ -553,9 +554,7 @@ def _thawed(model: Any) -> Any:
     return model
 
 
-def scores_of(
-    model: Any, table: Any, places: NDArray[np.int64] | None, *, unknown: float = 0.0
-) -> NDArray[np.float64]:
+def scores_of(model: Any, table: Any, places: NDArray[np.int64] | None, *, unknown: float = 0.0) -> NDArray[np.float64]:
     """Scores in [0, 1], each a function of its own row and place; 0 for a row that the classifier has no score for."""
     found = row_wise_predictions(_Scores(_thawed(model)), table, None, places=places)
     scores = np.array([np.nan if score is NO_CLASS else score for score in found], dtype=np.float64)

@@ -1,8 +1,8 @@
 """Privacy accounting: events, accountants, mechanisms, ledger. Knows neither data nor model."""
 
 from skfairdp.privacy._account import (
-    carrying as carrying,
     Account as Account,
+    carrying as carrying,
     composed as composed,
     held_by as held_by,
     privacy_of,

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sklearn.frozen import FrozenEstimator
-
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._attribute_cost import attribute_event
@@ -144,8 +142,8 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
 
 
 def carrying(model: Any, spent: PrivacySpent) -> Any:
-    """The model itself, which says wherever it goes on what was paid for it; a report of its own, and frozen ones, stay."""
-    if not isinstance(getattr(model, "privacy_", None), PrivacySpent) and not isinstance(model, FrozenEstimator):
+    """The model itself, which says wherever it goes on what was paid for it; a report that it has stays."""
+    if not isinstance(getattr(model, "privacy_", None), PrivacySpent) and type(model).__name__ != "FrozenEstimator":
         with contextlib.suppress(AttributeError):
             model.privacy_ = spent
     return model

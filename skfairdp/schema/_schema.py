@@ -679,7 +679,8 @@ def _with_origins(
     """
     said = {name: one.get("released") if isinstance(one, Mapping) else None for name, one in content["columns"].items()}
     named = {name: [one] if isinstance(one, str) else one or [] for name, one in said.items()}
-    wrong = [name for name, one in named.items() if not isinstance(one, list) or any(by not in [*releases] for by in one)]
+    known = list(releases)  # whatever a file names, it is compared and not hashed
+    wrong = [name for name, one in named.items() if not isinstance(one, list) or any(by not in known for by in one)]
     if wrong:
         raise ValueError(
             f"Columns {wrong} of a Schema say that they were released, and the Schema does not say at which price: "

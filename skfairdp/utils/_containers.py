@@ -84,8 +84,8 @@ def as_dense(X: Any, *, owner: str, name: str = "X") -> Any:
 def as_pandas(table: Any) -> Any:
     """A table of polars or pyarrow as pandas has it, with sparse columns written out; anything else as it is."""
     if isinstance(table, pd.DataFrame) and any(isinstance(dtype, pd.SparseDtype) for dtype in table.dtypes):
-        columns = [table.iloc[:, j] for j in range(table.shape[1])]
-        dense = [one.sparse.to_dense() if isinstance(one.dtype, pd.SparseDtype) else one for one in columns]
+        of_all = [table.iloc[:, j] for j in range(table.shape[1])]
+        dense = [one.sparse.to_dense() if isinstance(one.dtype, pd.SparseDtype) else one for one in of_all]
         return pd.concat(dense, axis=1).set_axis(table.columns, axis=1)
     names = None if isinstance(table, pd.DataFrame | np.ndarray) else column_names(table)
     if names is None or not hasattr(table, "__arrow_c_stream__"):

@@ -1,14 +1,24 @@
 """What a user declares of columns, labels and groups, and input that cannot be used."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.linear_model import LogisticRegression
 
-from skfairdp import PFGuardGenerator, PrivacyLedger, PublicData
-from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    PFGuardGenerator,
+    PFLDClassifier,
+    PrivacyLedger,
+    PublicData,
+    SyntheticDataClassifier,
+)
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning, UtilityWarning
 from skfairdp.generative import MarginalsBackend, TableCodec
 from tests.generative.tables import BOUNDS, CATEGORIES, N, make, mixed_table
 
@@ -168,3 +178,104 @@ def test_a_budget_that_is_spent_is_noticed_before_any_release():
     with pytest.raises(BudgetExceededError):
         make(ledger=ledger).fit(X, y, sensitive_features=s)
     assert len(ledger.entries) == 1
+
+
+# ---- numbers and types that are no usual ones ------------------------------------------------------------------------
+def numbers(of_column, n_rows=2000):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.standard_normal(n_rows), "b": rng.standard_normal(n_rows)})
+    return table.assign(a=of_column(table["a"])), rng.integers(2, size=n_rows), rng.integers(2, size=n_rows)
+
+
+def sampled(of_column, **options):
+    X, y, s = numbers(of_column)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        generator = PFGuardGenerator(epsilon=5.0, classes=[0, 1], groups=[0, 1], random_state=0, **options)
+        return generator.fit(X, y, sensitive_features=s).sample(2000, random_state=0)["a"]
+
+
+@pytest.mark.parametrize("options", [{}, {"bounds": {"a": (-5, 5), "b": (-5, 5)}}])
+def test_infinity_is_as_missing_and_no_number_far_off(options):
+    """A tenth of the cells says nothing of how large numbers are; with bounds it is none of them either."""
+    found = sampled(lambda a: a.where(np.arange(len(a)) % 10 > 0, np.inf), **options)
+    assert found.isna().mean() == pytest.approx(0.1, abs=0.03) and found.abs().max() < 6
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e30])
+def test_numbers_that_are_not_told_apart_are_told_of(factor):
+    with pytest.warns(UtilityWarning, match=r"Many numbers of 'a' are smaller than 9e-10 or larger than 1e\+18"):
+        sampled(lambda a: a * factor)
+
+
+@pytest.mark.parametrize(
+    "of_column", [lambda a: a * 1e-6, lambda a: a * 1e15, lambda a: (a > 0) * 1.0, lambda a: 0 * a]
+)
+def test_numbers_that_are_told_apart_and_zeros_are_not_told_of(of_column):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        sampled(of_column)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize(("factor", "is_told"), [(1.0, False), (1e-12, True), (1e30, True)])
+def test_so_does_a_fit_that_samples_its_own_questions(factor, is_told):
+    X, y, s = numbers(lambda a: a * factor)
+    model = FairPATEClassifier(epsilon=5.0, gamma=0.3, classes=[0, 1], groups=[0, 1], random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=s)
+    assert any("Many numbers of column 0" in str(one.message) for one in caught) == is_told
+
+
+def test_a_public_column_of_tiny_numbers_is_scaled():
+    X, y, s = numbers(lambda a: a * 1e-12, 3000)
+    y = (X["a"] * 1e12 + np.random.default_rng(1).logistic(size=len(y)) > 0).astype(int)
+    model = PFLDClassifier(epsilon=5.0, classes=[0, 1], groups=[0, 1], random_state=0).fit(X, y, sensitive_features=s)
+    assert model.score(X, y) > 0.62  # .5 where the column counts as zero
+
+
+UNUSUAL = {
+    "half precision": (lambda a: a.astype(np.float16), "float16"),
+    "quadruple precision": (lambda a: a.astype(np.longdouble), "float64"),
+    "bytes": (lambda a: (50 * a).clip(0, 200).round().astype("uint8"), "uint8"),
+    "bytes or nothing": (lambda a: (50 * a).clip(0, 200).round().astype("UInt8"), "UInt8"),
+    "sparse": (lambda a: a.where(a > 0, 0).astype(pd.SparseDtype(float, 0.0)), "float64"),
+    "decimals": (
+        lambda a: pd.Series(
+            [Decimal(f"{x:.2f}") for x in a], dtype=pd.ArrowDtype(pytest.importorskip("pyarrow").decimal128(10, 2))
+        ),
+        "float64",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_columns_of_unusual_types_are_sampled_and_learned_from(kind):
+    of_column, dtype = UNUSUAL[kind]
+    found = sampled(of_column)
+    assert str(found.dtype) == dtype and np.isfinite(found.astype(float)).all()
+    X, y, s = numbers(of_column)
+    given = {"epsilon": 5.0, "classes": [0, 1], "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        SyntheticDataClassifier(LogisticRegression(), groups=[0, 1], **given).fit(X, y, sensitive_features=s).predict(X)
+        FairDPSGDClassifier(lam=0.0, **given).fit(X, y).predict(X)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
+@pytest.mark.parametrize(
+    ("of_column", "said"),
+    [
+        (lambda a: pd.period_range("2000", periods=len(a), freq="D"), r"Column 'a' holds cells that are .*\(Period\)"),
+        (lambda a: pd.cut(a, 4), r"Column 'a' holds cells that are .*\(Interval\)"),
+        (lambda a: pd.Categorical([("x", 1), ("y", 2)] * (len(a) // 2)), "neither numbers nor categories"),
+    ],
+)
+def test_a_column_of_no_usual_kind_is_blamed_itself_before_anything_is_paid(of_column, said):
+    X, y, s = numbers(of_column)
+    ledger = PrivacyLedger(epsilon=10.0)
+    model = SyntheticDataClassifier(LogisticRegression(), classes=[0, 1], groups=[0, 1], ledger=ledger)
+    with pytest.raises(ValueError, match=said) as problem:
+        model.fit(X, y, sensitive_features=s)
+    assert "estimator" not in str(problem.value) and not ledger.entries

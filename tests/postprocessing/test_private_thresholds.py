@@ -494,3 +494,48 @@ def test_more_groups_than_can_be_compared_are_refused_before_anything_is_spent()
         with pytest.raises(ValueError, match="compares every two groups, and got 240 groups: at most 100"):
             attempt(X[TRAIN], Y[TRAIN], sensitive_features=many)
     assert ledger.entries == ()
+
+
+# ---- a classifier of other columns -----------------------------------------------------------------------------------
+class NoScores(LogisticRegression):
+    """Has a score for no row at all."""
+
+    predicts_rows_alone = True
+
+    def predict_proba(self, X):
+        raise RuntimeError("out of order")
+
+
+class PositiveOnly(LogisticRegression):
+    """Has no score for rows with a number below 0."""
+
+    predicts_rows_alone = True
+
+    def predict_proba(self, X):
+        if (np.asarray(X) < 0).any():
+            raise ValueError("negative")
+        return super().predict_proba(X)
+
+
+NAMED = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+OTHERS = {
+    "fewer columns": (LogisticRegression().fit(X[:1000, :2], Y[:1000]), X, "on 2 columns, and here are"),
+    "another order": (LogisticRegression().fit(NAMED[:1000], Y[:1000]), NAMED[NAMED.columns[::-1]], "fitted on other"),
+    "other names": (LogisticRegression().fit(NAMED[:1000], Y[:1000]), NAMED.add_prefix("x"), "fitted on other"),
+    "no scores": (NoScores().fit(X[:1000], Y[:1000]), X, "NoScores, has no score for any of 42 rows"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_classifier_of_other_columns_or_without_scores_is_refused_before_anything_is_paid(kind):
+    model, table, said = OTHERS[kind]
+    ledger = PrivacyLedger(epsilon=10.0)
+    with pytest.raises(ValueError, match=said):
+        made(model, ledger=ledger).fit(table[:3000], Y[:3000], sensitive_features=GROUPS[:3000])
+    assert not ledger.entries
+
+
+def test_a_classifier_that_scores_some_rows_is_taken():
+    positive = PositiveOnly().fit(abs(X[:1000]), Y[:1000])
+    model = made(positive).fit(abs(X[TRAIN]), Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert model.score(abs(X[TEST]), Y[TEST]) > 0.5
