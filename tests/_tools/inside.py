@@ -113,7 +113,7 @@ PLACES = {
     "privacy._ledger": "PrivacyLedger",
     "privacy._recompute": "SecondOpinion a_record_replaced",
     "privacy._registry": "registry_yaml",
-    "privacy._account": "carrying held_by",
+    "privacy._account": "carrying held_by record_of",
     "privacy._report": "PerformedRelease rounded_up",
     "privacy._sampled_losses": "inclusion_epsilon losses_epsilon",
     "privacy._statement": "PrivacyStatement attack_bound",

@@ -83,6 +83,7 @@ SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
 SUBJECT_UNIT = tests_in("privacy.test_subject_unit")
 USEFULNESS = tests_in("pate.test_usefulness")
 SF_PATE = tests_in("pate.test_sf_pate")
+ACCOUNT = tests_in("privacy.test_account")
 ACCOUNTING = tests_in("privacy.test_accounting")
 EVENT_VALIDITY = tests_in("privacy.test_event_validity")
 ATTRIBUTE_COST = tests_in("privacy.test_attribute_cost")
@@ -1327,6 +1328,12 @@ NOTICED: dict[str, Noticed] = {
         MUTANTS_REPLAY("schemas_look_the_same", what="missing"),
     ),
     "schemas.kinds_from_dtypes": also(MUTANTS_REPLAY("schemas_look_the_same", what="texts")),
+    "schemas.a_release_that_no_column_names_is_free": also(
+        ACCOUNT("test_a_release_that_no_column_names_is_paid_by_all_that_name_none"),
+    ),
+    "schemas.a_trained_module_for_nothing": also(
+        ACCOUNT("test_a_net_of_the_lagrangian_carries_what_was_paid_for_it"),
+    ),
     "schemas.texts_of_pandas_own_type": also(MUTANTS_REPLAY("schemas_look_the_same", what="half a surrogate pair")),
     "schemas.a_text_as_its_class_has_it": also(MUTANTS_REPLAY("schemas_look_the_same", what="unordered")),
     "schemas.range_of_the_known_cells": also(MUTANTS_REPLAY("schemas_look_the_same", what="extreme")),

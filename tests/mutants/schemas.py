@@ -1,12 +1,13 @@
 """Mistakes in the release of a schema, and in fits by one: thresholds, orders and readings that give a record away."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from skfairdp.privacy import CommonValues, _accountants, _common_values
-from skfairdp.schema import RawTable, _columns, _raw_table, _release
+from skfairdp.privacy import Account, CommonValues, _accountants, _common_values
+from skfairdp.schema import RawTable, _columns, _raw_table, _release, _schema
 from tests.mutants.harness import mutant
 from tests.schema import test_release
 
@@ -22,6 +23,31 @@ def threshold_for_an_absent_value(patch):
 def threshold_at_a_tenth_of_the_quantile(patch):
     """A fixed threshold, such as "at least ten records": the noise carries single records over it."""
     patch.setattr(CommonValues, "threshold", property(lambda self: 10.0))
+
+
+@mutant
+def a_release_that_no_column_names_is_free(patch):
+    """Found: a file whose columns say no more who found them takes the price off what is made of these columns."""
+
+    def named_only(columns, content, releases):
+        named = {name: said.get("released") for name, said in content["columns"].items()}
+        return {
+            name: replace(column, privacy_=releases[named[name]]) if named[name] else column
+            for name, column in columns.items()
+        }
+
+    patch.setattr(_schema, "_with_origins", named_only)
+
+
+@mutant
+def a_trained_module_for_nothing(patch):
+    """Found: a network that private rows have trained is given as another one, and its price is not composed."""
+    look = Account.look_at_value
+    patch.setattr(
+        Account,
+        "look_at_value",
+        lambda self, value: None if hasattr(value, "state_dict") else look(self, value),
+    )
 
 
 @mutant

@@ -35,7 +35,7 @@ from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of, privacy_of
 from skfairdp.schema import Category, Number, Schema
-from tests._tools.inside import PerformedRelease, UnreadableStatementError, carrying, held_by, verify_file
+from tests._tools.inside import PerformedRelease, UnreadableStatementError, carrying, held_by, record_of, verify_file
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 
@@ -147,6 +147,19 @@ def test_a_group_that_gets_a_value_for_the_missing_keeps_its_price(schema):
     assert alone.privacy_.release == schema.privacy_.release and len(alone.group_values) == 3
 
 
+def test_a_release_that_no_column_names_is_paid_by_all_that_name_none():
+    said = {"label": "Schema.release", "on_record": "", **RECORD}
+    first, second = (PrivacySpent.of(dp.GaussianDpEvent(z), 1e-6, release=f"by {z}", **said) for z in (3.0, 4.0))
+    columns = {"age": {"kind": "number", "low": 0, "high": 9, "released": "by 3.0"}, "sex": {"kind": "boolean"}}
+    content = {"columns": columns, "groups": ["sex"], "releases": [record_of(one) for one in (first, second)]}
+    found = Schema.from_dict(content).columns
+    assert [getattr(found[name].privacy_, "release", None) for name in ("age", "sex")] == ["by 3.0", "by 4.0"]
+    del columns["age"]["released"]
+    found = Schema.from_dict(Schema.from_dict(content).to_dict())
+    alone = Schema({"age": found.columns["age"]})
+    assert {part.release for part in alone.privacy_.parts} == {"by 3.0", "by 4.0"}
+
+
 def test_a_column_of_a_file_says_its_price_under_releases_only(schema):
     content = schema.to_dict()
     content["columns"]["age"]["privacy_"] = None
@@ -173,33 +186,29 @@ HANDED_ON = {
 }
 
 
-@pytest.fixture(scope="module")
-def rows():
-    X, y, groups = make_biased_classification(600, n_features=4, random_state=0)
-    return np.asarray(X), np.asarray(y), np.asarray(groups)
+X, Y, GROUPS = make_biased_classification(600, n_features=4, random_state=0)
 
 
 @pytest.fixture(scope="module")
-def trained(rows):
-    return FairDPSGDClassifier(epsilon=4.0, lam=0.0, net=Shown, classes=[0, 1], random_state=0).fit(*rows[:2])
+def trained():
+    return FairDPSGDClassifier(epsilon=4.0, lam=0.0, net=Shown, classes=[0, 1], random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize("way", HANDED_ON)
-def test_a_net_that_was_trained_on_private_rows_costs_what_it_cost_wherever_it_goes_on(way, rows, trained):
+def test_a_net_that_was_trained_on_private_rows_costs_what_it_cost_wherever_it_goes_on(way, trained):
     """With a small rate and few steps the second fit answers as the first does: its ε alone would be 0.1."""
     again = FairDPSGDClassifier(epsilon=0.1, lam=0.0, classes=[0, 1], random_state=0, **HANDED_ON[way](trained))
-    planned = again.planned_privacy(*rows[:2])
-    assert planned.epsilon >= trained.privacy_.epsilon and planned.epsilon == again.fit(*rows[:2]).privacy_.epsilon
+    planned = again.planned_privacy(X, Y)
+    assert planned.epsilon >= trained.privacy_.epsilon and planned.epsilon == again.fit(X, Y).privacy_.epsilon
     once_more = FairDPSGDClassifier(epsilon=0.1, lam=0.0, classes=[0, 1], net=again.net_)
-    assert len(once_more.planned_privacy(*rows[:2]).parts) == 3
+    assert len(once_more.planned_privacy(X, Y).parts) == 3
 
 
-def test_a_net_of_the_lagrangian_carries_what_was_paid_for_it(rows):
-    X, y, groups = rows
+def test_a_net_of_the_lagrangian_carries_what_was_paid_for_it():
     model = PFLDClassifier(epsilon=2.0, net=Shown, classes=[0, 1], groups=[0, 1], random_state=0)
-    model.fit(X, y, sensitive_features=groups)
+    model.fit(X, Y, sensitive_features=GROUPS)
     other = PFLDClassifier(epsilon=1.0, net=model.net_.module_, classes=[0, 1], groups=[0, 1])
-    assert other.planned_privacy(X, y, sensitive_features=groups).epsilon > 2.0
+    assert other.planned_privacy(X, Y, sensitive_features=GROUPS).epsilon > 2.0
 
 
 LEARNERS = {
@@ -225,11 +234,10 @@ LEARNERS = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("which", LEARNERS)
-def test_a_learner_taken_out_of_a_model_says_what_was_paid_for_it(which, rows):
-    X, y, groups = rows
+def test_a_learner_taken_out_of_a_model_says_what_was_paid_for_it(which):
     model, name = LEARNERS[which]()
-    given = {} if "of PATE" in which else {"sensitive_features": groups}
-    learner = getattr(model.fit(X, y, **given), name)
+    given = {} if "of PATE" in which else {"sensitive_features": GROUPS}
+    learner = getattr(model.fit(X, Y, **given), name)
     assert learner.privacy_ == model.privacy_
     assert getattr(clone(learner, safe=False), "privacy_", None) is None or not hasattr(learner, "get_params")
     kept = {part.release for part in held_by(SyntheticDataClassifier(FrozenEstimator(learner)))}
