@@ -138,11 +138,17 @@ def _account_arguments(frontier: Any) -> None:
 def _schema_parser(commands: Any) -> None:
     schema = commands.add_parser(
         "schema",
-        help="write the skeleton of a schema for your table, to be filled in",
+        help="write the skeleton of a schema for your table, to be filled in; or check one",
         description="Writes names and kinds of the columns of a table. Fill in bounds and values from what is public: "
-        "a code book, a form, never from the private rows.",
+        "a code book, a form, never from the private rows. 'skfairdp schema check TABLE' compares a schema with the "
+        "table, for your own eyes.",
     )
-    schema.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
+    schema.add_argument(
+        "table", metavar="[check] TABLE", nargs="+", help="CSV, TSV or Parquet file, also compressed"
+    )
+    schema.add_argument(
+        "--schema", metavar="FILE", default="schema.yaml", help="what 'check' compares (default: schema.yaml)"
+    )
     schema.add_argument("--label", metavar="COLUMN", help="what to predict")
     schema.add_argument("--group", metavar="COLUMN", nargs="+", default=[], help="the sensitive attribute")
     schema.add_argument("--out", metavar="FILE", help=".yaml, .yml or .json (default: print it)")

@@ -4,6 +4,7 @@ import argparse
 import math
 import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,11 @@ _TEMPLATE_HEAD = """\
 
 def run_frontier(arguments: argparse.Namespace) -> int:
     """Sweep the user's own table."""
-    from skfairdp.schema import Category
-
     started = time.perf_counter()
     folder = writable_folder(arguments.out, (*FRONTIER_FILES, "schema.yaml", "privacy.json", LEDGER_FILE))
     schema, said = (None, None) if arguments.schema is None else read_schema(arguments.schema)
     known = said["known"].items() if said else ()
-    listed = {name: column.values for name, column in known if isinstance(column, Category)}
-    table = read_table(arguments.table, types=False, listed=listed)
+    table = read_table(arguments.table, types=False, listed=_listed(known))
     label = arguments.label or (said["label"] if said else None)
     groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:
@@ -157,8 +155,48 @@ def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
     return table
 
 
+def _listed(known: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The values of columns that say them: a word like NA is one where it is listed."""
+    from skfairdp.schema import Category
+
+    return {name: column.values for name, column in known if isinstance(column, Category)}
+
+
 def run_schema(arguments: argparse.Namespace) -> int:
-    """Write the template of a schema."""
+    """Write the template of a schema, or compare one with a table."""
+    *command, arguments.table = arguments.table
+    if command == ["check"]:
+        return _check_schema(arguments)
+    if command:
+        raise UsageError(f"schema takes one TABLE, and got {len(command) + 1}")
+    return _write_template(arguments)
+
+
+def _check_schema(arguments: argparse.Namespace) -> int:
+    """Count what a schema does not foresee; 1 where there is some."""
+    schema, said = read_schema(arguments.schema)
+    if schema is None:
+        unfilled = [name for name, known in said["known"].items() if isinstance(known, str)]
+        raise UsageError(f"--schema {arguments.schema} is not filled in yet: something is null in {unfilled}")
+    table = read_table(arguments.table, types=False, listed=_listed(schema.columns.items()))
+    try:
+        counts, wrong = schema.misfits_by_kind(table), schema.misfits(table)
+    except ValueError as error:
+        raise UsageError(f"{arguments.table}: {error}") from None
+    print(f"{arguments.table}: {len(table):,} rows. These counts are exact: for your own eyes, not to be published.")
+    print(counts.assign(declared=[str(schema.columns[name]) for name in counts.index]).to_string())
+    if not wrong.any():
+        print("Every cell is as the schema says.")
+        return 0
+    print(
+        f"{int(wrong.sum()):,} cells of {[*counts.index[wrong > 0]]} are not. Numbers beyond bounds count as the bound; "
+        "other cells as missing, as the middle, or as 'others'. Write how texts look ('decimal', 'unit', 'format'), "
+        "wider bounds or more values, if you know them from elsewhere."
+    )
+    return 1
+
+
+def _write_template(arguments: argparse.Namespace) -> int:
     import json
 
     from skfairdp.schema import Schema

@@ -25,6 +25,8 @@ SCHEMA = Schema(
 class SaysX(BaseEstimator):
     """A model that answers what it reads."""
 
+    predicts_rows_alone = True  # many rows a call: one by one a thousand runs take a quarter of an hour
+
     def predict(self, rows):
         return (rows["x"] == "yes").astype(int).to_numpy()
 
