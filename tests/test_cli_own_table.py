@@ -226,6 +226,26 @@ def test_the_template_is_a_schema_to_fill_in_and_is_never_replaced(table, tmp_pa
     assert again.returncode == 2 and "may be filled in already" in again.stderr
 
 
+def test_a_schema_is_checked_against_the_table_before_anything_is_spent(tmp_path):
+    (tmp_path / "t.csv").write_text('age,pay,sex\n39,"$1,200",f\n200,800,m\n,n/a,x\n')
+    (tmp_path / "schema.yaml").write_text(
+        "columns:\n  age: {kind: number, low: 17, high: 90}\n  pay: {kind: number, low: 0, high: 9000, missing: true}\n"
+        "  sex: {kind: category, values: [f, m]}\ngroups: [sex]\n"
+    )
+    done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
+    assert done.returncode == 1 and "for your own eyes" in done.stdout
+    found = {line.split()[0]: line.split()[1:4] for line in done.stdout.splitlines()[2:5]}
+    assert found == {"age": ["1", "0", "1"], "pay": ["1", "1", "0"], "sex": ["0", "0", "1"]}
+    assert "4 cells of ['age', 'pay', 'sex'] are not" in done.stdout and "Number(low=17" in done.stdout
+    (tmp_path / "t.csv").write_text("age,pay,sex\n39,1200,f\n50,,m\n")
+    done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
+    assert done.returncode == 0 and "Every cell is as the schema says" in done.stdout
+    (tmp_path / "schema.yaml").write_text("columns:\n  age: {kind: number, low: null, high: 90}\n")
+    done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
+    assert done.returncode == 2 and "something is null in ['age']" in done.stderr
+    assert "takes one TABLE, and got 2" in run("schema", "a", "b").stderr
+
+
 def test_what_a_file_leaves_null_is_found_and_what_it_leaves_out_is_not_used(table, tmp_path):
     said = {
         "columns": {

@@ -143,9 +143,7 @@ def _schema_parser(commands: Any) -> None:
         "a code book, a form, never from the private rows. 'skfairdp schema check TABLE' compares a schema with the "
         "table, for your own eyes.",
     )
-    schema.add_argument(
-        "table", metavar="[check] TABLE", nargs="+", help="CSV, TSV or Parquet file, also compressed"
-    )
+    schema.add_argument("table", metavar="[check] TABLE", nargs="+", help="CSV, TSV or Parquet file, also compressed")
     schema.add_argument(
         "--schema", metavar="FILE", default="schema.yaml", help="what 'check' compares (default: schema.yaml)"
     )

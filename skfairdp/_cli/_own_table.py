@@ -189,8 +189,8 @@ def _check_schema(arguments: argparse.Namespace) -> int:
         print("Every cell is as the schema says.")
         return 0
     print(
-        f"{int(wrong.sum()):,} cells of {[*counts.index[wrong > 0]]} are not. Numbers beyond bounds count as the bound; "
-        "other cells as missing, as the middle, or as 'others'. Write how texts look ('decimal', 'unit', 'format'), "
+        f"{int(wrong.sum()):,} cells of {[*counts.index[wrong > 0]]} are not. Numbers beyond bounds count as the bound,"
+        " other cells as missing, as the middle, or as 'others'. Write how texts look ('decimal', 'unit', 'format'), "
         "wider bounds or more values, if you know them from elsewhere."
     )
     return 1

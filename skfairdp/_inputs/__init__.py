@@ -6,6 +6,7 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 
 from skfairdp._inputs._chunks import read_numbers_of, read_public_rows_of, read_source, refuse_chunks
 from skfairdp._inputs._data import PublicRows, TrainingData
+from skfairdp._inputs._subjects import tell_of_subjects
 from skfairdp._inputs._table import (
     check_public_columns,
     read_classes,
@@ -32,4 +33,5 @@ __all__ = [
     "read_training",
     "read_unprotected",
     "refuse_chunks",
+    "tell_of_subjects",
 ]

@@ -1,5 +1,7 @@
 """Whose rows are whose: subjects, such as persons, with several rows each, and what one of them may add to a sum."""
 
+import inspect
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows import id_hashes
-from skfairdp.utils import as_groups, as_pandas
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.utils import as_groups, as_pandas, column_names, warn_caller
 
 #: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
 GRID = 2.0**-20
+_PERSON = "person|patient|subject|customer|client|user|member|employee|household|insured|policyholder|borrower|taxpayer"
+#: Names of columns, in words, that say whose a row is.
+_SAYS_WHOSE = re.compile(rf"^(({_PERSON})|id|ids|.* ids?|ssn|({_PERSON}|account|policy) (no|nr|number|key|code))$")
 
 
 @dataclass(frozen=True)
@@ -67,3 +73,20 @@ class Subjects:
         chosen = (id_hashes(self.ids, 1) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
         places: NDArray[np.int64] = (np.cumsum(sizes) - sizes + chosen)[sizes > 0]
         return order[places]
+
+
+def tell_of_subjects(estimator: Any, X: Any, owner: str) -> None:
+    """Where a column is called like an id and no subject was named; names are public, and nothing else is looked at."""
+    names = (column_names(X) if hasattr(X, "shape") else None) or ()
+    words = (re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", str(name)).strip().lower() for name in names)
+    named = [name for name, said in zip(names, words, strict=True) if _SAYS_WHOSE.match(said)]
+    if not named:
+        return
+    takes = "subject" in inspect.signature(estimator.fit).parameters
+    how = f"fit(..., subject={named[0]!r}) protects" if takes else "PATEClassifier and FairPATEClassifier protect"
+    warn_caller(
+        f"X of {owner} has a column {named[0]!r}, by its name an id. Where one has several rows, the epsilon of "
+        f"{owner} is for one of them, and whoever it is is protected less: {how} all rows of one together"
+        f"{'' if takes else ' (subject=)'}. Where each has one row, leave the column out.",
+        PrivacyLeakWarning,
+    )

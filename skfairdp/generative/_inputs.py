@@ -17,7 +17,13 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skfairdp._inputs import check_public_columns, public_arguments, read_classes, read_private_groups
+from skfairdp._inputs import (
+    check_public_columns,
+    public_arguments,
+    read_classes,
+    read_private_groups,
+    tell_of_subjects,
+)
 from skfairdp._rows import RowSource, opened
 from skfairdp._tables import (
     Declarations,
@@ -126,6 +132,7 @@ def read_generator_data(
 ) -> GeneratorData:
     """Read everything a fit needs, or say what is wrong with it."""
     owner, reads = type(estimator).__name__, PublicReads()
+    tell_of_subjects(estimator, X, owner)
     X = _opened(estimator, X, y, sensitive_features)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):

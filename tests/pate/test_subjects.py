@@ -9,7 +9,16 @@ import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PFLDClassifier, PrivacyLedger, SyntheticRows
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    KeyedRows,
+    PATEClassifier,
+    PFGuardGenerator,
+    PFLDClassifier,
+    PrivacyLedger,
+    SyntheticRows,
+)
 from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import Subjects
@@ -254,3 +263,48 @@ def test_nothing_of_the_ids_outlives_the_fit():
     model = fitted((world[0].assign(patient_id=world[2]), world[1]), "patient_id")
     held = [value for value in vars(model).values() if isinstance(value, Subjects | pd.Series | pd.DataFrame)]
     assert not held and not isinstance(model._lessons, Subjects)
+
+
+# ---- a column that is called like an id ------------------------------------------------------------------------------
+def table_with(name, n_rows=400):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((n_rows, 2)), columns=["a", "b"])
+    return table.assign(**{name: np.arange(n_rows) // 4}), (table["a"] > 0).astype(int).to_numpy()
+
+
+ESTIMATORS = {
+    "PATE": (lambda: FairPATEClassifier(gamma=None, classes=[0, 1]), "fit.*subject='{}'"),
+    "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "PATEClassifier and FairPATEClassifier protect"),
+    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "FairPATEClassifier protect"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore:.*types or categories")
+@pytest.mark.parametrize("which", ESTIMATORS)
+@pytest.mark.parametrize("name", ["patient_id", "PatientId", "customer", "account no", "id"])
+def test_a_column_that_is_called_like_an_id_is_told_of_by_its_name(which, name):
+    made, said = ESTIMATORS[which]
+    X, y = table_with(name)
+    with pytest.warns(PrivacyLeakWarning, match=f"column {name!r}, by its name an id.*{said.format(name)}"):
+        made().fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("name", ["hidden", "paid", "idle", "humid", "client_age", "number", "students", "bid"])
+def test_other_names_are_not(name):
+    X, y = table_with(name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FairDPSGDClassifier(lam=0.0, classes=[0, 1]).fit(X, y)
+    assert not any("by its name an id" in str(one.message) for one in caught)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("as_column", [True, False])
+def test_nor_is_it_where_subjects_are_given(as_column):
+    X, y = table_with("patient_id")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        subject = "patient_id" if as_column else X["patient_id"]
+        FairPATEClassifier(gamma=None, classes=[0, 1]).fit(X, y, subject=subject)
+    assert not any("by its name an id" in str(one.message) for one in caught)
