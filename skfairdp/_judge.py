@@ -221,6 +221,18 @@ class Judge:
         return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
 
 
+def asked_constraints(estimator: Any, usual: Any = None) -> Any:
+    """What is to hold: ``constraints``, or the gap between every two groups that ``gamma`` is short for."""
+    if estimator.gamma is None:
+        return estimator.constraints
+    if not (estimator.constraints is usual or (isinstance(usual, str) and estimator.constraints == usual)):
+        raise ValueError(
+            f"{type(estimator).__name__} got both 'constraints' and 'gamma'. Constraints carry their bound with them, "
+            'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'
+        )
+    return RateParity("selection_rate", float(estimator.gamma))
+
+
 def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints:
     """What the hard answers of a network are judged by that follows Lagrange multipliers."""
     notions = read_constraints(constraints, owner)
@@ -245,6 +257,8 @@ def tightened(learner: Any, times: float) -> Any | None:
 def held_by_learner(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints | None:
     """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds."""
     asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
+    if getattr(learner, "gamma", None) is not None:
+        asked = RateParity("selection_rate", float(learner.gamma))
     try:
         held = held_by_network(asked, groups, classes, owner)
     except ValueError:

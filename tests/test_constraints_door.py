@@ -1,4 +1,4 @@
-"""``constraints=`` and ``gamma=`` of FairPATE and FairDP-SGD: short for parts that there are, and the same fits."""
+"""``constraints=`` and ``gamma=``: short for parts that there are, and the same fits."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,21 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils import estimator_html_repr
 
-from skfairdp import FairDPSGDClassifier, FairnessCalibrator, FairPATEClassifier, ParetoSearchCV
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    ParetoSearchCV,
+    PFLDClassifier,
+    SFPATEClassifier,
+)
 from skfairdp.fairness import RateBound, RateParity
 from skfairdp.gradient import PublicPenalty, SignedLoss
+from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.pate import ConstrainedStudent, ParityPenaltyStudent, SoftLabelStudent, VoteGate
 from skfairdp.privacy import PrivacyLedger
 from tests._tools.catalogue import make_rows
+from tests._tools.inside import held_by_learner
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROWS = make_rows()
@@ -31,6 +40,14 @@ def mlp(**given):
     return FairDPSGDClassifier(
         classes=[0, 1], groups=[0, 1], net=of((4,), max_epochs=2, batch_size=64), random_state=0, noise_seed=0, **given
     )
+
+
+def pf_ld(**given):
+    return PFLDClassifier(classes=[0, 1], groups=[0, 1], dual_steps=4, random_state=0, noise_seed=0, **given)
+
+
+def sf_pate(**given):
+    return SFPATEClassifier(epsilon=20.0, classes=[0, 1], groups=[0, 1], random_state=0, noise_seed=0, **given)
 
 
 def fitted(model):
@@ -87,6 +104,20 @@ def test_gamma_of_dpsgd_is_the_difference_of_two_groups_and_a_signed_loss_keeps_
     assert door.parity_taken_ == "signed_loss"
 
 
+@pytest.mark.parametrize("make", [pf_ld, sf_pate])
+def test_gamma_is_short_for_a_difference_of_selection_rates_where_only_groups_are_private(make):
+    door, spelled_out = fitted(make(gamma=0.1)), fitted(make(constraints=RateParity("selection_rate", 0.1)))
+    same(door, spelled_out)
+    assert (door.gap_, door.gap_bound_) == (spelled_out.gap_, spelled_out.gap_bound_)
+    if make is sf_pate:
+        assert door.refit(gamma=0.4).privacy_ is door.privacy_
+
+
+def test_a_fair_learner_inside_is_judged_by_its_gamma():
+    held = held_by_learner(pf_ld(gamma=0.1), [0, 1], [0, 1], "a test")
+    assert held.constraints == (RateParity("selection_rate", 0.1),)
+
+
 # ---- refused, before anything is spent -------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("make", "given", "message"),
@@ -106,6 +137,14 @@ def test_gamma_of_dpsgd_is_the_difference_of_two_groups_and_a_signed_loss_keeps_
         (mlp, {"public_data": ROWS.public}, "public rows together with 'constraints'"),
         (mlp, {"constraints": "parity"}, "constraints"),
         (mlp, {"gamma": 1.5}, "gamma"),
+        (pf_ld, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
+        (pf_ld, {"constraints": "demographic_parity", "gamma": 1.5}, "gamma"),
+        (sf_pate, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
+        (
+            sf_pate,
+            {"constraints": None, "gamma": 0.1, "fair_estimator": LagrangianClassifier()},
+            "'gamma' and a 'fair_",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused_before_anything_is_spent(make, given, message):

@@ -10,14 +10,13 @@ from skfairdp._column_tables import Cost, Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
-from skfairdp._judge import Judgement
+from skfairdp._judge import Judgement, asked_constraints
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
 from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.fairness import RateParity
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside, usual_parity
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.gradient._usual_net import settled, usual_net
@@ -385,14 +384,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     @property
     def _asked(self) -> Any:
         """The constraints that were asked for, in the one form or the other."""
-        if self.gamma is None:
-            return self.constraints
-        if self.constraints is not None:
-            raise ValueError(
-                f"{type(self).__name__} got both 'constraints' and 'gamma'. Constraints carry their bound with them, "
-                'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'
-            )
-        return RateParity("selection_rate", float(self.gamma))
+        return asked_constraints(self)
 
     @property
     def _signed_by(self) -> str:

@@ -15,7 +15,7 @@ from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
-from skfairdp._judge import Judge, Judgement, held_by_network
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
@@ -74,6 +74,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         upper=0.1)``, of some of them (``groups=["f"]``) or of all rows together (``groups="overall"``). All that is
         asked of one rate follows the same releases. Same errors are not bought with more of them than the most frequent
         class makes.
+    gamma : float or None, default=None
+        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
+        groups. Give this or ``constraints``.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
@@ -163,6 +166,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "verbose": ["verbose"],
         "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "constraints": [object],
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "lam_max": [Interval(Real, 0, None, closed="left")],
         "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
@@ -180,6 +184,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         constraints: Any = "demographic_parity",
+        gamma: float | None = None,
         lam_max: float = 5.0,
         dual_step: float | None = None,
         dual_steps: int = 40,
@@ -200,6 +205,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.constraints = constraints
+        self.gamma = gamma
         self.lam_max = lam_max
         self.dual_step = dual_step
         self.dual_steps = dual_steps
@@ -327,7 +333,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
         self._validate_params()
         owner = type(self).__name__
-        read_constraints(self.constraints, owner, supported=_NOTIONS)
+        read_constraints(self._asked, owner, supported=_NOTIONS)
         if not isinstance(self._primal(), GroupModel) and gathered(X) is not None:
             raise ValueError(
                 f"{owner} reads X in chunks only with primal='group_model': noisy gradients go through all rows at "
@@ -374,6 +380,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
     # ------------------------------------------------------------------ parameters
 
+    @property
+    def _asked(self) -> Any:
+        """The constraints that were asked for, in the one form or the other."""
+        return asked_constraints(self, usual="demographic_parity")
+
     def _primal(self) -> GroupModel | NoisyGradients:
         return as_primal(self.primal, type(self).__name__)
 
@@ -381,14 +392,14 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         """Those of rows with these codes of classes."""
         assert data.domain is not None
         owner = type(self).__name__
-        notions = read_constraints(self.constraints, owner, supported=_NOTIONS)
+        notions = read_constraints(self._asked, owner, supported=_NOTIONS)
         notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
         return FairnessConstraints(notions, y, len(data.classes))
 
     def _judge(self, data: TrainingData) -> Judge:
         """What looks at the answers of the network that is returned."""
         assert data.domain is not None
-        held = held_by_network(self.constraints, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
+        held = held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
         epsilon = math.inf if self.epsilon is None else self.epsilon
         return Judge(held, len(data.X), epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
 

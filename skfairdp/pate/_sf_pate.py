@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
-from skfairdp._judge import Judge, Judgement, held_by_learner
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner
 from skfairdp._typing import ArrayLike
@@ -38,7 +38,7 @@ MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
 #: What says what is fair, and to whom.
-FAIR = frozenset({"fair_estimator", "constraints"})
+FAIR = frozenset({"fair_estimator", "constraints", "gamma"})
 
 
 @shared_docs
@@ -75,6 +75,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         bound; ``RateBound("false_negative_rate", upper=0.1)`` bounds a rate of each group, of some of them
         (``groups=["f"]``) or of all rows together (``groups="overall"``). Same errors are not bought with more of them
         than the most frequent class makes. A ``fair_estimator`` brings its own, so only one of the two may be given.
+    gamma : float or None, default=None
+        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
+        groups. Give this or ``constraints``.
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
@@ -170,6 +173,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "variant": "no_validation",
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "constraints": "no_validation",
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "fair_estimator": [HasMethods(["fit", "predict"]), None],
         "voting": [StrOptions({"soft", "gnmax"})],
         "max_queries": [Interval(Integral, 1, None, closed="left"), None],
@@ -196,6 +200,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         constraints: Any = None,
+        gamma: float | None = None,
         fair_estimator: Any = None,
         voting: str = "soft",
         max_queries: int | None = None,
@@ -217,6 +222,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.constraints = constraints
+        self.gamma = gamma
         self.fair_estimator = fair_estimator
         self.voting = voting
         self.max_queries = max_queries
@@ -465,10 +471,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Raise what can be said of the parameters before any row is read."""
         self._validate_params()
         owner = type(self).__name__
-        read_constraints(self.constraints, owner, optional=True)
-        if self.fair_estimator is not None and self.constraints is not None:
+        asked = asked_constraints(self)
+        read_constraints(asked, owner, optional=True)
+        if self.fair_estimator is not None and asked is not None:
+            name = "constraints" if self.gamma is None else "gamma"
             raise ValueError(
-                f"{owner} got both 'constraints' and a 'fair_estimator', which has its own. Leave 'constraints' None, "
+                f"{owner} got both {name!r} and a 'fair_estimator', which has its own. Leave {name!r} None, "
                 "and give the constraint to the 'fair_estimator'."
             )
         if getattr(self._variant, "student", None) is not None:
@@ -478,7 +486,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self._built_in().read_net()
 
     def _built_in(self) -> LagrangianClassifier:
-        return fair_network(self._variant, self.fair_estimator, self.constraints)
+        return fair_network(self._variant, self.fair_estimator, asked_constraints(self))
 
     def _fair_learner(self, data: AttributeRows) -> Any:
         """The fair learner, given or the built-in network, for rows whose groups and classes go by codes."""

@@ -12,7 +12,7 @@ PLACES = {
     "_inputs": "PublicRows TrainingData",
     "_inputs._subjects": "Subjects",
     "_inputs._table": "refuse_large",
-    "_judge": "SHARE Judge Judgement",
+    "_judge": "SHARE Judge Judgement held_by_learner",
     "_networks": (
         "AdversarialTraining BoundsByGroup CNN ColumnScales DPStep FairClippingStep GeneratorNet "
         "GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule StackedDiscriminators "

@@ -236,10 +236,10 @@ def test_a_plan_that_cannot_be_is_refused(settings, named):
 
 
 def test_tables_of_sums_are_exact_however_many_rows_there_are():
-    """Rows that reach 2^15 with the first one of them, and then small ones: sums in sequence round those otherwise."""
-    n = 2**16  # of which no block is cut
+    """Rows that reach 2^12 with the first one of them, and then small ones: sums in sequence round those otherwise."""
+    n = 2**13  # of which no block is cut
     features = np.ones((n, 2))
-    features[2**15 :] = 1.25 * 2.0**-38
+    features[2**12 :] = 1.25 * 2.0**-41
     plan, source = half_noisy(2), ZeroNoise()
     groups = np.ones(n, dtype=int)
     whole = plan.release_moments(features, groups, source)[1]
