@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from fairlearn.reductions import DemographicParity, EqualizedOdds, ExponentiatedGradient, TruePositiveRateParity
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils import estimator_html_repr
 
@@ -13,6 +15,7 @@ from skfairdp import (
     ParetoSearchCV,
     PFLDClassifier,
     SFPATEClassifier,
+    SyntheticDataClassifier,
 )
 from skfairdp.fairness import RateBound, RateParity
 from skfairdp.gradient import PublicPenalty, SignedLoss
@@ -42,12 +45,22 @@ def mlp(**given):
     )
 
 
+def reduced(moment):
+    return ExponentiatedGradient(LogisticRegression(), moment, max_iter=25)
+
+
 def pf_ld(**given):
     return PFLDClassifier(classes=[0, 1], groups=[0, 1], dual_steps=4, random_state=0, noise_seed=0, **given)
 
 
 def sf_pate(**given):
     return SFPATEClassifier(epsilon=20.0, classes=[0, 1], groups=[0, 1], random_state=0, noise_seed=0, **given)
+
+
+def synthetic(estimator=None, **given):
+    return SyntheticDataClassifier(
+        estimator, epsilon=50.0, bounds=(-9, 9), classes=[0, 1], groups=[0, 1], random_state=0, noise_seed=0, **given
+    )
 
 
 def fitted(model):
@@ -118,6 +131,34 @@ def test_a_fair_learner_inside_is_judged_by_its_gamma():
     assert held.constraints == (RateParity("selection_rate", 0.1),)
 
 
+@pytest.mark.parametrize(
+    ("door", "spelled_out"),
+    [
+        (synthetic(gamma=0.1), LagrangianClassifier(constraints=RateParity("selection_rate", 0.1))),
+        (synthetic(constraints=SEVERAL), LagrangianClassifier(constraints=SEVERAL)),
+        (synthetic(LogisticRegression(), gamma=0.1), reduced(DemographicParity(difference_bound=0.05))),
+        (synthetic(LogisticRegression(), constraints="equalized_odds"), reduced(EqualizedOdds(difference_bound=0.005))),
+        (
+            synthetic(LogisticRegression(), constraints=TruePositiveRateParity(difference_bound=0.1)),
+            reduced(TruePositiveRateParity(difference_bound=0.1)),
+        ),
+    ],
+)
+def test_synthetic_rows_teach_a_learner_that_is_held_to_what_was_asked(door, spelled_out):
+    """Fairlearn's bound is one of each group to all rows: half of that between two groups."""
+    learner, takes_groups = door._learner(2)
+    assert takes_groups and type(learner) is type(spelled_out)
+    asked, other = learner.constraints, spelled_out.constraints
+    assert asked == other or (type(asked), asked.eps, asked.ratio) == (type(other), other.eps, other.ratio)
+    fitted(door)
+    assert door.gap_ <= door.gap_bound_ <= 1 and door.constraint_holds_ in ("yes", "no", "within the noise")
+
+
+def test_another_gamma_costs_nothing_where_the_learner_sees_synthetic_rows_alone():
+    model = fitted(synthetic(gamma=0.1))
+    assert model.refit(gamma=0.5).privacy_ == model.privacy_
+
+
 # ---- refused, before anything is spent -------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("make", "given", "message"),
@@ -140,6 +181,14 @@ def test_a_fair_learner_inside_is_judged_by_its_gamma():
         (pf_ld, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
         (pf_ld, {"constraints": "demographic_parity", "gamma": 1.5}, "gamma"),
         (sf_pate, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
+        (synthetic, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
+        (
+            synthetic,
+            {"estimator": LogisticRegression(), "constraints": SEVERAL},
+            "one difference of one of these rates",
+        ),
+        (synthetic, {"estimator": LagrangianClassifier()}, "'constraints' and an 'estimator' that takes groups"),
+        (synthetic, {"constraints": "parity"}, "constraints"),
         (
             sf_pate,
             {"constraints": None, "gamma": 0.1, "fair_estimator": LagrangianClassifier()},

@@ -3,12 +3,20 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from fairlearn.reductions import ClassificationMoment
+from fairlearn.reductions import (
+    ClassificationMoment,
+    DemographicParity,
+    EqualizedOdds,
+    ErrorRateParity,
+    ExponentiatedGradient,
+    FalsePositiveRateParity,
+    TruePositiveRateParity,
+)
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -20,18 +28,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._judge import Judge, Judgement, held_by_learner, tightened
+from skfairdp._judge import (
+    Judge,
+    Judgement,
+    asked_constraints,
+    held_by_learner,
+    held_by_network,
+    tightened,
+)
 from skfairdp._row_wise import known_row_wise, predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend
 from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
+from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, read_container, read_generator_data
 from skfairdp.generative._schema_columns import raw_features
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
+from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying, composed, held_by
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
 from skfairdp.utils import (
@@ -57,6 +74,16 @@ _SHOWN = 2000
 
 #: Rows for those who need some that are released: others learn from them, or correct what was learned.
 _RELEASED = 10_000
+
+#: Moments of fairlearn, by what they compare; and the smallest bound that it finds learners for.
+_MOMENTS: dict[str, Any] = {
+    "selection_rate": DemographicParity,
+    "selection_rate_by_label": EqualizedOdds,
+    "true_positive_rate": TruePositiveRateParity,
+    "false_positive_rate": FalsePositiveRateParity,
+    "error_rate": ErrorRateParity,
+}
+_LEAST_BOUND = 0.005
 
 #: What a refit keeps.
 _KEPT = (
@@ -91,10 +118,17 @@ class SyntheticDataClassifier(PrivateClassifier):
     estimator : classifier, default=None
         Trained on numbers: see :class:`SchemaEncoder`. Its ``fit`` gets the synthetic groups where it takes
         ``sensitive_features``, as fairlearn's reductions do; its ``predict`` has to do without. None is
-        ``HistGradientBoostingClassifier()``, which holds no fairness constraint.
+        ``HistGradientBoostingClassifier()``, or with constraints ``LagrangianClassifier()``.
     epsilon : float, default=1.0
         In [1e-3, 1e6].
     {delta}
+    constraints : str, fairlearn moment, RateParity, RateBound, list of them or None, default=None
+        What the learner is held to; see :class:`~skfairdp.lagrangian.LagrangianClassifier`. An ``estimator`` of your
+        own is put into fairlearn's ``ExponentiatedGradient``: for two classes and one difference of selection rates, of
+        true or of false positive rates, or both of these. One that takes groups brings its own constraints.
+    gamma : float or None, default=None
+        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
+        groups. Give this or ``constraints``. Free to search over, as all that is the learner's.
     backend : str or GeneratorBackend, default="marginals"
         Of the generator.
     balance, admissible : default=None
@@ -161,6 +195,8 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
+        "constraints": "no_validation",
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left"), None],
         **{
             name: PFGuardGenerator._parameter_constraints[name]
@@ -179,6 +215,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
+        constraints: Any = None,
+        gamma: float | None = None,
         backend: str | GeneratorBackend = "marginals",
         balance: str | Mapping[Any, Any] | None = None,
         admissible: Any = None,
@@ -198,6 +236,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         self.estimator = estimator
         self.epsilon = epsilon
         self.delta = delta
+        self.constraints = constraints
+        self.gamma = gamma
         self.backend = backend
         self.balance = balance
         self.admissible = admissible
@@ -355,7 +395,9 @@ class SyntheticDataClassifier(PrivateClassifier):
     def _free_parameters(self) -> frozenset[str]:
         """What only says which rows are drawn, and who learns from them: a search pays once for all values of these."""
         tables = self.backend == "marginals" or isinstance(self.backend, MarginalsBackend)
-        return frozenset({"estimator", "n_samples", *(("balance", "admissible") if tables else ())})
+        return frozenset(
+            {"estimator", "constraints", "gamma", "n_samples", *(("balance", "admissible") if tables else ())}
+        )
 
     def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
         """Keep a generator that is released, and what it knows of the columns."""
@@ -393,7 +435,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         given = encode_labels(
             values, names, owner=type(self).__name__, name="sensitive_features", parameter="sensitive_columns"
         )
-        held = held_by_learner(self.estimator, names.tolist(), range(len(self.classes_)), type(self).__name__)
+        held = self._held(self.estimator, names.tolist(), len(self.classes_))
         if held is None:
             return None
         return Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
@@ -530,8 +572,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         plan, (learner, with_groups) = self._generator()._plan(data), self._learner(data.layout.n_classes)
         held = None
         if with_groups and len(data.cells) and not plan.pure_counts:
-            classes = range(data.layout.n_classes)
-            held = held_by_learner(learner, np.asarray(data.form.groups).tolist(), classes, type(self).__name__)
+            held = self._held(learner, np.asarray(data.form.groups).tolist(), data.layout.n_classes)
         if held is None:
             return plan
         n_rows = TableForecast.of(data.layout, self.epsilon, self.delta).n_looked_at
@@ -549,6 +590,11 @@ class SyntheticDataClassifier(PrivateClassifier):
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
         seed = int(public_generator(self.random_state).integers(2**31 - 1))
         learner = HistGradientBoostingClassifier(random_state=seed) if self.estimator is None else clone(self.estimator)
+        asked = asked_constraints(self)
+        if asked is not None and self.estimator is None:
+            learner = LagrangianClassifier(constraints=asked, random_state=seed)
+        elif asked is not None:
+            learner = _reduction(learner, asked, "constraints" if self.gamma is None else "gamma")
         if bound_factor < 1:
             learner = tightened(learner, bound_factor) or learner
         with_groups = takes_groups(learner)
@@ -561,6 +607,13 @@ class SyntheticDataClassifier(PrivateClassifier):
                 f"There are {n_classes}: take a learner of many classes, as LagrangianClassifier is."
             )
         return learner, with_groups
+
+    def _held(self, learner: Any, groups: Sequence[Any], n_classes: int) -> RateConstraints | None:
+        """What answers are judged by: constraints that were asked for, or those that a learner says."""
+        owner, asked = type(self).__name__, asked_constraints(self)
+        if asked is None:
+            return held_by_learner(learner, groups, range(n_classes), owner)
+        return held_by_network(asked, groups, range(n_classes), owner)
 
     def _features(self, rows: Any) -> pd.DataFrame:
         """Rows as a table with names, without the columns of the group."""
@@ -584,3 +637,25 @@ class SyntheticDataClassifier(PrivateClassifier):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _reduction(learner: Any, asked: Any, name: str) -> Any:
+    """Fairlearn's reduction of a learner. A bound between two groups is twice as wide as one of each to all rows."""
+    owner = "SyntheticDataClassifier"
+    if takes_groups(learner):
+        raise ValueError(
+            f"{owner} got both {name!r} and an 'estimator' that takes groups, which has its own constraints. Leave one "
+            "of the two out."
+        )
+    if isinstance(asked, ClassificationMoment):
+        return ExponentiatedGradient(learner, asked, max_iter=25)
+    one, *others = read_rate_constraints(asked, owner)
+    if others or not isinstance(one, RateParity) or one.ratio_bound is not None or one.rate not in _MOMENTS:
+        raise ValueError(
+            f"{owner} holds an 'estimator' of its own to one difference of one of these rates: {[*_MOMENTS]}. Leave "
+            "'estimator' None, which takes any constraint, or give a learner that takes groups."
+        )
+    bound = (_LEAST_BOUND if one.difference_bound is None else one.difference_bound) / (
+        2 - (one.method != "between_groups")
+    )
+    return ExponentiatedGradient(learner, _MOMENTS[one.rate](difference_bound=max(bound, _LEAST_BOUND)), max_iter=25)
