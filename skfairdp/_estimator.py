@@ -175,6 +175,14 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
             "X_public).",
             PrivacyLeakWarning,
         )
+    called = [type(one).__name__ for one in getattr(caller, "_skl_callbacks", ())]
+    if set(called) - {"ProgressBar"}:
+        warn_caller(
+            f"The {type(caller).__name__} around {owner} hands private rows and the fitted model to its callbacks "
+            f"{called}. What they keep, log or score is not in the epsilon of {owner}. Take them off, or run them on "
+            "public rows.",
+            PrivacyLeakWarning,
+        )
     # A search keeps its splitter to itself; functions and stacks have it at hand.
     folds = type(getattr(caller, "_checked_cv_orig", frame.f_locals.get("cv"))).__name__
     if folds.startswith("Stratified") or "Group" in folds:

@@ -63,7 +63,7 @@ def read_training(
     vars(estimator).pop("_subject_column", None)
     if isinstance(subject, str):
         vars(estimator)["_subject_column"] = subject
-    elif subject is None:
+    elif subject is None and not isinstance(X, np.ndarray):
         tell_of_subjects(estimator, X, owner)
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)

@@ -171,6 +171,16 @@ def check_fair_learner(learner: Any, owner: str, *, parameter: str = "fair_estim
     return "group_weights" in parameters
 
 
+def refuse_callbacks(learner: Any, *, parameter: str, owner: str) -> None:
+    """Refuse callbacks of scikit-learn in what learns from private rows: these are handed to them."""
+    inside = learner.get_params(deep=True).values() if hasattr(learner, "get_params") else ()
+    if any(getattr(part, "_skl_callbacks", None) for part in (learner, *inside)):
+        raise ValueError(
+            f"The '{parameter}' of {owner} has callbacks, and private rows would be handed to them. Take them off with "
+            "set_callbacks() without arguments; 'verbose' shows progress."
+        )
+
+
 def takes_groups(learner: Any) -> bool:
     """Whether a learner's fit is to be given groups: it names them, or is one of fairlearn, which hides the name."""
     parameters = inspect.signature(learner.fit).parameters

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skfairdp._teachers import (
     engine_of,
     made_up_cells,
+    refuse_callbacks,
     rehearse_engine,
     rehearse_learner,
     seeded_clone,
@@ -31,6 +32,7 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
     as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
     number of rows follows from public numbers. One teacher's work, before anything is spent.
     """
+    refuse_callbacks(teacher, parameter="teacher", owner=owner)
     engine = engine_of(teacher)
     if engine is None:
 

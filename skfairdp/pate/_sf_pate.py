@@ -15,7 +15,7 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
-from skfairdp._teachers import bytes_on_disk, check_fair_learner
+from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen, tried
 from skfairdp.exceptions import FairnessWarning
@@ -483,6 +483,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             clone(self._variant.student, safe=False)
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
+        teachers = self.fair_estimator if isinstance(self._variant, FairTeachers) else self._variant.teacher
+        refuse_callbacks(teachers, parameter="teacher", owner=owner)
         self._built_in().read_net()
 
     def _built_in(self) -> LagrangianClassifier:
