@@ -173,7 +173,7 @@ def check_fair_learner(learner: Any, owner: str, *, parameter: str = "fair_estim
 
 def refuse_callbacks(learner: Any, *, parameter: str, owner: str) -> None:
     """Refuse callbacks of scikit-learn in what learns from private rows: these are handed to them."""
-    inside = learner.get_params(deep=True).values() if hasattr(learner, "get_params") else ()
+    inside = learner.get_params(deep=True).values() if isinstance(learner, BaseEstimator) else ()
     if any(getattr(part, "_skl_callbacks", None) for part in (learner, *inside)):
         raise ValueError(
             f"The '{parameter}' of {owner} has callbacks, and private rows would be handed to them. Take them off with "
