@@ -15,9 +15,9 @@ from skfairdp.utils import as_groups, as_pandas, column_names, warn_caller
 
 #: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
 GRID = 2.0**-20
-_PERSON = "person|patient|subject|customer|client|user|member|employee|household|insured|policyholder|borrower|taxpayer"
+_PERSON = "person|patient|subject|customer|household"
 #: Names of columns, in words, that say whose a row is.
-_SAYS_WHOSE = re.compile(rf"^(({_PERSON})|id|ids|.* ids?|ssn|({_PERSON}|account|policy) (no|nr|number|key|code))$")
+_SAYS_WHOSE = re.compile(rf"^(({_PERSON})|.+ ids?|ssn|({_PERSON}|client|user|member|account|policy) (no|nr|number))$")
 
 
 @dataclass(frozen=True)

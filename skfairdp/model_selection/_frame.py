@@ -76,6 +76,12 @@ def guarantee_record(protects: Any, relation: Any, delta: float, epsilon: float,
     }
 
 
+def sweeps_gamma(estimator: Any) -> bool:
+    """Whether one release is answered for every γ, by a student or a gate; elsewhere γ is short for constraints."""
+    has = getattr(estimator, "get_params", dict)()
+    return "gamma" in has and hasattr(estimator, "refit") and ("student" in has or "constraints" not in has)
+
+
 def as_gamma(value: float | None) -> float:
     """γ as a column holds it: NaN where there is none."""
     return math.nan if value is None else float(value)

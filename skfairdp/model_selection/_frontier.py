@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skfairdp.model_selection._composed_epsilon import Totals, counting_ledger, expression
-from skfairdp.model_selection._frame import COLUMNS, as_gamma, mark_non_dominated, parity_weight
+from skfairdp.model_selection._frame import COLUMNS, as_gamma, mark_non_dominated, parity_weight, sweeps_gamma
 from skfairdp.model_selection._test_set import EvaluationSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
 from skfairdp.utils import PublicData, RandomStateLike, progress_bar, public_generator
@@ -220,7 +220,7 @@ class _Sweep:
         if weight is not None:
             options = self._by_weight(weight, hasattr(estimator, "refit"))
         else:
-            options = self._by_gamma() if "gamma" in estimator.get_params(deep=False) else self._by_epsilon()
+            options = self._by_gamma() if sweeps_gamma(estimator) else self._by_epsilon()
         for epsilon in self.epsilons:
             for changes, points in options:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
@@ -328,9 +328,8 @@ def _named(estimators: Any) -> dict[str, Any]:
         raise ValueError("The 'estimators' parameter of frontier is empty.")
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
-        by_gamma = "gamma" in has and hasattr(estimator, "refit")
         alone = {"backend", "estimator"} <= set(has)
-        if not {"epsilon", "delta"} <= set(has) or not (by_gamma or alone or parity_weight(estimator)):
+        if not {"epsilon", "delta"} <= set(has) or not (sweeps_gamma(estimator) or alone or parity_weight(estimator)):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
                 "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam', or it must be a "

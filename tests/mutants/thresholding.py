@@ -114,7 +114,7 @@ def the_classifier_for_nothing(patch):
 def a_row_without_a_score_ends_the_fit(patch):
     """An error of the classifier on one private row tells that the row is there."""
 
-    def scores_of(model, table, places):
+    def scores_of(model, table, places, unknown=0.0):
         return model.predict_proba(table)[:, 1]
 
     patch.setattr(_private_thresholds, "scores_of", scores_of)
