@@ -78,7 +78,7 @@ def guarantee_record(protects: Any, relation: Any, delta: float, epsilon: float,
 
 def sweeps_gamma(estimator: Any) -> bool:
     """Whether one release is answered for every γ, by a student or a gate; elsewhere γ is short for constraints."""
-    has = getattr(estimator, "get_params", dict)()
+    has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
     return "gamma" in has and hasattr(estimator, "refit") and ("student" in has or "constraints" not in has)
 
 
