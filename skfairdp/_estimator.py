@@ -129,9 +129,18 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
     Everything it is told from is public.
     """
     frame: Any = sys._getframe(2)
+    by_subject, told = any(fact.name == "number of subjects" for fact in public), False
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
             _warn_of_caller(owner, frame)
+            if by_subject and not told and str(frame.f_globals["__name__"]).startswith("sklearn.model_selection"):
+                told = True
+                warn_caller(
+                    f"{owner} is fitted on folds of rows, which cut through those of a subject: how many subjects a "
+                    "fold holds, which counts as public, then follows from how many rows they have. The guarantee for "
+                    "subjects is for one fit on the whole table.",
+                    PrivacyLeakWarning,
+                )
         frame = frame.f_back
     if epsilon is not None and epsilon >= WEAK_EPSILON:
         warn_caller(

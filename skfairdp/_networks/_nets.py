@@ -227,7 +227,8 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -
     )
     fitted.initialize()
     fitted.module_.eval()
-    fitted.privacy_ = fitted.module_.privacy_ = spent
+    for part in (fitted, *fitted.module_.modules()):  # any of them may become part of another network
+        part.privacy_ = spent
     return fitted
 
 

@@ -1,5 +1,6 @@
 """Private rows in, any learner out: a classifier trained on synthetic rows."""
 
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -415,16 +416,19 @@ class SyntheticDataClassifier(PrivateClassifier):
         labels = np.asarray(labels).reshape(-1)  # also of a table of one column
         codes = np.searchsorted(self.classes_, labels)  # fairlearn's reductions read 0 and 1 only
         features = self.encoder_.transform(table)
+        self._shown = features[:_SHOWN]
         # A class of one row teaches nothing, and a learner that sets rows aside for itself may ask for two of each.
         taught = np.bincount(codes)[codes] > 1
         features, codes, groups = features[taught], codes[taught], [values[taught] for values in groups]
         given = {"sensitive_features": groups[0]} if with_groups else {}
         released, every = generator.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
         constant = DummyClassifier(strategy="prior").fit(every[:, None], every, sample_weight=released)
-        if self._is_behind or len(np.unique(codes)) < 2:  # few private rows of the other classes, and much noise
-            learner, given = constant, {}
-        self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
-        self._constant, self._shown, self._beside = constant, features[:_SHOWN], None
+        self.estimator_ = constant
+        if not self._is_behind and len(np.unique(codes)) > 1:  # else few private rows of the other classes, much noise
+            told = silence() if self.estimator is None else contextlib.nullcontext()  # of its own there is no advice
+            with told:
+                self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
+        self._constant, self._beside = constant, None
         self._left = self._left_over(features, codes, groups[0]) if with_groups else None
         return self
 
@@ -468,6 +472,9 @@ class SyntheticDataClassifier(PrivateClassifier):
         if self._is_behind:
             self.estimator_ = self._constant
         carrying(self.estimator_, self.privacy_)
+        if self.schema is None:  # bounds and values of sampled rows
+            columns = self.encoder_.schema.columns.items()
+            self.encoder_ = SchemaEncoder(Schema({name: replace(one, privacy_=self.privacy_) for name, one in columns}))
         answered = np.unique(predict_codes(self.estimator_, self._shown))
         owner, beside = type(self).__name__, self._beside
         if len(answered) == 1 and len(self.classes_) > 1:
@@ -559,7 +566,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         rng = np.random.default_rng(0)
 
         def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-            labels, groups = made_up_cells(n_classes, n_groups, each)
+            most = each if self.n_samples is None else max(2, self.n_samples // (n_classes * n_groups))
+            labels, groups = made_up_cells(n_classes, n_groups, min(each, most))
             rows = encoder.decode(encoder.made_up(len(labels), rng), rng, data.form.columns_of_groups(groups))
             table = self._features(rows if self.schema is None else raw_features(self.schema, rows))
             encoding = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=len(table)))

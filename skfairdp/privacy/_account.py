@@ -2,11 +2,13 @@
 
 import contextlib
 import hashlib
+import inspect
 import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -137,7 +139,12 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
     """
     account = Account()
     for thing in things:
-        account.look_at_parameters(thing) if hasattr(thing, "get_params") else account.look_at_value(thing)
+        if hasattr(thing, "get_params"):
+            account.look_at_parameters(thing)
+            continue
+        for child in _leaves(thing):
+            account.look_at(child, "")
+        account.look_at_value(thing)
     return tuple(spent for spent, _ in account.found.values())
 
 
@@ -288,9 +295,10 @@ class Account:
         new = list(self.found.values())[before:]
         if any(hasattr(part, attribute) for attribute in _FOLDS) and any(ledger is None for _, ledger in new):
             self._folds.append(f"fits on folds of {name}")
-        if not any(inside) and hasattr(part, "fit") and _fitted_attributes(part):
+        fitted = bool(_fitted_attributes(part)) and hasattr(part, "fit")
+        if not any(inside) and fitted:
             self.unseen.append(f"{name} ({type(part).__name__})")
-        return True
+        return fitted or any(inside)
 
     def look_at_parameters(self, estimator: Any) -> None:
         """What the parameters of an estimator are or hold, fitted models among them."""
@@ -305,12 +313,17 @@ class Account:
         if isinstance(spent, PrivacySpent):
             for part in spent.parts or (spent,):
                 self.found["value", part.release or id(part)] = part, None
+        elif isinstance(value, partial):
+            self.look_at_value([value.args, value.keywords])
         elif isinstance(value, list | tuple):
             for one in value:
                 self.look_at_value(one)
         elif isinstance(value, dict):
             for one in value.values():
                 self.look_at_value(one)
+        elif not isinstance(value, type) and hasattr(value, "named_modules"):  # a torch module; one inside may be paid
+            for _, module in value.named_modules():
+                self.look_at_value(getattr(module, "privacy_", None))
         elif not isinstance(value, type) and hasattr(value, "get_params"):
             self._look_at_values(value)
 
@@ -348,15 +361,13 @@ def _fitted_attributes(part: Any) -> list[str]:
 
 
 def _children(part: Any) -> Iterator[tuple[str, Any]]:
-    """Fitted estimators that an estimator holds, also in lists and dicts, by the names of the attributes."""
+    """Estimators that an estimator holds, also in lists and dicts and behind functions, by the names of attributes."""
     state = getattr(part, "__dict__", {})
+    parameters = part.get_params(deep=False) if hasattr(part, "get_params") and not isinstance(part, type) else {}
     names = [*_fitted_attributes(part), *(name for name in ("steps", "estimator", "calibrators") if name in state)]
-    unfitted = "estimator" in state and any(name.startswith(("estimator", "best_", "calibrated")) for name in
-                                            _fitted_attributes(part))  # fmt: skip
-    for name in names:
-        if not (unfitted and name == "estimator"):
-            for child in _leaves(state[name]):
-                yield name, child
+    for name, value in {**parameters, **{name: state[name] for name in names}}.items():
+        for child in _leaves(value):
+            yield name, child
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -365,7 +376,13 @@ def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, list | tuple):
         for item in value:
             yield from _leaves(item)
-    elif (hasattr(value, "predict") or hasattr(value, "transform")) and not isinstance(value, type):
+    elif isinstance(value, partial):
+        yield from _leaves([value.func, value.args, value.keywords])
+    elif inspect.ismethod(value):
+        yield from _leaves(value.__self__)
+    elif isinstance(value, type):
+        return
+    elif hasattr(value, "predict") or hasattr(value, "transform") or hasattr(value, "get_params"):
         yield value
     elif hasattr(value, "predict_proba") and hasattr(value, "estimator"):  # so keeps CalibratedClassifierCV its models
         yield from _leaves(vars(value))

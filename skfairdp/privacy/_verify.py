@@ -300,7 +300,19 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
     unit = _PROTECTS[relation]
     checks = [Check("unit of protection", str(protects), unit, protects == unit)]
     checks.append(_sentences(document))
+    if unit == "subject":
+        checks.append(_one_kind_of_subjects(document))
     return [*checks, _fits("relation fits the releases", document["event"], relation)]
+
+
+def _one_kind_of_subjects(document: Mapping[str, Any]) -> Check:
+    """Facts and the ledger's entry name the column that the statement is of."""
+    facts = [one.get("value") or "" for one in document["public"] if one.get("name") == "ids of the subjects"]
+    entries = (document.get("ledger") or {}).get("entries", [])
+    charged = [one.get("rows_of", "") for one in entries if one.get("protects") == "subject"]
+    said = str(document.get("rows_of", ""))
+    others = sorted({str(one) for one in (*facts, *charged)} - {said})
+    return Check("one kind of subjects", said or "no name", ", ".join(map(repr, others)) or "the same", not others)
 
 
 def _fits(figure: str, event: Any, relation: str) -> Check:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -224,3 +225,27 @@ def test_a_seeded_fit_is_the_same_again():
             for _ in range(2)
         )
     np.testing.assert_array_equal(one, again)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+@pytest.mark.parametrize("gamma", [None, 0.1])
+@pytest.mark.parametrize("n_samples", [1, 2, 5])
+def test_few_samples_teach_the_most_frequent_class_and_lose_nothing_that_is_paid_for(n_samples, gamma):
+    X, y, groups = make_biased_classification(400, n_features=4, random_state=0)
+    model = SyntheticDataClassifier(
+        epsilon=5.0, n_samples=n_samples, gamma=gamma, bounds=(-9, 9), classes=[0, 1], groups=[0, 1], random_state=0
+    )
+    assert set(model.fit(X, y, sensitive_features=groups).predict(X)) <= {0, 1}
+
+
+def test_a_learner_that_so_few_samples_do_not_suffice_for_is_refused_before_anything_is_paid():
+    X, y, groups = make_biased_classification(400, n_features=4, random_state=0)
+    ledger = PrivacyLedger(epsilon=10.0)
+    model = SyntheticDataClassifier(
+        CalibratedClassifierCV(LogisticRegression(), cv=40), n_samples=20, bounds=(-9, 9), classes=[0, 1],
+        groups=[0, 1], ledger=ledger,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="fails on made-up rows"):
+        model.fit(X, y, sensitive_features=groups)
+    assert not ledger.entries

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -308,3 +309,21 @@ def test_nor_is_it_where_subjects_are_given(as_column):
         subject = "patient_id" if as_column else X["patient_id"]
         FairPATEClassifier(gamma=None, classes=[0, 1]).fit(X, y, subject=subject)
     assert not any("by its name an id" in str(one.message) for one in caught)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore:.*given to fit")
+@pytest.mark.parametrize(
+    "folded",
+    [
+        lambda model, X, y, ids: GridSearchCV(model, {"epsilon": [5.0]}, cv=KFold(2)).fit(X, y, subject=ids),
+        lambda model, X, y, ids: cross_val_score(model, X, y, cv=KFold(2), params={"subject": ids}),
+    ],
+)
+def test_folds_that_cut_through_subjects_are_told_of(folded):
+    X, y = table_with("visit", 300)
+    X, ids = X[["a", "b"]], X["visit"].to_numpy()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = PATEClassifier(epsilon=5.0, classes=[0, 1], random_state=0)
+        model.set_fit_request(subject=True, X_public=False)
+        with pytest.warns(PrivacyLeakWarning, match="folds of rows, which cut through those of a subject"):
+            folded(model, X, y, ids)

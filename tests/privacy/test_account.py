@@ -5,6 +5,7 @@ import json
 import pickle
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,13 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingClassifier, StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from skorch import NeuralNetClassifier
 
 from skfairdp import (
@@ -32,6 +37,7 @@ from skfairdp.datasets import make_biased_classification, train_private_public_t
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.gradient import mlp
 from skfairdp.model_selection import ParetoSearchCV
+from skfairdp.pate import FairTeachers
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import PrivacySpent, compose, composed, epsilon_of, privacy_of
 from skfairdp.schema import Category, Number, Schema
@@ -242,6 +248,62 @@ def test_a_learner_taken_out_of_a_model_says_what_was_paid_for_it(which):
     assert getattr(clone(learner, safe=False), "privacy_", None) is None or not hasattr(learner, "get_params")
     kept = {part.release for part in held_by(SyntheticDataClassifier(FrozenEstimator(learner)))}
     assert model.privacy_.own.release in kept
+
+
+def net_of(module):
+    return {"net": module}
+
+
+AROUND = {
+    "a module around it": lambda net: net_of(torch.nn.Sequential(net.module_)),
+    "a new head on an old body": lambda net: net_of(
+        torch.nn.Sequential(*net.module_.children(), torch.nn.Linear(2, 2))
+    ),
+    "one layer of it": lambda net: net_of(torch.nn.Sequential(next(net.module_.children()), torch.nn.Linear(4, 2))),
+    "a function that makes it": lambda net: net_of(partial(copy.deepcopy, net.module_)),
+}
+
+
+@pytest.mark.parametrize("way", AROUND)
+def test_a_network_with_trained_parts_inside_costs_what_these_have_cost(way, trained):
+    paid = held_by(FairDPSGDClassifier(**AROUND[way](trained.net_)))
+    assert {spent.release for spent in paid} == {trained.privacy_.release}
+
+
+CONTAINERS = {
+    "vote": lambda model: VotingClassifier([("a", FrozenEstimator(model)), ("b", LogisticRegression())]),
+    "stack": lambda model: StackingClassifier([("a", FrozenEstimator(model))], LogisticRegression()),
+    "first guess of boosting": lambda model: GradientBoostingClassifier(init=FrozenEstimator(model)),
+    "function of a step": lambda model: make_pipeline(FunctionTransformer(model.predict_proba), LogisticRegression()),
+    "partial function of a step": lambda model: make_pipeline(
+        FunctionTransformer(partial(model.predict_proba)), LogisticRegression()
+    ),
+    "step beside others": lambda model: make_pipeline(
+        FeatureUnion([("a", FunctionTransformer(model.predict_proba))]), LogisticRegression()
+    ),
+    "step for columns": lambda model: make_pipeline(
+        ColumnTransformer([("a", FunctionTransformer(model.predict_proba), [0, 1, 2, 3])]), LogisticRegression()
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_private_model_inside_of_any_container_is_composed(kind, trained):
+    learner = CONTAINERS[kind](trained)
+    release = trained.privacy_.release
+    for holder in (
+        PATEClassifier(teacher=learner),
+        SyntheticDataClassifier(learner),
+        SFPATEClassifier(variant=FairTeachers(student=learner)),
+    ):
+        assert release in {spent.release for spent in held_by(holder)}
+    assert release in {spent.release for spent in held_by({"teacher": [None, learner]})}  # the grid of a search
+
+
+def test_what_synthetic_rows_say_of_columns_carries_the_price_of_their_generator():
+    model = SyntheticDataClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), random_state=0)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    assert model.encoder_.schema.privacy_.release == model.privacy_.release
 
 
 def test_a_learner_that_came_fitted_keeps_what_it_says(trained):

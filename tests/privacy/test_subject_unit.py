@@ -134,15 +134,16 @@ def test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected()
 
 
 # ---- the statement ---------------------------------------------------------------------------------------------------
-FACTS = [
-    PublicFact("ids of the subjects", "read", PATIENT),
-    PublicFact("number of subjects", "read", 400),
-]
+def facts(rows_of):
+    return [PublicFact("ids of the subjects", "read", rows_of or None), PublicFact("number of subjects", "read", 400)]
+
+
+FACTS = facts(PATIENT)
 
 
 def written(tmp_path, change=lambda content: None, ledger=None, rows_of=PATIENT):
     """The checks that do not hold, of a statement that was changed."""
-    report = spent(SUBJECT, rows_of, public=FACTS, label="a fit")
+    report = spent(SUBJECT, rows_of, public=facts(rows_of), label="a fit")
     content = json.loads(report.statement(subject="a fit", ledger=ledger).to_json())
     change(content)
     (tmp_path / "statement.json").write_text(json.dumps(content))
@@ -151,7 +152,7 @@ def written(tmp_path, change=lambda content: None, ledger=None, rows_of=PATIENT)
 
 @pytest.mark.parametrize(("rows_of", "said"), [(PATIENT, "all rows of one patient_id"), ("", "all rows of one id")])
 def test_a_statement_says_whose_rows_are_protected_together(rows_of, said, tmp_path):
-    statement = spent(SUBJECT, rows_of, public=FACTS).statement(subject="a fit")
+    statement = spent(SUBJECT, rows_of, public=facts(rows_of)).statement(subject="a fit")
     page = statement.to_html()
     assert said in statement.summary and said in page and said in statement.to_json()
     assert "The number of subjects and their ids are public, the number of rows is not." in page
@@ -200,3 +201,16 @@ def test_only_the_number_of_what_is_replaced_may_be_read(name, relation, tmp_pat
     (tmp_path / "statement.json").write_text(report.statement(subject="a fit").to_json())
     with pytest.raises(ValueError, match="cannot be read where neighbours differ in it"):
         verify_file(tmp_path / "statement.json")
+
+
+def test_verify_refuses_a_statement_that_names_other_subjects_than_its_facts_and_its_ledger(tmp_path):
+    def household(content):
+        content["rows_of"] = "household"
+        content["unit"] = content["unit"].replace(PATIENT, "household")
+
+    def dropped(content):
+        content["unit"] = content["unit"].replace(PATIENT, "id")
+        del content["rows_of"]
+
+    for change in (household, dropped):
+        assert written(tmp_path, change) == ["one kind of subjects"]
