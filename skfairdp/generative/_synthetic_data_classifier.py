@@ -474,7 +474,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         carrying(self.estimator_, self.privacy_)
         if self.schema is None:  # bounds and values of sampled rows
             columns = self.encoder_.schema.columns.items()
-            self.encoder_ = SchemaEncoder(Schema({name: replace(one, privacy_=self.privacy_) for name, one in columns}))
+            paid = Schema({name: replace(one, privacy_=self.privacy_) for name, one in columns})
+            self.encoder_.set_params(schema=paid)
         answered = np.unique(predict_codes(self.estimator_, self._shown))
         owner, beside = type(self).__name__, self._beside
         if len(answered) == 1 and len(self.classes_) > 1:
