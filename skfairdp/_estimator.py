@@ -123,6 +123,10 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         return spending
 
 
+#: What of scikit-learn fits on parts of the rows.
+_CUTTING = ("sklearn.model_selection", "sklearn.calibration", "sklearn.ensemble._bagging")
+
+
 def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[PublicFact]) -> None:
     """Where a guarantee is proven and worth next to nothing, or leaves out what callers of the fit do with the rows.
 
@@ -133,11 +137,11 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
             _warn_of_caller(owner, frame)
-            if by_subject and not told and str(frame.f_globals["__name__"]).startswith("sklearn.model_selection"):
+            if by_subject and not told and str(frame.f_globals["__name__"]).startswith(_CUTTING):
                 told = True
                 warn_caller(
-                    f"{owner} is fitted on folds of rows, which cut through those of a subject: how many subjects a "
-                    "fold holds, which counts as public, then follows from how many rows they have. The guarantee for "
+                    f"{owner} is fitted on some of the rows, dealt out without their subjects: how many subjects a "
+                    "part holds, which counts as public, then follows from how many rows they have. The guarantee for "
                     "subjects is for one fit on the whole table.",
                     PrivacyLeakWarning,
                 )

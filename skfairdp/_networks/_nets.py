@@ -23,6 +23,7 @@ from skfairdp._networks._generator import own_generator
 from skfairdp._networks._resnet import ResNet
 from skfairdp._networks._shorthands import CNN, MLP, widths
 from skfairdp._networks._stacked import resolve_device
+from skfairdp.privacy import held_by
 from skfairdp.utils import warn_caller
 
 _AUTO = "'auto', "
@@ -94,7 +95,19 @@ class Net:
                 f"The module of the 'net' parameter of {self.owner} must be a torch.nn.Module, its class, or a "
                 f"callable that returns one. Got an object of type {type(module).__name__} instead."
             )
+        self._refuse_unseen_price(module)
         return module.cpu()
+
+    def _refuse_unseen_price(self, module: nn.Module) -> None:
+        """What a function hides cannot be added up before it is called: a module with a price is given itself."""
+        inside = [getattr(part, "privacy_", None) for part in module.modules()]
+        known = {spent.release for spent in held_by([self.module, dict(self.module_options)])}
+        if any(spent is not None and spent.release not in known for spent in inside):
+            raise ValueError(
+                f"The callable of the 'net' parameter of {self.owner} returns a network with parts that private rows "
+                "have trained, and what these have cost is not added up. Give the module itself, or as an option of "
+                "the net (module__body=...)."
+            )
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimiser of the trainable parameters of a module."""

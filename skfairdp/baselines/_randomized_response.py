@@ -23,7 +23,7 @@ from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
-from skfairdp.privacy import PrivacyLedger, Protects
+from skfairdp.privacy import PrivacyLedger, Protects, carrying
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, labels_of, silence, warn_caller
 from skfairdp.utils._sklearn import HasMethods, Interval
@@ -168,7 +168,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if gives_way or len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
         try:
-            self.fair_estimator_ = learner.fit(data.X, data.y, **released)
+            self.fair_estimator_ = carrying(learner.fit(data.X, data.y, **released), self.privacy_)
         except Exception as error:
             error.add_note(
                 "The groups are paid for and kept: fit another learner on X, y and the 'released_groups_' of this "

@@ -204,11 +204,13 @@ class Candidate:
 
 
 def _parts_of(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
-    """An estimator and all that it has fitted."""
+    """An estimator and all that it has fitted, networks with their parts."""
     if isinstance(value, list | tuple | dict):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _parts_of(one, seen)
-    elif hasattr(value, "get_params") and not isinstance(value, type) and id(value) not in seen:
+    elif any(hasattr(value, own) for own in ("get_params", "predict", "named_modules")) and not (
+        isinstance(value, type) or id(value) in seen
+    ):
         seen[id(value)] = value
         yield value
         yield from _parts_of(list(vars(value).values()), seen)

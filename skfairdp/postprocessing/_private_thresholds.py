@@ -33,7 +33,7 @@ from skfairdp.postprocessing._fair_answers import (
 from skfairdp.postprocessing._fitted_models import fitted_classifier, network_of, probabilities
 from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
-from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, PrivacyLedger, PublicReads
+from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, PrivacyLedger, Protects, PublicReads
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     RandomStateLike,
@@ -415,6 +415,11 @@ class PrivateThresholds(PrivateClassifier):
         if stated is None:
             return NeighboringRelation.REPLACE_ONE
         relation = NeighboringRelation(stated.neighboring_relation)
+        if relation.protects == Protects.SUBJECT:
+            raise ValueError(
+                f"{_OWNER} protects each row by itself, and its 'estimator' all rows of a subject: both guarantees do "
+                "not add up. Fit the classifier without 'subject', or leave the thresholds out."
+            )
         if not relation.number_is_public:
             raise ValueError(
                 f"{_OWNER} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "

@@ -288,13 +288,14 @@ class Account:
             self.found["fit", spent.release or id(spent)] = spent, ledger_of(part)
             return True
         self._look_at_values(part)
-        if type(part).__name__ in _PUBLIC:
-            return True
-        before = len(self.found)
+        before, unseen = len(self.found), len(self.unseen)
         inside = [self.look_at(child, f"{name}.{where}") for where, child in _children(part)]
         new = list(self.found.values())[before:]
         if any(hasattr(part, attribute) for attribute in _FOLDS) and any(ledger is None for _, ledger in new):
             self._folds.append(f"fits on folds of {name}")
+        if type(part).__name__ in _PUBLIC:  # what is inside of it read no private row, but may hold a private model
+            del self.unseen[unseen:]
+            return True
         fitted = bool(_fitted_attributes(part)) and hasattr(part, "fit")
         if not any(inside) and fitted:
             self.unseen.append(f"{name} ({type(part).__name__})")

@@ -29,6 +29,8 @@ from skfairdp import (
     PFLDClassifier,
     PrivacyLedger,
     PublicData,
+    PublicPreprocessor,
+    RandomizedResponseClassifier,
     SFPATEClassifier,
     SyntheticDataClassifier,
     privacy as dp,
@@ -231,6 +233,10 @@ LEARNERS = {
         SyntheticDataClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), random_state=0),
         "estimator_",
     ),
+    "learner of randomised groups": lambda: (
+        RandomizedResponseClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], random_state=0),
+        "fair_estimator_",
+    ),
     "student of SF-PATE": lambda: (
         SFPATEClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], random_state=0),
         "student_",
@@ -270,6 +276,46 @@ def test_a_network_with_trained_parts_inside_costs_what_these_have_cost(way, tra
     assert {spent.release for spent in paid} == {trained.privacy_.release}
 
 
+HIDDEN = {
+    "a closure": lambda module: lambda: copy.deepcopy(module),
+    "a default of a function": lambda module: lambda given=module: torch.nn.Sequential(copy.deepcopy(given)),
+    "a skorch net of a closure": lambda module: NeuralNetClassifier(lambda: copy.deepcopy(module)),
+}
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+def test_a_network_whose_price_a_function_hides_is_refused_before_anything_is_spent(way, trained):
+    ledger = PrivacyLedger(epsilon=10.0)
+    model = FairDPSGDClassifier(lam=0.0, net=HIDDEN[way](trained.net_.module_), classes=[0, 1], ledger=ledger)
+    with pytest.raises(ValueError, match="parts that private rows have trained"):
+        model.fit(X, Y)
+    assert not ledger.entries
+
+
+def test_options_of_a_net_that_were_trained_are_composed_and_allowed(trained):
+    class Head(torch.nn.Module):
+        def __init__(self, body=None):
+            super().__init__()
+            self.body, self.last = body, torch.nn.Linear(2, 2)
+
+        def forward(self, X):
+            return self.last(self.body(X))
+
+    net = NeuralNetClassifier(Head, module__body=trained.net_.module_)
+    model = FairDPSGDClassifier(epsilon=0.1, lam=0.0, net=net, classes=[0, 1], random_state=0).fit(X, Y)
+    assert model.privacy_.epsilon >= trained.privacy_.epsilon
+
+
+def test_the_winner_of_a_search_costs_the_search_in_all_its_parts():
+    model = FairDPSGDClassifier(lam=0.0, net=Shown, classes=[0, 1], random_state=0)
+    asked = {"epsilon": [0.5, 1.0]}
+    search = ParetoSearchCV(model, asked, scoring=("accuracy", "epsilon"), cv=KFold(2), random_state=0)
+    winner = search.fit(X, Y).best_estimator_
+    parts = [winner.net_, winner.net_.module_, *winner.net_.module_.modules()]
+    assert all(part.privacy_ == winner.privacy_ for part in parts)
+    assert winner.privacy_.epsilon > winner.epsilon
+
+
 CONTAINERS = {
     "vote": lambda model: VotingClassifier([("a", FrozenEstimator(model)), ("b", LogisticRegression())]),
     "stack": lambda model: StackingClassifier([("a", FrozenEstimator(model))], LogisticRegression()),
@@ -283,6 +329,9 @@ CONTAINERS = {
     ),
     "step for columns": lambda model: make_pipeline(
         ColumnTransformer([("a", FunctionTransformer(model.predict_proba), [0, 1, 2, 3])]), LogisticRegression()
+    ),
+    "step that was fitted on public rows": lambda model: make_pipeline(
+        PublicPreprocessor(FunctionTransformer(model.predict_proba), X[:50]), LogisticRegression()
     ),
 }
 
