@@ -138,15 +138,19 @@ def main() -> None:
         return
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # of the processes that fit
     out = arguments.out or common.RESULTS / "scaling.json"
-    stored = json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []
-    known = {(row["fit"], row["n_rows"]): row for row in stored if "yardsticks" in row}
-    found, growth = {}, []
+    stored = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {"rows": []}
+    known = {
+        (row["fit"], row["n_rows"]): {"revision": stored["revision"], **row}
+        for row in stored["rows"]
+        if "yardsticks" in row
+    }
+    found, growth, revision = {}, [], common.revision()
     for fit in arguments.fits:
         for n_rows in [2000, 4000] if arguments.quick else sorted(arguments.sizes):
             tasks = [{"fit": fit, "n_rows": n_rows, "seed": seed} for seed in common.seeds_of(arguments)]
             runs = [common.in_new_process(__file__, task) for task in tasks]
             row = min(runs, key=lambda one: one["yardsticks"]) | {"gib_peak": max(one["gib_peak"] for one in runs)}
-            found[fit, n_rows] = row
+            found[fit, n_rows] = row | {"revision": revision}
             growth += grown(row, known.get((fit, n_rows)))
             print(f"{fit:26} {n_rows:9,} rows {row['cpu_seconds']:6.1f} s {row['gib_peak']:5.2f} GiB", flush=True)
     order = list(FITS)
@@ -154,7 +158,9 @@ def main() -> None:
     print("\n".join([*growth, f"{len(growth)} regressions: figures that grew by more than a tenth"]))
     if arguments.check:
         sys.exit(bool(growth))
-    common.save(arguments, n_features=N_FEATURES, rows=every)
+    every_revision = ", ".join(dict.fromkeys(str(row["revision"]) for row in every))
+    common.save(arguments, n_features=N_FEATURES, rows=every, command="python benchmarks/bench_scaling.py",
+                revision=every_revision)  # fmt: skip
 
 
 if __name__ == "__main__":

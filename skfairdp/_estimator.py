@@ -140,9 +140,9 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
             if by_subject and not told and str(frame.f_globals["__name__"]).startswith(_CUTTING):
                 told = True
                 warn_caller(
-                    f"{owner} is fitted on some of the rows, dealt out without their subjects: how many subjects a "
-                    "part holds, which counts as public, then follows from how many rows they have. The guarantee for "
-                    "subjects is for one fit on the whole table.",
+                    f"{owner} is fitted on some of the rows: how many subjects a part holds counts as public, and "
+                    "follows from how many rows each of them has. The guarantee for subjects is for one fit on the "
+                    "whole table.",
                     PrivacyLeakWarning,
                 )
         frame = frame.f_back

@@ -225,7 +225,7 @@ def asked_constraints(estimator: Any, usual: Any = None) -> Any:
     """What is to hold: ``constraints``, or the gap between every two groups that ``gamma`` is short for."""
     if estimator.gamma is None:
         return estimator.constraints
-    if not (estimator.constraints is usual or (isinstance(usual, str) and estimator.constraints == usual)):
+    if estimator.constraints != usual:
         raise ValueError(
             f"{type(estimator).__name__} got both 'constraints' and 'gamma'. Constraints carry their bound with them, "
             'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'

@@ -54,8 +54,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
       ages, incomes and days come as they are, and bounds of a ``schema`` may be far too wide. Columns that lie near
       -1 … 1 already are left alone. With public rows and no schema those rows say it, for nothing. (Not for images,
       codes and what else does not begin with an ``nn.Linear`` of all columns, nor with ``noise_multiplier``. Nor with
-      too few rows to see columns behind the noise: scale them then by bounds that you know. Without a schema numbers
-      that are all below 0.0002 count as 0: scale them by a public number.)
+      too few rows to see columns behind the noise: scale them then by bounds that you know. A column of numbers
+      below 0.002 without bounds is left alone as well, since it may be all zeros: scale it by a public number.)
     * *Probabilities.* One noisy table, of how sure the network is and how often it is right, scales the logits at the
       end. No answer changes. (Not for a network of your own, nor with ``noise_multiplier``.)
     * *A check.* A noisy count says by how many rows the network is ahead of the most frequent class. Where it may be

@@ -245,3 +245,14 @@ def test_bounds_a_thousand_times_too_wide_cost_next_to_nothing():
 
     near, far = accuracy(1.0), accuracy(1000.0)
     assert near > 0.8 and far > near - 0.03, (near, far)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize(("size", "is_scaled"), [(1e-5, False), (100.0, True)])
+def test_a_column_of_numbers_below_two_thousandths_is_left_alone(size, is_scaled):
+    """As the class says: noise does not tell such a column from one of zeros."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 2)) * [size, 1.0]
+    model = FairDPSGDClassifier(epsilon=8.0, lam=0.0, classes=[0, 1], random_state=0).fit(X, (X[:, 1] > 0).astype(int))
+    scales = model.net_.module_[0]
+    assert (scales.far[0] == 2.0) == is_scaled and (is_scaled or scales.knots[0].abs().max() == 1.0)
