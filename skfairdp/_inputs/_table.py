@@ -111,30 +111,26 @@ def without_subject(estimator: BaseEstimator, X: Any) -> Any:
     return X if column is None or column not in (column_names(X) or []) else as_pandas(X).drop(columns=column)
 
 
-def check_public_columns(estimator: BaseEstimator, X_public: Any) -> None:
+def check_public_columns(owner: str, names: Any, n_columns: int, public: Any, name: str = "X_public") -> None:
     """Refuse public rows in other columns than those of X, which has been read."""
-    owner, names, given = (
-        type(estimator).__name__,
-        getattr(estimator, "feature_names_in_", None),
-        column_names(X_public),
-    )
-    shape: tuple[int, ...] = tuple(getattr(X_public, "shape", ()))
+    given = column_names(public)
+    shape: tuple[int, ...] = tuple(getattr(public, "shape", ()))
     if len(shape) == 2 and shape[0] == 0:
-        raise ValueError(f"X_public of {owner} has no rows. Give some, unlabelled ones will do.")
-    if len(shape) == 2 and shape[1] != estimator.n_features_in_:
+        raise ValueError(f"{name} of {owner} has no rows. Give some.")
+    if len(shape) == 2 and shape[1] != n_columns:
         raise ValueError(
-            f"X_public of {owner} must have the {estimator.n_features_in_} columns of X, in the same order. Got "
-            f"{shape[1]} columns instead."
+            f"{name} of {owner} must have the {n_columns} columns of X, in the same order. Got {shape[1]} columns "
+            "instead."
         )
     if names is None or given is None:
-        if (names is None) != (given is None) and all(isinstance(name, str) for name in given or []):
-            unnamed, named = ("X", "X_public") if names is None else ("X_public", "X")
+        if (names is None) != (given is None) and all(isinstance(one, str) for one in given or []):
+            unnamed, named = ("X", name) if names is None else (name, "X")
             warn_caller(f"{unnamed} of {owner} has no names of columns, {named} has: they are matched by position.")
         return
-    if given != names.tolist():
+    if given != list(names):
         raise ValueError(
-            f"X_public of {owner} must have the columns of X, in the same order: {_few(names.tolist())}. Got "
-            f"{_few(given)} instead. Pass X_public[X.columns]."
+            f"{name} of {owner} must have the columns of X, in the same order: {_few(list(names))}. Got "
+            f"{_few(given)} instead. Pass {name}[X.columns]."
         )
 
 

@@ -193,7 +193,8 @@ def _given_rows(
     owner = type(estimator).__name__
     X_public = without_subject(estimator, X_public)
     if getattr(estimator, "schema", None) is None:
-        check_public_columns(estimator, X_public)
+        names, n_columns = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", 0)
+        check_public_columns(owner, names, n_columns, X_public)
     table = read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")
     public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
     if table.raw is not None:

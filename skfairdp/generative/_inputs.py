@@ -211,7 +211,7 @@ def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _
     reads.note_number_of_rows(len(X))
     reads.note("container of X", "read", type(X).__name__, "samples come back in it")
     if public is not None:
-        check_public_columns(estimator, public)
+        check_public_columns(type(estimator).__name__, names, estimator.n_features_in_, public)
         public = read_container(estimator, public, units, reset=False, name="X_public")
         reads.note("public rows X_public", "given", len(public))
     if isinstance(codec, UnitCodec):

@@ -66,21 +66,28 @@ def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPl
     failed: list[int] = []
     problem = None
     for members, teachers, free in _grouped(data.candidate, data.grid):
-        try:
-            whole, parts = data.plan(dict(members[0][1]))
-        except Exception as error:
-            if error_score == "raise":
-                raise
-            problem = problem or error
-            positions = [j for j, _ in members]
-            failed += positions
+        plans: list[tuple[int, Mapping[str, Any], LedgerEntry, list[LedgerEntry]]] = []
+        lost: list[int] = []
+        for j, params in members:  # each, for what is free after the votes can be wrong as well
+            try:
+                plans.append((j, params, *data.plan(dict(params), folds=not plans)))
+            except Exception as error:
+                if error_score == "raise":
+                    raise
+                problem = problem or error
+                lost.append(j)
+                name = type(error).__name__
+        failed += lost
+        if lost:
             warn_caller(
-                f"Candidates {positions} cannot be fitted: {type(error).__name__}. They cost nothing, and their scores "
-                "are nan. error_score='raise' shows the error.",
+                f"Candidates {lost} cannot be fitted: {name}. They cost nothing, and their scores are nan. "
+                "error_score='raise' shows the error.",
                 FitFailedWarning,
             )
-            continue
-        planned.append(CandidateGroup(members, teachers, free, whole, tuple(parts) or (whole,)))
+        if plans:
+            *_, whole, parts = plans[0]
+            served = tuple((j, params) for j, params, *_ in plans)
+            planned.append(CandidateGroup(served, teachers, free, whole, tuple(parts) or (whole,)))
     if problem is not None and not planned:
         raise problem
     _check_alike(data.owner, planned)
@@ -95,7 +102,10 @@ def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Mem
     shared: dict[str, tuple[str, frozenset[str]]] = {}
     for j, params in enumerate(grid):
         model = candidate.model(params)  # raises where a parameter does not exist
-        free: frozenset[str] = getattr(model, "_free_parameters", frozenset())
+        try:
+            free: frozenset[str] = getattr(model, "_free_parameters", frozenset())
+        except ValueError:  # a wrong parameter: its plan says so
+            free = frozenset()
         after: frozenset[str] = getattr(model, "_after_teachers", frozenset())
         paid = {name: value for name, value in params.items() if not _among(name, free)}
         key = joblib.hash((sorted(free), sorted(paid.items(), key=lambda item: item[0])))

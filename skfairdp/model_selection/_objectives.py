@@ -39,6 +39,11 @@ class Objective:
     kind: str
     function: Callable[..., float] | None = None
 
+    @property
+    def is_usual_scorer(self) -> bool:
+        """Whether it is one of scikit-learn's, which score any classifier."""
+        return self.kind == "scorer" and isinstance(self.function, type(get_scorer("accuracy")))
+
     def measure(self, answers: Answers, epsilon: float, fitted: Any = None, X: Any = None) -> float:
         """The value on these rows; NaN where they do not determine it.
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.model_selection._candidate_groups import GroupsPlan, plan_groups
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
@@ -22,7 +22,7 @@ from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.model_selection._total_epsilon import divided
 from skfairdp.utils import PublicData, RandomStateLike, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 
 _ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
 
@@ -123,6 +123,8 @@ class ParetoSearchCV(SearchBase):
     -----
     FairnessWarning
         No candidate meets the bounds; then there is no winner.
+    UtilityWarning
+        No candidate has a score, and why; then there is no winner.
     UserWarning
         The ledger cannot afford some of the candidates, which are left out.
 
@@ -161,7 +163,7 @@ class ParetoSearchCV(SearchBase):
         "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
         "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "delta": [Interval(Real, 0, 1, closed="neither"), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "error_score": [StrOptions({"raise"}), "nan", None],
         "reference": [dict, None],
         "verbose": ["verbose"],
@@ -305,6 +307,14 @@ class ParetoSearchCV(SearchBase):
         frame = pd.DataFrame(self._means(objectives), columns=[o.name for o in objectives])
         best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
         feasible = best.notna()
+        if not feasible.any():
+            why = run.data.scores.problem(*run.fitted[:1]) if run.fitted else ""
+            warn_caller(
+                f"No candidate of {type(self).__name__} has a score in {chosen_by.name!r}, so there is no winner. What "
+                f"was found is in cv_results_.{why}",
+                UtilityWarning,
+            )
+            return
         for bound in bounds:
             feasible &= frame[bound.name].map(bound.excess) == 0
         if not feasible.any():

@@ -1,5 +1,6 @@
 """Search where only the winner comes out, at the price of two to three fits."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
@@ -219,6 +221,12 @@ class PrivateSearchCV(SearchBase):
         if winner is None:
             raise SearchFailedError(type(self).__name__)
         self.best_params_, self.best_score_ = data.grid[index], value
+        if math.isnan(value):
+            warn_caller(
+                f"The winner of {type(self).__name__} has no score, so it is no better than any other of the "
+                f"{len(data.grid)} candidates.{data.scores.problem(winner)}",
+                UtilityWarning,
+            )
         self.best_estimator_ = data.candidate.chosen(winner, self.privacy_)
         return self
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, other_rows
@@ -51,15 +53,44 @@ class PublicScores:
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
         """The objectives of a released model, on all of the public rows."""
         try:
-            y, classes = np.asarray(self.rows.y), np.asarray(fitted.classes_)
-            predicted = np.asarray(predict_with_groups(fitted, self.rows.X, self.groups))
-            answers = Answers(y, predicted, np.isin(predicted, classes), self.groups, classes)
-            measured = {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in self.objectives}
-            return {**measured, COMMONEST: _commonest(answers)}
+            return self._measured(fitted, epsilon)
         except Exception:
             if self.raises:
                 raise
             return {o.name: math.nan for o in self.objectives}
+
+    def _measured(self, fitted: Any, epsilon: float) -> dict[str, float]:
+        classes = np.asarray(fitted.classes_)
+        predicted = np.asarray(predict_with_groups(fitted, self.rows.X, self.groups))
+        answers = Answers(np.asarray(self.rows.y), predicted, np.isin(predicted, classes), self.groups, classes)
+        measured = {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in self.objectives}
+        return {**measured, COMMONEST: _commonest(answers)}
+
+    def problem(self, fitted: Any) -> str:
+        """Why a released model has no score: what scoring it on the public rows raises."""
+        try:
+            self._measured(fitted, math.nan)
+        except Exception as error:
+            return f" Scoring on 'validation' raised {type(error).__name__}: {error}"
+        return ""
+
+    def rehearse(self, demanded: Sequence[Objective], owner: str) -> None:
+        """Before a model is paid for, read objectives from labels as predictions, or from a dummy."""
+        y = np.asarray(self.rows.y)
+        answers = Answers(y, y, np.ones(len(y), dtype=bool), self.groups, np.unique(y))
+        nothing = np.zeros((len(y), 1))
+        dummy = DummyClassifier().fit(nothing, y)
+        for objective in demanded:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    if objective.kind == "metric" or objective.is_usual_scorer:
+                        objective.measure(answers, 1.0, None if objective.kind == "metric" else dummy, nothing)
+            except Exception as error:
+                raise ValueError(
+                    f"The objective {objective.name!r} of {owner} cannot be computed on the rows of validation: "
+                    f"{error} Nothing was spent."
+                ) from error
 
 
 @dataclass(frozen=True)
@@ -91,6 +122,10 @@ class PaidScores(ABC):
         answers = self.release(fitted, test, noise)
         measured = {o.name: _of_released(o, answers, epsilon) for o in self.objectives}
         return {**measured, COMMONEST: _commonest(answers)}
+
+    def problem(self, fitted: Any) -> str:
+        """Nothing is told of private rows but what was released of them."""
+        return ""
 
     def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Answers:
         """The noisy table of the test part."""

@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, indexable
+from sklearn.utils import check_array, check_consistent_length, get_tags, indexable
 from sklearn.utils.validation import column_or_1d
 
+from skfairdp._estimator import steps_fitted_on_private_rows
+from skfairdp._inputs import check_public_columns
 from skfairdp._row_wise import check_rows_alone
 from skfairdp._rows import KeyedRows, gathered, opened
 from skfairdp.model_selection._candidate import Candidate, Rows
@@ -34,13 +38,18 @@ from skfairdp.utils import (
     as_groups,
     check_same_index,
     child_seeds,
+    column_names,
     given_domain,
     label_array,
     public_generator,
     refuse_masked,
+    split_sensitive_columns,
     without_values,
 )
+from skfairdp.utils._sklearn import n_columns
 
+_PLACE = "validation"
+_VALIDATION = "PublicData(X, sensitive_features, y)"
 _NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
 
 
@@ -107,10 +116,10 @@ class SearchData:
             return {}
         return self.candidate.of_secret_size(self.train_share)
 
-    def plan(self, params: dict[str, Any]) -> tuple[LedgerEntry, list[LedgerEntry]]:
+    def plan(self, params: dict[str, Any], *, folds: bool = True) -> tuple[LedgerEntry, list[LedgerEntry]]:
         """The fit of a candidate on all rows, and those on the train parts."""
         whole = self.candidate.plan(self.candidate.model(params), self.rows, warn=False)
-        if not self.splits:
+        if not (self.splits and folds):
             return whole, []
         model = self.candidate.model(params, **self.fold_options)
         return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
@@ -169,7 +178,9 @@ def read_search(
     splits: list[Split] = []
     if validation is not None:
         raises = getattr(search, "error_score", None) == "raise"
-        scores = _public_scores(owner, validation, objectives, shown, raises, schema)
+        scores = _public_scores(owner, candidate, rows, validation, [*objectives, *shown], raises)
+        _need_groups(owner, scores.groups, objectives, f"give them in validation={_VALIDATION}")
+        scores.rehearse(objectives, owner)
         _check_groups_at_prediction(owner, map(candidate.model, grid), scores.groups)
     else:
         check_rows_alone(map(candidate.model, grid), owner)
@@ -275,21 +286,71 @@ def _delta(search: Any, candidate: Candidate, validation: Any) -> float:
 
 
 def _public_scores(
-    owner: str, validation: Any, objectives: Sequence[Objective], shown: Sequence[Objective], raises: bool, schema: Any
+    owner: str, candidate: Candidate, rows: Rows, validation: Any, objectives: Sequence[Objective], raises: bool
 ) -> PublicScores:
+    """Rows that no model could be scored on are refused here: they are public, and no fit needs them."""
     if not isinstance(validation, PublicData) or validation.y is None:
+        raise ValueError(f"validation of {owner} must be {_VALIDATION}: public rows with public labels.")
+    X, y, groups, schema = validation.X, validation.y, validation.sensitive_features, candidate.domain("schema")
+    check_consistent_length(X, y)
+    raw = None
+    if schema is not None:
+        piped = isinstance(candidate.estimator, Pipeline) and len(candidate.estimator) > 1
+        raw = RawTable.roles(schema, X, owner=owner) if piped else RawTable.read(schema, X, owner=owner, name=_PLACE)
+        if not piped:
+            raw.check(_PLACE)
+        classes: Any = raw.classes
+        y = classes[raw.labels(y, public=True)]
+    else:
+        _check_table(owner, candidate, rows, X)
+        y = column_or_1d(label_array(y), warn=True)
+        declared = candidate.domain("classes")
+        classes = rows.y if declared is None else given_domain(declared, owner=owner, parameter="classes")
+        _check_listed(owner, y, classes, "labels", "those of y" if declared is None else "its 'classes'")
+    if raw is not None and schema.groups and (groups is not None or raw.has_groups):
+        groups = raw.domain[raw.groups(groups, public=True, name=_PLACE)]
+    elif groups is not None:
+        groups = as_groups(groups, len(y), owner=owner, name=_PLACE)
+    elif raw is None and candidate.domain("sensitive_columns") is not None:
+        groups = split_sensitive_columns(X, candidate.domain("sensitive_columns"), owner=owner)[1]
+    if groups is not None and (domain := candidate.domain("groups")) is not None:
+        _check_listed(owner, groups, given_domain(domain, owner=owner, parameter="groups"), "groups", "its 'groups'")
+    return PublicScores(PublicData(X, groups, y), groups, objectives, raises)
+
+
+def _check_table(owner: str, candidate: Candidate, rows: Rows, X: Any) -> None:
+    """Columns must be those of the private rows, and cells such as the estimator can read."""
+    own, columns = rows.X, candidate.domain("sensitive_columns")
+    if columns is not None and n_columns(X) != n_columns(own):  # groups may lie beside the rows that are scored
+        own = split_sensitive_columns(own, columns, owner=owner, read_groups=False)[0]
+    elif columns is not None:
+        features = split_sensitive_columns(X, columns, owner=owner, read_groups=False)[0]
+    check_public_columns(owner, column_names(own), n_columns(own), X, _PLACE)
+    features = X if columns is None or own is not rows.X else features
+    last = candidate.estimator
+    try:
+        if isinstance(last, Pipeline):
+            before, last = last[:-1], last.steps[-1][1]
+            if steps_fitted_on_private_rows(candidate.estimator):
+                return
+            features = clone(before).fit(X).transform(X) if len(before) else features
+        if not get_tags(last).input_tags.allow_nan:
+            check_array(features, dtype=np.float64, estimator=owner, input_name=_PLACE)
+    except Exception as error:
         raise ValueError(
-            f"validation of {owner} must be PublicData(X, sensitive_features, y): public rows with public labels."
+            f"validation of {owner} has rows that {type(candidate.estimator).__name__} cannot read, so no "
+            f"candidate could be scored: {error} Nothing was spent."
+        ) from error
+
+
+def _check_listed(owner: str, values: NDArray[Any], listed: Any, what: str, where: str) -> None:
+    known = set(np.asarray(listed, dtype=object).tolist())
+    strange = [value for value in dict.fromkeys(values.tolist()) if value not in known]
+    if strange:
+        raise ValueError(
+            f"validation of {owner} holds {what} that are not among {where}: {strange[:5]}. A prediction is never "
+            "one of them. Correct them, or leave their rows out. Nothing was spent."
         )
-    check_consistent_length(validation.X, validation.y)
-    groups = None
-    if validation.sensitive_features is not None:
-        groups = as_groups(validation.sensitive_features, len(validation.y), owner=owner, name="validation")
-    elif schema is not None:
-        raw = RawTable.roles(schema, validation.X, owner=owner)
-        groups = raw.domain[raw.groups(public=True, name="validation")] if raw.has_groups else None
-    _need_groups(owner, groups, objectives, "give them in validation=PublicData(X, sensitive_features, y)")
-    return PublicScores(validation, groups, [*objectives, *shown], raises)
 
 
 def _check_groups_at_prediction(owner: str, models: Iterable[Any], groups: Any) -> None:

@@ -113,6 +113,11 @@ class SearchRun:
         """Of one fit."""
         return math.inf if self.data.noise_seed is not None else self.data.epsilon(event)
 
+    @property
+    def fitted(self) -> list[Any]:
+        """The candidates that were fitted on all rows."""
+        return list(self._fitted.values())
+
     def winner(self, index: int) -> Any:
         """The candidate fitted on all rows: paid for, unless it was fitted so in the search."""
         if index in self._fitted:

@@ -19,7 +19,7 @@ from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
 from skfairdp.schema import A_SCHEMA, Schema
 from skfairdp.utils import PublicData, RandomStateLike, public_generator
-from skfairdp.utils._sklearn import HasMethods, Having, Interval, StrOptions
+from skfairdp.utils._sklearn import N_JOBS, HasMethods, Having, Interval, StrOptions
 
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 
@@ -103,7 +103,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "public_data": [PublicData, SyntheticRows, None],
         "classes": ["array-like", None],
         "memory": [str, HasMethods(["cache"]), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "schema": [A_SCHEMA, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],

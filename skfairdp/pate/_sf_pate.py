@@ -32,7 +32,7 @@ from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp.utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
@@ -181,7 +181,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
     groups_: NDArray[Any]
     _released: Released

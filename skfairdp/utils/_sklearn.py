@@ -1,15 +1,30 @@
 """The only importer of scikit-learn's private names: when one moves, this file changes and nothing else."""
 
 import sys
+from numbers import Integral
 
 from sklearn import get_config
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _num_features as n_columns
 
-__all__ = ["HasMethods", "Having", "Interval", "StrOptions", "scored_without_metadata", "take_rows"]
+__all__ = [
+    "N_JOBS",
+    "HasMethods",
+    "Having",
+    "Interval",
+    "StrOptions",
+    "n_columns",
+    "scored_without_metadata",
+    "take_rows",
+]
 
 #: Scorers that ask a model for predictions of X and hand it nothing else, unless metadata is routed.
 _SCORERS = frozenset({"_PassthroughScorer", "_Scorer", "_MultimetricScorer"})
+
+
+#: What joblib takes: 0 is an error of its own, which would come after the charge.
+N_JOBS = [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None]
 
 
 class Having(HasMethods):
