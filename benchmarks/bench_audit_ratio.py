@@ -267,7 +267,7 @@ def mean_gradients(epsilon: float) -> Any:
     """
     from types import SimpleNamespace
 
-    from skfairdp.generative._releases import MeanGradient
+    from skfairdp.papers._gan_releases import MeanGradient
     from skfairdp.privacy import PrivacySpent, Spending, calibrate_noise, epsilon_of
 
     teachers, batch, width = 20, 8, 4

@@ -30,7 +30,7 @@ def direction(xs: tuple[float, ...], ys: list[float]) -> float:
 def analyse(rows: tuple[Any, ...], k: int, lam: float, repeats: int, seed: int) -> Any:
     """One analysis on one split."""
     from skfairdp import PATEClassifier
-    from skfairdp.inspection import PATEFairnessAnalysis
+    from skfairdp.papers import PATEFairnessAnalysis
     from skfairdp.pate import GNMaxVoting
 
     X, y, X_public, groups, y_public = rows

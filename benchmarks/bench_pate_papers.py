@@ -94,7 +94,7 @@ def fitted(seed: int, data: str, share: float, quick: bool) -> Iterator[dict[str
 def analysed(seed: int, data: str, share: float) -> Iterator[dict[str, Any]]:
     """Yield hard beside soft labels over ε."""
     from skfairdp import PATEClassifier
-    from skfairdp.inspection import PATEFairnessAnalysis
+    from skfairdp.papers import PATEFairnessAnalysis
     from skfairdp.pate import GNMaxVoting
     from skfairdp.privacy import GaussianDpEvent, calibrate_noise, repeat
 

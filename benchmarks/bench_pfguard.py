@@ -30,7 +30,8 @@ MEASURES = ("auroc", "accuracy", "equalized_odds_disparity", "demographic_dispar
 
 def methods(networks: bool) -> dict[str, dict[str, Any]]:
     """Settings of the generator by name."""
-    from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, MarginalsBackend, PATEGANBackend
+    from skfairdp.generative import MarginalsBackend
+    from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 
     chosen = {
         "marginals (default)": {},
@@ -375,7 +376,7 @@ def step_times(repeats: int) -> dict[str, float]:
 def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
     """Seconds of a PATE-GAN fit with fair batches over one without, in turn; its fastest turns are compared."""
     from skfairdp import PFGuardGenerator
-    from skfairdp.generative import PATEGANBackend
+    from skfairdp.papers import PATEGANBackend
 
     split, groups = load(data, 0, share)
     backend = PATEGANBackend(n_teachers=10, n_steps=40, teacher_steps=10)

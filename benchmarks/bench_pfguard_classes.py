@@ -18,7 +18,7 @@ def main() -> None:
     parser = common.parser(__doc__, "pfguard_classes", seeds=1, first_seed=100)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    from skfairdp.generative import GSWGANBackend
+    from skfairdp.papers import GSWGANBackend
 
     quick = arguments.quick
     n_teachers = 20 if quick else N_TEACHERS

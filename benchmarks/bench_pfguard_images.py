@@ -110,7 +110,8 @@ def learners() -> dict[str, Any]:
 
 def methods(quick: bool) -> dict[str, dict[str, Any]]:
     """Settings of the generator by name."""
-    from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, TableCodec
+    from skfairdp.generative import TableCodec
+    from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend
 
     def gs_wgan(**more: Any) -> dict[str, Any]:
         given = {"n_teachers": 200, "n_steps": 20 if quick else 400, "teacher_steps": 2}

@@ -38,7 +38,7 @@ def points(seed: int, batches: Sequence[int], quick: bool) -> Iterator[dict[str,
     from sklearn.linear_model import LogisticRegression
 
     from skfairdp import PFGuardGenerator, metrics
-    from skfairdp.generative import GSWGANBackend
+    from skfairdp.papers import GSWGANBackend
 
     private, test, public = images.turned_digits(seed, quick)
     judge = LogisticRegression(max_iter=300).fit(images.flat(private.data), private.sensitive_features)

@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 
 from skfairdp import PATEClassifier
 from skfairdp.datasets import make_biased_classification
-from skfairdp.inspection import ExcessiveRiskDisplay, FlippingProbabilityDisplay, PATEFairnessAnalysis
+from skfairdp.papers import ExcessiveRiskDisplay, FlippingProbabilityDisplay, PATEFairnessAnalysis
 
 X, y, groups = make_biased_classification(4500, disparity=0.3, group_proportions=(0.25, 0.75), random_state=0)
 private, public = slice(500, None), slice(0, 500)

@@ -19,7 +19,8 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp import PFGuardGenerator
 from skfairdp.datasets import make_class_bias
-from skfairdp.generative import GSWGANBackend, TableCodec
+from skfairdp.generative import TableCodec
+from skfairdp.papers import GSWGANBackend
 
 digits = load_digits()
 images, labels = digits.images / 16, digits.target

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "BudgetExceededError": "exceptions",
     "DemographicParityFilter": "preprocessing",
-    "FairClippingClassifier": "baselines",
+    "FairClippingClassifier": "papers",
     "FairDPSGDClassifier": "gradient",
     "FairPATEClassifier": "pate",
     "FairnessCalibrator": "postprocessing",
@@ -53,6 +53,7 @@ _ROOMS = [
     "lagrangian",
     "metrics",
     "model_selection",
+    "papers",
     "pate",
     "postprocessing",
     "preprocessing",

@@ -10,6 +10,7 @@ from skfairdp import (
     lagrangian as lagrangian,
     metrics as metrics,
     model_selection as model_selection,
+    papers as papers,
     pate as pate,
     postprocessing as postprocessing,
     preprocessing as preprocessing,
@@ -17,10 +18,7 @@ from skfairdp import (
     schema as schema,
     utils as utils,
 )
-from skfairdp.baselines import (
-    FairClippingClassifier as FairClippingClassifier,
-    RandomizedResponseClassifier as RandomizedResponseClassifier,
-)
+from skfairdp.baselines import RandomizedResponseClassifier as RandomizedResponseClassifier
 from skfairdp.exceptions import (
     BudgetExceededError as BudgetExceededError,
     FairnessWarning as FairnessWarning,
@@ -42,6 +40,7 @@ from skfairdp.model_selection import (
     pareto_frontier as pareto_frontier,
     transfer_frontier as transfer_frontier,
 )
+from skfairdp.papers import FairClippingClassifier as FairClippingClassifier
 from skfairdp.pate import (
     FairPATEClassifier as FairPATEClassifier,
     PATEClassifier as PATEClassifier,

@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 #: "file: what is replaced" and why there is no other way. Nothing is added here without a reason.
 EXCEPTIONS = {
     "_tools/sources.py: skfairdp.privacy._noise.open_source": "the seam itself: the one function that makes sources",
-    "baselines/test_fair_clipping.py: skfairdp.baselines._fair_clipping.SecondLook": "it has tests of its own",
+    "baselines/test_fair_clipping.py: skfairdp.papers._fair_clipping.SecondLook": "it has tests of its own",
     "baselines/test_randomized_response.py: skfairdp.privacy._randomized_response._AT_ONCE": "blocks of a few rows",
     "datasets/test_datasets.py: skfairdp.datasets._fetch.ADULT": "the published table, declared to have two rows",
     "datasets/test_datasets.py: skfairdp.datasets._fetch.BANK": "the published table, declared to have two rows",

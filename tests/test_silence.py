@@ -28,8 +28,8 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from skfairdp import PATEClassifier, PFGuardGenerator, PublicData
 from skfairdp._tables import fine_grid, merged_grid
 from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
-from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.model_selection import join_frontiers
+from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import compose, epsilon_of
 from skfairdp.schema import Boolean, Category, Date, Number, Schema

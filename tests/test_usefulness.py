@@ -16,10 +16,10 @@ from skfairdp import (
     SFPATEClassifier,
     SyntheticDataClassifier,
 )
-from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp as dpsgd_mlp
 from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, mlp
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.pate import FairTeachers
 from tests._tools.inside import LEAST_ROWS, MOST_ROWS, learned_by_heart, may_give_way, seen, spread_by_rows, tried
 from tests._tools.sources import recording_noise

@@ -1,18 +1,13 @@
 """Baselines of attribute privacy: randomised response, and a learner that reads its answers without bias."""
 
-from skfairdp.baselines._fair_clipping import DPSGDF, FairClippingClassifier, GlobalAdapt, Reweighting
 from skfairdp.baselines._group_randomizer import GroupRandomizer
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.baselines._randomized_response import RandomizedResponseClassifier
 from skfairdp.lagrangian import LagrangianClassifier
 
 __all__ = [
-    "DPSGDF",
-    "FairClippingClassifier",
-    "GlobalAdapt",
     "GroupRandomizer",
     "LagrangianClassifier",
     "ParityLogisticRegression",
     "RandomizedResponseClassifier",
-    "Reweighting",
 ]

@@ -1,21 +1,13 @@
 """Synthetic data: private generators that sample groups and labels at balanced rates."""
 
 from skfairdp._tables import GeneratorBackend as GeneratorBackend, MarginalsBackend, SyntheticRows
-from skfairdp.generative._convolutional import ConvolutionalLayers
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._gs_wgan import GSWGANBackend
-from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
 from skfairdp.generative._synthetic_data_classifier import SyntheticDataClassifier
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._vector_codec import UnitCodec
 
 __all__ = [
-    "ConvolutionalLayers",
-    "DataLensBackend",
-    "GPATEBackend",
-    "GSWGANBackend",
     "MarginalsBackend",
-    "PATEGANBackend",
     "PFGuardGenerator",
     "SyntheticDataClassifier",
     "SyntheticRows",

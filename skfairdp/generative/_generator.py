@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,15 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend, Model, drawn_cells, on_simplex
+from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.generative._admissible import AdmissibleLabels, read_admissible
-from skfairdp.generative._group_rates import BALANCES, Balance, fair_label_rates, target_rates
-from skfairdp.generative._gs_wgan import GSWGANBackend
+from skfairdp.generative._group_rates import BALANCES, Balance, fair_label_rates, restricted, target_rates
 from skfairdp.generative._inputs import GeneratorData, read_balance, read_generator_data
-from skfairdp.generative._published import DataLensBackend, GPATEBackend, PATEGANBackend
-from skfairdp.generative._samplers import restricted
 from skfairdp.generative._schema_columns import raw_features, raw_table
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
@@ -32,12 +30,13 @@ from skfairdp.schema import Schema
 from skfairdp.utils import PublicData, public_generator, warn_caller
 from skfairdp.utils._sklearn import Interval, StrOptions
 
-BACKENDS: dict[str, type[GeneratorBackend]] = {
-    "marginals": MarginalsBackend,
-    "pate_gan": PATEGANBackend,
-    "gs_wgan": GSWGANBackend,
-    "g_pate": GPATEBackend,
-    "datalens": DataLensBackend,
+#: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
+BACKENDS = {
+    "marginals": "generative:MarginalsBackend",
+    "pate_gan": "papers:PATEGANBackend",
+    "gs_wgan": "papers:GSWGANBackend",
+    "g_pate": "papers:GPATEBackend",
+    "datalens": "papers:DataLensBackend",
 }
 
 _MEASURED = 10_000  # rows of each group
@@ -342,7 +341,12 @@ class PFGuardGenerator(PrivateEstimator):
         return read_generator_data(self, X, y, sensitive_features=sensitive_features, X_public=X_public)
 
     def _plan(self, data: GeneratorData) -> GeneratorPlan:
-        backend = BACKENDS[self.backend]() if isinstance(self.backend, str) else clone(self.backend)
+        backend: GeneratorBackend
+        if isinstance(self.backend, str):
+            room, _, name = BACKENDS[self.backend].partition(":")
+            backend = getattr(import_module(f"skfairdp.{room}"), name)()
+        else:
+            backend = clone(self.backend)
         plan = GeneratorPlan(
             self.epsilon, self.delta, data.encoder.sensitivity, data.layout.n_cells, backend.plan(data.layout)
         )

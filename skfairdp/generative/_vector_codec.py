@@ -16,7 +16,8 @@ class UnitCodec(BaseEstimator):
 
     Examples
     --------
-    >>> from skfairdp.generative import GSWGANBackend, PFGuardGenerator, UnitCodec
+    >>> from skfairdp.generative import PFGuardGenerator, UnitCodec
+    >>> from skfairdp.papers import GSWGANBackend
     >>> PFGuardGenerator(backend=GSWGANBackend(), codec=UnitCodec(), bounds=(0, 1)).codec
     UnitCodec()
     """

@@ -1,10 +1,6 @@
 """Looking at models: frontiers, audits and displays; they read frames and say what is private."""
 
 from skfairdp.inspection._additive_terms import AdditiveTerms
-from skfairdp.inspection._analysis_displays import (
-    ExcessiveRiskDisplay as ExcessiveRiskDisplay,
-    FlippingProbabilityDisplay as FlippingProbabilityDisplay,
-)
 from skfairdp.inspection._audit import (
     AuditResult,
     audit_count_statistic as audit_count_statistic,
@@ -23,13 +19,6 @@ from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_meaning as epsilon_meaning, epsilon_text as epsilon_text
 from skfairdp.inspection._group_columns import GroupColumns as GroupColumns, columns_telling_the_group
 from skfairdp.inspection._one_run import OneRunAuditResult as OneRunAuditResult, audit_one_run
-from skfairdp.inspection._pate import (
-    NonPrivateDiagnostic as NonPrivateDiagnostic,
-    SmoothSensitivityRelease as SmoothSensitivityRelease,
-    pate_data_dependent_epsilon,
-)
-from skfairdp.inspection._pate_analysis import LabelEffect as LabelEffect, PATEAnalysis, PATEFairnessAnalysis
-from skfairdp.inspection._sfpate_bounds import SFPATEBounds, sfpate_bounds
 from skfairdp.inspection._synthetic_report import SyntheticDataReport
 
 __all__ = [
@@ -37,15 +26,10 @@ __all__ = [
     "AuditResult",
     "Canary",
     "EstimatorAudit",
-    "PATEAnalysis",
-    "PATEFairnessAnalysis",
     "ParetoFrontierDisplay",
-    "SFPATEBounds",
     "SyntheticDataReport",
     "audit",
     "audit_one_run",
     "columns_telling_the_group",
-    "pate_data_dependent_epsilon",
     "poisoned_queries",
-    "sfpate_bounds",
 ]

@@ -146,7 +146,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     --------
     PFLDClassifier : the same guarantee from noisy violations of one network.
     RandomizedResponseClassifier : the same from groups released row by row.
-    skfairdp.inspection.sfpate_bounds : the paper's bounds on the fairness of the outcome, for the curator's eyes.
+    skfairdp.papers.sfpate_bounds : the paper's bounds on the fairness of the outcome, for the curator's eyes.
 
     Notes
     -----

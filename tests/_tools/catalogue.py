@@ -36,19 +36,13 @@ from skfairdp import (
     SyntheticDataClassifier,
     SyntheticRows,
 )
-from skfairdp.baselines import GlobalAdapt, GroupRandomizer, ParityLogisticRegression
+from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.fairness import RateBound, RateParity
-from skfairdp.generative import (
-    DataLensBackend,
-    GPATEBackend,
-    GSWGANBackend,
-    MarginalsBackend,
-    PATEGANBackend,
-    TableCodec,
-)
+from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import GroupModel, NoisyGradients
+from skfairdp.papers import DataLensBackend, GlobalAdapt, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder

@@ -25,10 +25,11 @@ from skfairdp import (
     SFPATEClassifier,
     SyntheticDataClassifier,
 )
-from skfairdp.baselines import GlobalAdapt, LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
+from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.fairness import RateParity
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
+from skfairdp.papers import GlobalAdapt
 from skfairdp.pate import ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
 from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor

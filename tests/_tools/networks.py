@@ -5,8 +5,8 @@ from typing import Any
 from skorch import NeuralNetClassifier
 
 from skfairdp import FairClippingClassifier, FairDPSGDClassifier
-from skfairdp.baselines import DPSGDF, GlobalAdapt, Reweighting
 from skfairdp.gradient import PublicPenalty, SignedLoss, cnn, mlp
+from skfairdp.papers import DPSGDF, GlobalAdapt, Reweighting
 
 __all__ = ["clipping", "dpsgd", "net_of"]
 

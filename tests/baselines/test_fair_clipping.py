@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from skfairdp import PrivacyLedger
-from skfairdp.baselines import FairClippingClassifier, _fair_clipping
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.papers import FairClippingClassifier, _fair_clipping
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, epsilon_of
 from tests._tools.inside import (
     BoundsByGroup,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skfairdp import PrivacyLedger, SyntheticDataClassifier
-from skfairdp.generative import PATEGANBackend
+from skfairdp.papers import PATEGANBackend
 from tests._tools.inside import TreeModel
 from tests._tools.sources import recording_noise
 from tests.generative.tables import make, mixed_table

@@ -9,7 +9,7 @@ import torch
 from sklearn import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
+from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")

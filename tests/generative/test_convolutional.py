@@ -8,7 +8,7 @@ import torch
 from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp.generative import ConvolutionalLayers, DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
+from skfairdp.papers import ConvolutionalLayers, DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from tests._tools.inside import GeneratorNet, ImageLayers, StackedDiscriminators
 
 SIZES = ImageLayers((2, 5, 4), (3, 4))  # 40 pixels

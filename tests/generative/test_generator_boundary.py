@@ -17,13 +17,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp.generative import (
-    DataLensBackend,
-    GPATEBackend,
-    GSWGANBackend,
-    PATEGANBackend,
-    TableCodec,
-)
+from skfairdp.generative import TableCodec
+from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.privacy import NoiseSource
 from tests._tools.inside import density_ratios
 from tests._tools.sources import installed

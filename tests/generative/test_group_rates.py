@@ -8,7 +8,7 @@ import pytest
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.generative import GSWGANBackend
+from skfairdp.papers import GSWGANBackend
 from tests._tools.inside import given_label_rates, target_rates
 from tests._tools.sources import recording_noise
 from tests.generative.tables import make, mixed_table

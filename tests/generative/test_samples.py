@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp.generative import PATEGANBackend
+from skfairdp.papers import PATEGANBackend
 from tests.generative.tables import BOUNDS, CATEGORIES, DTYPES, N, make, mixed_table
 
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.

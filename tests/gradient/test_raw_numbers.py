@@ -12,9 +12,9 @@ from torch import nn
 
 from skfairdp import FairDPSGDClassifier, PFLDClassifier
 from skfairdp._column_tables import CELLS, KNOTS, LEFT_FAR, ColumnTables, _compressed, _expanded, _ranges
-from skfairdp.baselines import FairClippingClassifier
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu, repeat
 from skfairdp.schema import Category, Number, NumberPlace, Schema
 from tests._tools.inside import ColumnScales, ScaledModule, as_net, module_of

@@ -12,9 +12,9 @@ from scipy.stats import norm
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._second_look import DOUBTFUL, FOR_GAIN, GAIN_NOISE, SecondLook
 from skfairdp._usefulness import CLEARLY, EVIDENCE, LEAST
-from skfairdp.baselines import FairClippingClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import beside, constant_module, is_constant, module_of

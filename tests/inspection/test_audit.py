@@ -8,13 +8,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from skfairdp.inspection import (
-    NonPrivateDiagnostic,
-    audit_count_statistic,
-    audit_matched_filter,
-    noise_scale_interval,
-    pate_data_dependent_epsilon,
-)
+from skfairdp.inspection import audit_count_statistic, audit_matched_filter, noise_scale_interval
+from skfairdp.papers import NonPrivateDiagnostic, pate_data_dependent_epsilon
 from skfairdp.privacy import (
     GaussianMechanism,
     GNMax,

@@ -8,13 +8,8 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, SFPATEClassifier, datasets
-from skfairdp.inspection import (
-    ExcessiveRiskDisplay,
-    FlippingProbabilityDisplay,
-    PATEFairnessAnalysis,
-    sfpate_bounds,
-)
-from skfairdp.inspection._pate_analysis import _Students
+from skfairdp.papers import ExcessiveRiskDisplay, FlippingProbabilityDisplay, PATEFairnessAnalysis, sfpate_bounds
+from skfairdp.papers._pate_analysis import _Students
 from skfairdp.pate import GNMaxVoting
 from skfairdp.preprocessing import make_tabular_encoder
 from skfairdp.privacy import RandomizedResponse

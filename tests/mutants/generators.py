@@ -11,12 +11,11 @@ from skfairdp._tables import _columns
 from skfairdp.generative import (
     PFGuardGenerator,
     SyntheticDataClassifier,
-    _adversarial as gan,
     _inputs,
-    _samplers as samplers,
     _table_codec as _codec,
 )
 from skfairdp.metrics import _synthetic
+from skfairdp.papers import _adversarial as gan, _gan_samplers as samplers
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
 from tests._tools.inside import (
     AdversarialPlan,

@@ -20,9 +20,9 @@ from skfairdp._networks import (
     own_generator,
     scale_last_layer,
 )
-from skfairdp.baselines import Reweighting, _fair_clipping
 from skfairdp.gradient import _fair_dpsgd
 from skfairdp.lagrangian import _plan as _pfld_plan
+from skfairdp.papers import Reweighting, _fair_clipping
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 from skfairdp.schema import kept_rows
 from tests._tools.inside import (

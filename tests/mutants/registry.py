@@ -10,7 +10,7 @@ import math
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp.generative import PATEGANBackend
+from skfairdp.papers import PATEGANBackend
 from tests.mutants.harness import Killer, Named, Noticed, tests_in
 
 __all__ = ["NOTICED"]
@@ -622,7 +622,7 @@ NOTICED: dict[str, Noticed] = {
         5,
         RAW_NUMBERS(
             "test_tables_and_all_else_together_cost_at_most_epsilon",
-            make=Named("skfairdp.baselines.FairClippingClassifier"),
+            make=Named("skfairdp.papers.FairClippingClassifier"),
             n_rows=900,
             rounds=2,
         ),

@@ -16,8 +16,9 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
 )
-from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, LagrangianClassifier, ParityLogisticRegression
+from skfairdp.baselines import GroupRandomizer, LagrangianClassifier, ParityLogisticRegression
 from skfairdp.gradient import SignedLoss, mlp
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.privacy import PublicFact, PublicReads
 from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
 

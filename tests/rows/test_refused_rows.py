@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from skfairdp import PrivacyLedger
-from skfairdp.baselines import FairClippingClassifier, GroupRandomizer, RandomizedResponseClassifier
+from skfairdp.baselines import GroupRandomizer, RandomizedResponseClassifier
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.schema import KeyedRows
 from tests._tools.sources import recording_noise
 

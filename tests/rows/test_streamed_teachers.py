@@ -6,7 +6,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PrivacyLedger, PublicData
-from skfairdp.baselines import FairClippingClassifier
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.schema import RawTable
 from skfairdp.utils import child_seeds
 from tests._tools.engines import Doubled, Lost, Retried

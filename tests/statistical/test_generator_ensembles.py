@@ -13,7 +13,8 @@ import pytest
 from sklearn.base import clone
 
 from skfairdp import PFGuardGenerator
-from skfairdp.generative import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend, TableCodec
+from skfairdp.generative import TableCodec
+from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.privacy import GaussianMechanism, flatten
 from tests._tools.inside import (
     AdversarialTraining,

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from skfairdp._docs import shared_docs
-from skfairdp.inspection._pate_analysis import PATEAnalysis
+from skfairdp.papers._pate_analysis import PATEAnalysis
 
 _WARNING = "from raw votes: not private"
 
@@ -70,7 +70,7 @@ class ExcessiveRiskDisplay(_AnalysisDisplay):
     --------
     >>> from skfairdp import PATEClassifier
     >>> from skfairdp.datasets import make_biased_classification
-    >>> from skfairdp.inspection import ExcessiveRiskDisplay, PATEFairnessAnalysis
+    >>> from skfairdp.papers import ExcessiveRiskDisplay, PATEFairnessAnalysis
     >>> from skfairdp.pate import GNMaxVoting
     >>> X, y, groups = make_biased_classification(600, random_state=0)
     >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, voting=GNMaxVoting(sigma=5.0)), repeats=3)
@@ -101,7 +101,7 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
     --------
     >>> from skfairdp import PATEClassifier
     >>> from skfairdp.datasets import make_biased_classification
-    >>> from skfairdp.inspection import FlippingProbabilityDisplay, PATEFairnessAnalysis
+    >>> from skfairdp.papers import FlippingProbabilityDisplay, PATEFairnessAnalysis
     >>> from skfairdp.pate import GNMaxVoting
     >>> X, y, groups = make_biased_classification(600, random_state=0)
     >>> analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=10, voting=GNMaxVoting(sigma=5.0)), repeats=3)

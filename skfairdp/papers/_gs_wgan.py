@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
-from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
-from skfairdp.generative._convolutional import ConvolutionalLayers
-from skfairdp.generative._releases import CountsOfRows, MeanGradient, SanitisedGradient
+from skfairdp.papers._adversarial import AdversarialBackend, AdversarialPlan
+from skfairdp.papers._convolutional import ConvolutionalLayers
+from skfairdp.papers._gan_releases import CountsOfRows, MeanGradient, SanitisedGradient
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 from skfairdp.utils._sklearn import StrOptions
 
@@ -157,7 +157,7 @@ class GSWGANBackend(AdversarialBackend):
 
     Examples
     --------
-    >>> from skfairdp.generative import GSWGANBackend
+    >>> from skfairdp.papers import GSWGANBackend
     >>> GSWGANBackend(n_teachers=1000, n_steps=100)
     GSWGANBackend(n_steps=100, n_teachers=1000)
     """

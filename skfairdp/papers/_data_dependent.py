@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from skfairdp._typing import ArrayLike
-from skfairdp.inspection._pate_bounds import data_dependent_rdp, log_q
-from skfairdp.inspection._smooth_sensitivity import smooth_sensitivity
+from skfairdp.papers._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.papers._smooth_sensitivity import smooth_sensitivity
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def pate_data_dependent_epsilon(
 
     Examples
     --------
-    >>> from skfairdp.inspection import pate_data_dependent_epsilon
+    >>> from skfairdp.papers import pate_data_dependent_epsilon
     >>> votes = [[230, 20]] * 1000
     >>> pate_data_dependent_epsilon(votes, sigma=40, delta=1e-5)
     NonPrivateDiagnostic(epsilon=0.479..., delta=1e-05, n_queries=1000; computed from raw votes: not ...)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from skfairdp._typing import ArrayLike
-from skfairdp.inspection._pate_bounds import check_sigma, data_dependent_rdp, log_q
+from skfairdp.papers._pate_bounds import check_sigma, data_dependent_rdp, log_q
 
 Array = NDArray[np.float64]
 

@@ -125,7 +125,7 @@ class PATEFairnessAnalysis:
     --------
     >>> from skfairdp import PATEClassifier
     >>> from skfairdp.datasets import make_biased_classification
-    >>> from skfairdp.inspection import PATEFairnessAnalysis
+    >>> from skfairdp.papers import PATEFairnessAnalysis
     >>> from skfairdp.pate import GNMaxVoting
     >>> X, y, groups = make_biased_classification(1200, random_state=0)
     >>> model = PATEClassifier(n_teachers=20, voting=GNMaxVoting(sigma=10.0), random_state=0)

@@ -91,7 +91,7 @@ def sfpate_bounds(
 
     Examples
     --------
-    >>> from skfairdp.inspection import sfpate_bounds
+    >>> from skfairdp.papers import sfpate_bounds
     >>> truth, released = [[0.9, 0.1], [0.2, 0.8]], [[0.8, 0.2], [0.3, 0.7]]
     >>> found = sfpate_bounds(truth, released, alpha=0.01, epsilon=1.0)
     >>> round(found.eta, 3), round(found.theorem_1, 3), found.private

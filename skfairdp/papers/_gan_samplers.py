@@ -1,7 +1,6 @@
-"""Which groups and labels are sampled, and fair batches for teachers from a teacher's own part alone."""
+"""Fair batches for teachers, from a teacher's own part alone."""
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,37 +15,6 @@ NORMALIZATIONS = ("N1", "N2")
 _LARGEST_RATIO = 20.0
 
 
-# ---- what is sampled from a fitted model -----------------------------------------------------------------------
-def restricted(
-    rates: NDArray[np.float64], conditions: Mapping[str, Any] | None, groups: Any, classes: Any, owner: str
-) -> NDArray[np.float64]:
-    """The rates given that the label or the group is known."""
-    if conditions is None:
-        return rates / rates.sum()
-    if not isinstance(conditions, Mapping) or not set(conditions) <= {"y", "sensitive_features"}:
-        raise ValueError(
-            f"'conditions' of {owner}.sample must be a dict with the keys 'y' and 'sensitive_features' or one of them."
-        )
-    kept = np.ones(rates.shape, dtype=bool)
-    for key, domain, axis in (("sensitive_features", groups, 0), ("y", classes, 1)):
-        if key not in conditions:
-            continue
-        wanted = conditions[key]
-        known = [] if domain is None else domain.tolist()
-        if wanted not in known:
-            raise ValueError(
-                f"'conditions' of {owner}.sample asks for {key}={wanted!r}, which is not among the "
-                f"{len(known)} known ones: {known}."
-            )
-        chosen = np.arange(rates.shape[axis]) == known.index(wanted)
-        kept &= chosen[:, None] if axis == 0 else chosen
-    inside = np.where(kept, rates, 0.0)
-    if not inside.sum() > 0:  # asked for all the same: the model has such rows, only their rate is zero
-        inside = kept.astype(np.float64)
-    return inside / inside.sum()
-
-
-# ---- what teachers see -----------------------------------------------------------------------------------------
 def importance_weights(
     cells: NDArray[np.int64], rates: NDArray[np.float64], normalization: str = "N1"
 ) -> NDArray[np.float64]:

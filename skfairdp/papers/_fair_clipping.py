@@ -47,7 +47,7 @@ class Reweighting(BaseEstimator):
 
     Examples
     --------
-    >>> from skfairdp.baselines import FairClippingClassifier, Reweighting
+    >>> from skfairdp.papers import FairClippingClassifier, Reweighting
     >>> FairClippingClassifier(method=Reweighting(max_ratio=2.0)).get_params()["method__max_ratio"]
     2.0
     """
@@ -97,7 +97,7 @@ class DPSGDF(BaseEstimator):
 
     Examples
     --------
-    >>> from skfairdp.baselines import DPSGDF, FairClippingClassifier
+    >>> from skfairdp.papers import DPSGDF, FairClippingClassifier
     >>> FairClippingClassifier(method=DPSGDF(max_ratio=2.0)).get_params()["method__max_ratio"]
     2.0
     """
@@ -152,7 +152,7 @@ class GlobalAdapt(BaseEstimator):
 
     Examples
     --------
-    >>> from skfairdp.baselines import FairClippingClassifier, GlobalAdapt
+    >>> from skfairdp.papers import FairClippingClassifier, GlobalAdapt
     >>> FairClippingClassifier(method=GlobalAdapt(start=1.0)).get_params()["method__start"]
     1.0
     """
@@ -288,7 +288,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
 
     Examples
     --------
-    >>> from skfairdp.baselines import FairClippingClassifier
+    >>> from skfairdp.papers import FairClippingClassifier
     >>> from skfairdp.datasets import make_biased_classification
     >>> from skfairdp.gradient import mlp
     >>> X, y, groups = make_biased_classification(2000, random_state=0)

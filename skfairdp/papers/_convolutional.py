@@ -23,7 +23,7 @@ class ConvolutionalLayers(BaseEstimator):
 
     Examples
     --------
-    >>> from skfairdp.generative import ConvolutionalLayers, GSWGANBackend
+    >>> from skfairdp.papers import ConvolutionalLayers, GSWGANBackend
     >>> GSWGANBackend(hidden=ConvolutionalLayers(channels=(8, 16))).get_params()["hidden__channels"]
     (8, 16)
     """

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from skfairdp._docs import shared_docs
-from skfairdp.generative._adversarial import AdversarialBackend, AdversarialPlan
-from skfairdp.generative._convolutional import ConvolutionalLayers
-from skfairdp.generative._releases import BinnedGradients, MajorityBits, TopSigns
+from skfairdp.papers._adversarial import AdversarialBackend, AdversarialPlan
+from skfairdp.papers._convolutional import ConvolutionalLayers
+from skfairdp.papers._gan_releases import BinnedGradients, MajorityBits, TopSigns
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 from skfairdp.utils._sklearn import Interval
 
@@ -76,7 +76,7 @@ class PATEGANBackend(AdversarialBackend):
 
     Examples
     --------
-    >>> from skfairdp.generative import PATEGANBackend
+    >>> from skfairdp.papers import PATEGANBackend
     >>> PATEGANBackend(n_steps=10)
     PATEGANBackend(n_steps=10)
     """
@@ -190,7 +190,7 @@ class GPATEBackend(AdversarialBackend):
 
     Examples
     --------
-    >>> from skfairdp.generative import GPATEBackend
+    >>> from skfairdp.papers import GPATEBackend
     >>> GPATEBackend(n_coordinates=5)
     GPATEBackend(n_coordinates=5)
     """
@@ -295,7 +295,7 @@ class DataLensBackend(AdversarialBackend):
 
     Examples
     --------
-    >>> from skfairdp.generative import DataLensBackend
+    >>> from skfairdp.papers import DataLensBackend
     >>> DataLensBackend(k=50)
     DataLensBackend(k=50)
     """

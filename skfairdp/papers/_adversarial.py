@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
-from skfairdp.generative._convolutional import ConvolutionalLayers, layers_for
-from skfairdp.generative._samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
+from skfairdp.papers._convolutional import ConvolutionalLayers, layers_for
+from skfairdp.papers._gan_samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.utils import progress_bar
 from skfairdp.utils._sklearn import Interval, StrOptions

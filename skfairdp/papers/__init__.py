@@ -1,0 +1,34 @@
+"""Methods of the papers, as they reproduce them: no other room imports this one."""
+
+from skfairdp.papers._convolutional import ConvolutionalLayers
+from skfairdp.papers._data_dependent import (
+    NonPrivateDiagnostic as NonPrivateDiagnostic,
+    SmoothSensitivityRelease as SmoothSensitivityRelease,
+    pate_data_dependent_epsilon,
+)
+from skfairdp.papers._fair_clipping import DPSGDF, FairClippingClassifier, GlobalAdapt, Reweighting
+from skfairdp.papers._gan_ensembles import DataLensBackend, GPATEBackend, PATEGANBackend
+from skfairdp.papers._gs_wgan import GSWGANBackend
+from skfairdp.papers._pate_analysis import LabelEffect as LabelEffect, PATEAnalysis, PATEFairnessAnalysis
+from skfairdp.papers._pate_displays import (
+    ExcessiveRiskDisplay as ExcessiveRiskDisplay,
+    FlippingProbabilityDisplay as FlippingProbabilityDisplay,
+)
+from skfairdp.papers._sfpate_bounds import SFPATEBounds, sfpate_bounds
+
+__all__ = [
+    "DPSGDF",
+    "ConvolutionalLayers",
+    "DataLensBackend",
+    "FairClippingClassifier",
+    "GPATEBackend",
+    "GSWGANBackend",
+    "GlobalAdapt",
+    "PATEAnalysis",
+    "PATEFairnessAnalysis",
+    "PATEGANBackend",
+    "Reweighting",
+    "SFPATEBounds",
+    "pate_data_dependent_epsilon",
+    "sfpate_bounds",
+]
