@@ -1,5 +1,6 @@
 """What a fit guarantees: whom it protects, among which neighbours, at which ε."""
 
+import html
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -425,3 +426,14 @@ class StatesPrivacy:
             **{name: getattr(self, attribute, None) for name, attribute in figures.items()},
         )
         return statement
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """What scikit-learn 1.9 shows of a fitted estimator: the guarantee, above its table of attributes."""
+        table = cast(Any, super())._get_fitted_attr_html(doc_link)
+        spent = getattr(self, "privacy_", None)
+        if spent is not None:
+            released = "; ".join(fact for fact in spent.public if "(released" in fact)
+            said = f"{spent}. {f'Released: {released}. ' * bool(released)}A score on the private rows is not covered."
+            drawn = table._repr_html_inner
+            table._repr_html_inner = lambda: f"<p>{html.escape(said)}</p>{drawn()}"
+        return table

@@ -17,7 +17,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData, PublicPreprocessor
+from skfairdp import (
+    FairPATEClassifier,
+    PATEClassifier,
+    PFGuardGenerator,
+    PrivacyLedger,
+    PublicData,
+    PublicPreprocessor,
+    Schema,
+)
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.fairness import largest_disparity
 from skfairdp.pate import VoteGate, _rehearsal
@@ -348,3 +356,14 @@ def test_scores_of_other_metrics_follow_the_predictions(rows):
     labels = model.released_labels_[model.answered_mask_].astype(int)
     np.add.at(counts, (rows.groups_public[model.query_indices_][model.answered_mask_], labels), 1)
     assert model.released_gap_ == largest_disparity(counts)
+
+
+def test_the_page_of_a_fitted_estimator_states_its_guarantee_first(rows):
+    model = PATEClassifier(n_teachers=5, classes=[0, 1], random_state=0)
+    assert "not covered" not in model._repr_html_()
+    page = model.fit(rows.X, rows.y, X_public=rows.X_public)._repr_html_()
+    assert str(model.privacy_) in page
+    assert page.index("A score on the private rows is not covered") < page.index("Fitted attributes")
+    table = pd.DataFrame(rows.X).add_prefix("c").assign(y=rows.y)
+    schema = Schema.release(table, label="y", epsilon=5, delta=1e-6)
+    assert "Released: " in PFGuardGenerator(balance=None, schema=schema, random_state=0).fit(table)._repr_html_()
