@@ -6,11 +6,12 @@ STAMP := $(VENV)/.installed
 OUT ?= demo-output
 DATA ?= auto
 
-.PHONY: help demo test test-all test-kernels coverage lint package minimum bench bench-check docs clean install
+.PHONY: help demo test test-long test-all test-kernels coverage lint package minimum bench bench-check docs clean install
 
 help:
 	@echo "make demo      a frontier in $(OUT)/frontier.{csv,png,html}, and the README's first example"
-	@echo "make test      the tests (about eight minutes on two cores)"
+	@echo "make test      the tests (about five minutes on two cores)"
+	@echo "make test-long what takes more than a second or so; CI runs it as well"
 	@echo "make test-all  also the slow statistical, audit, dask and browser tests"
 	@echo "make test-kernels  what trains, under the instructions of an older processor"
 	@echo "make coverage  the tests, and which lines of the package none of them reaches"
@@ -36,14 +37,18 @@ demo: $(STAMP)
 	$(BIN)/python docs/readme_example.py $(OUT)
 
 # Compiled tests are kept, whatever the shell says: rewriting their assertions anew takes each worker ten seconds.
-test test-all coverage: export PYTHONDONTWRITEBYTECODE =
+test test-long test-all coverage: export PYTHONDONTWRITEBYTECODE =
 # Two workers on two cores: pools of their own inside would wait for each other.
-test test-all coverage test-kernels: export OMP_NUM_THREADS ?= 1
+test test-long test-all coverage test-kernels: export OMP_NUM_THREADS ?= 1
 
-FAST := not slow and not browser and not dask and not spark
+FAST := not slow and not long and not browser and not dask and not spark
+LONG := long and not slow and not browser and not dask and not spark
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: $(STAMP)
 	$(PYTEST) -m "$(FAST)" --durations=20
+
+test-long: $(STAMP)
+	$(PYTEST) -m "$(LONG)" --durations=20
 
 # Users have other processors: frozen fits, proofs of gradients and sums hold to the tolerance on any of them.
 KERNELS := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2 OPENBLAS_CORETYPE=Haswell
@@ -56,7 +61,7 @@ test-all: $(STAMP)
 	$(PYTEST) -m "not ($(FAST))" --hypothesis-profile=fresh --durations=50 && exit $$fast
 
 coverage: $(STAMP)
-	$(PYTEST) -m "$(FAST)" --cov=skfairdp --cov-report=term-missing:skip-covered
+	$(PYTEST) -m "$(FAST) or $(LONG)" --cov=skfairdp --cov-report=term-missing:skip-covered
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

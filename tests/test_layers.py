@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests._tools.layers import LONG_EXAMPLES, cover, leave_for_later
+from tests._tools import layers
+from tests._tools.layers import LONG_EXAMPLES, SECONDS, cover, leave_for_later, write_list
 
 
 @pytest.mark.parametrize("sizes", [(3, 4), (2, 2, 5), (1, 6), (4,)])
@@ -80,3 +81,15 @@ def test_without_the_mark_or_a_table_nothing_is_left_for_later():
 def test_examples_of_docstrings_that_take_seconds_are_slow_and_the_others_are_not():
     examples = [Item(name, {}) for name in [*sorted(LONG_EXAMPLES), "skfairdp.pate._pate.PATEClassifier"]]
     assert later(examples) == [True] * len(LONG_EXAMPLES) + [False]
+
+
+def test_what_takes_long_is_left_but_for_the_cases_that_fit(tmp_path, monkeypatch):
+    case = '<testcase classname="test_file" name="{}[{}]" time="{}"/>'
+    cases = [case.format("f", i, SECONDS / 2.5) for i in range(4)] + [case.format("g", 0, 2 * SECONDS)]
+    report = tmp_path / "report.xml"
+    report.write_text(f"<suite>{''.join([*cases, case.format('h', 0, SECONDS / 2)])}</suite>")
+    monkeypatch.setattr(layers, "_LIST", tmp_path / "list.json")
+    write_list(report)
+    table = [Item("f", {"a": a}) for a in range(4)] + [Item("g", {"a": 0}), Item("h", {"a": 0})]
+    assert later(table) == [False] * 6
+    assert [item.get_closest_marker("long") is not None for item in table] == [False, False, True, True, True, False]

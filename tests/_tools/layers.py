@@ -5,14 +5,23 @@ for each value of each of its arguments to come up at least once: of 3 rates by 
 names, ``covering("rate", "kind")``, only the values of these must come up: the others repeat one proof, such as seeds
 and sizes. Where a case takes long and another one says much the same, ``@pytest.mark.few(2)`` leaves two
 cases in ``make test``, as different from each other as may be. The first case of a table is always among those kept.
+
+Of what is left, a test whose cases take more than ``SECONDS`` together is ``long``: ``make test`` asks as many of its
+cases as fit into these seconds, none where one takes longer, and ``make test-long``, which CI runs as well, the others.
+Which tests these are follows no machine, but a list, made of a run: ``python -m tests._tools.layers FILE``, of the
+FILE that ``pytest --junitxml=FILE`` writes.
 """
 
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-__all__ = ["LONG_EXAMPLES", "PROFILE", "cover", "examples", "leave_for_later"]
+__all__ = ["LONG_EXAMPLES", "PROFILE", "SECONDS", "cover", "examples", "leave_for_later", "write_list"]
 
 #: Of hypothesis: the same examples in every run, so that a red test tells of the change that made it red. ``make
 #: test-all`` looks elsewhere each time, with ``--hypothesis-profile=fresh``.
@@ -55,6 +64,19 @@ def _key(value):
     return type(value), value
 
 
+SECONDS = 1.25
+_LIST = Path(__file__).parents[1] / "vectors" / "long_tests.json"
+
+
+def write_list(report):
+    """Write down which tests take longer than ``SECONDS``, and how long a case of each does."""
+    seconds = defaultdict(list)
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        seconds[f"{case.get('classname')}::{case.get('name').partition('[')[0]}"].append(float(case.get("time")))
+    taken = {name: round(sum(all_) / len(all_), 2) for name, all_ in seconds.items() if sum(all_) > SECONDS}
+    _LIST.write_text(json.dumps(taken, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
 #: Examples in docstrings that take seconds.
 LONG_EXAMPLES = {
     "skfairdp.pate._sf_pate.SFPATEClassifier",
@@ -80,3 +102,23 @@ def leave_for_later(items):
         for i, item in enumerate(cases):
             if i not in kept:
                 item.add_marker(pytest.mark.slow)
+    _leave_long_ones(items)
+
+
+def _leave_long_ones(items):
+    taken = json.loads(_LIST.read_text(encoding="utf-8"))
+    tests = defaultdict(list)
+    for item in items:
+        file, _, name = item.nodeid.partition("[")[0].partition(".py::")
+        name = f"{file.replace('/', '.')}::{name}"
+        if name in taken and item.get_closest_marker("slow") is None:
+            tests[name].append(item)
+    for name, cases in tests.items():
+        kept = cover([_values(item, ()) for item in cases]) if hasattr(cases[0], "callspec") else []
+        kept = [*kept, *(i for i in range(len(cases)) if i not in kept)]
+        for i in kept[int(SECONDS / taken[name]) :]:
+            cases[i].add_marker(pytest.mark.long)
+
+
+if __name__ == "__main__":
+    write_list(sys.argv[1])
