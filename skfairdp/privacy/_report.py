@@ -145,6 +145,12 @@ def rounded_up(value: float, digits: int = 4) -> str:
 
 
 PROTECTS = tuple(Protects)
+#: Where fits for ids without a name add up: nobody can see from a figure whose they were.
+UNNAMED = (
+    "Two fits here protect subjects whose ids had no name. They add up only where the ids say the same subjects: fits "
+    "for all rows of one patient and for all rows of one household do not. Name who a subject is, by a column's name "
+    "or a pandas Series that has one, and fits for others are refused."
+)
 
 
 @dataclass(frozen=True)
@@ -353,18 +359,23 @@ class PrivacySpent:
         return replace(state(self, subject=subject, ledger=ledger), gap_bound=gap_bound, gap=gap, holds=holds)
 
     def __add__(self, other: object) -> "PrivacySpent":
-        """Both fits on the same data, composed from their events, under the relation that both imply, if any."""
+        """Both fits on the same data, composed from their events, under the relation that both imply, if any.
+
+        A fit for subjects protects each of their rows as well, so with one for records it adds up as that.
+        """
         if not isinstance(other, PrivacySpent):
             return NotImplemented
         from skfairdp.privacy._account import composed
 
-        for name in ("protects", "delta", "rows_of"):
+        first, second = sorted((self, other), key=lambda one: one.protects is Protects.SUBJECT)
+        as_records = (first.protects, second.protects) == (Protects.RECORD, Protects.SUBJECT)
+        for name in ("delta",) if as_records else ("protects", "delta", "rows_of"):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "
                     f"{getattr(other, name)!r}. Report them separately."
                 )
-        return composed(self, other)
+        return composed(first, second)
 
     def __str__(self) -> str:
         how = {

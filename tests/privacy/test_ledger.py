@@ -425,6 +425,7 @@ def test_what_is_not_well_formed_is_refused_and_leaves_no_entry(wrong, dry_run):
     assert ledger.epsilon_spent == epsilon_of(GaussianDpEvent(5.0), 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Two fits here protect subjects")
 @pytest.mark.parametrize("relation", NeighboringRelation)
 def test_strings_and_enums_mean_the_same(relation):
     ledger = PrivacyLedger()

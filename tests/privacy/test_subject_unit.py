@@ -4,6 +4,8 @@ import json
 import warnings
 
 import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import VotingClassifier
 
 from skfairdp import PrivacyLedger
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
@@ -14,7 +16,9 @@ from skfairdp.privacy import (
     PrivacySpent,
     PublicFact,
     Spending,
+    carrying,
     gdp_epsilon,
+    privacy_of,
     verify_file,
 )
 
@@ -86,11 +90,33 @@ def test_the_ceiling_holds_for_each_total():
 
 def test_fits_of_two_kinds_on_one_ledger_are_told_once():
     ledger = PrivacyLedger()
-    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT}
+    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT, "rows_of": PATIENT}
     charge(ledger, RECORD)
     with pytest.warns(PrivacyLeakWarning, match="The total for subjects covers the fits for subjects alone"):
         ledger.charge(GaussianDpEvent(5.0), **given)
     ledger.charge(GaussianDpEvent(5.0), **given)
+
+
+def test_ids_without_a_name_add_up_with_a_warning_that_they_have_to_be_the_same():
+    """Nobody can see whether two arrays hold patients twice, or patients and then households."""
+    ledger = PrivacyLedger()
+    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT}
+    ledger.charge(GaussianDpEvent(5.0), **given)
+    with pytest.warns(PrivacyLeakWarning, match="subjects whose ids had no name.*household"):
+        ledger.charge(GaussianDpEvent(5.0), **given)
+    with pytest.warns(PrivacyLeakWarning, match="subjects whose ids had no name"):
+        total = spent(SUBJECT) + spent(SUBJECT)
+    assert total.epsilon == of(2) and "that ids without a name say the same subjects" in total.public
+    assert not (spent(SUBJECT, PATIENT) + spent(SUBJECT, PATIENT)).public
+
+
+@pytest.mark.parametrize("order", [(SUBJECT, RECORD), (RECORD, SUBJECT)])
+def test_a_fit_for_subjects_and_one_for_records_add_up_as_records_wherever_they_meet(order):
+    first, second = (spent(one, PATIENT if one is SUBJECT else "") for one in order)
+    vote = VotingClassifier([("a", DummyClassifier()), ("b", DummyClassifier())])
+    vote.estimators_ = [carrying(DummyClassifier(), report) for report in (first, second)]
+    for total in (first + second, privacy_of(vote)):
+        assert (total.epsilon, total.protects, total.rows_of) == (of(2), "record", "")
 
 
 @pytest.mark.parametrize("order", [(SUBJECT, GUEST), (GUEST, SUBJECT)])
