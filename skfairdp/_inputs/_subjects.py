@@ -77,7 +77,6 @@ class Subjects:
 
 def note_subject_column(estimator: Any, X: Any, subject: Any) -> None:
     """Remember which column is no feature: the one that was named, or that is called like the ids that were given."""
-    vars(estimator).pop("_subject_column", None)
     name = subject if isinstance(subject, str) else getattr(subject, "name", None)
     if isinstance(name, str) and (isinstance(subject, str) or name in _names(X)):
         vars(estimator)["_subject_column"] = name

@@ -60,7 +60,9 @@ def read_training(
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it."""
     reads, owner = PublicReads(), type(estimator).__name__
-    note_subject_column(estimator, X, subject)
+    vars(estimator).pop("_subject_column", None)
+    if subject is not None or not isinstance(X, np.ndarray):
+        note_subject_column(estimator, X, subject)
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
