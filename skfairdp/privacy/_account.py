@@ -13,7 +13,7 @@ from typing import Any
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._attribute_cost import attribute_event
+from skfairdp.privacy._attribute_cost import counted_for
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
 from skfairdp.privacy._ledger_block import ledger_of
@@ -38,13 +38,9 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
     parts = tuple({part.release or id(part): part for part in every}.values())
     if len(parts) == len(first.parts or (first,)):
         return first
-    for_attribute = first.protects == Protects.SENSITIVE_ATTRIBUTE
-    if for_attribute:
-        relation: NeighboringRelation | None = NeighboringRelation.REPLACE_ATTRIBUTE
-        event = compose(*(attribute_event(part.event, part.neighboring_relation) for part in parts))
-    else:
-        relation = common_relation(part.neighboring_relation for part in parts)
-        event = compose(*(part.event for part in parts))
+    counted = [counted_for(first.protects, part.event, part.neighboring_relation) for part in parts]
+    relation = common_relation(under for _, under in counted)
+    event = compose(*(event for event, _ in counted))
     subjects = {part.rows_of for part in parts} if first.protects == Protects.SUBJECT else set()
     if relation is None or relation.protects != first.protects or len(subjects) > 1:
         raise ValueError(_unlike(parts))

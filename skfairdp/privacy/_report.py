@@ -32,7 +32,7 @@ class Protects(StrEnum):
 
     @property
     def kept_by(self) -> "tuple[Protects, ...]":
-        """The promises that are ones for this unit too, with the same figures: of a subject, each row is protected."""
+        """The promises that are ones for this unit too: of a subject, each row is protected (:func:`counted_for`)."""
         return (self, Protects.SUBJECT) if self is Protects.RECORD else (self,)
 
 
@@ -51,6 +51,9 @@ class NeighboringRelation(StrEnum):
     ``REPLACE_SUBJECT``
         All rows of one subject, such as a person, are others: any values, more rows, fewer or none. Which subjects
         there are, by their ids, and how many, is public. Nothing may follow the number of rows.
+    ``ZERO_OUT_SUBJECT``
+        All rows of one subject are gone, so that it contributes nothing. What is public is as above. Between two kinds
+        of rows of a subject there are two such steps, and so there are to the same rows without one of them.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class NeighboringRelation(StrEnum):
     ZERO_OUT = "replace one record by a null record"
     REPLACE_ATTRIBUTE = "replace one sensitive attribute"
     REPLACE_SUBJECT = "replace all rows of one subject"
+    ZERO_OUT_SUBJECT = "replace all rows of one subject by none"
 
     @property
     def protects(self) -> Protects:
@@ -73,13 +77,19 @@ class NeighboringRelation(StrEnum):
         others = {
             NeighboringRelation.REPLACE_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
             NeighboringRelation.REPLACE_SUBJECT: Protects.SUBJECT,
+            NeighboringRelation.ZERO_OUT_SUBJECT: Protects.SUBJECT,
         }
         return others.get(self, Protects.RECORD)
 
     @property
     def number_is_public(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be used and printed."""
-        return self not in (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SUBJECT)
+        return self is not NeighboringRelation.ADD_OR_REMOVE_ONE and self.protects is not Protects.SUBJECT
+
+    @property
+    def by_null(self) -> bool:
+        """Whether one neighbour has nothing in the place of the other's unit: a count moves by 1, not by √2."""
+        return self.value.endswith(("by a null record", "by none")) or self is NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def implies(self, other: "NeighboringRelation") -> bool:
         """Whether a guarantee under this relation is one under the other as well, with the same figures.
@@ -87,7 +97,8 @@ class NeighboringRelation(StrEnum):
         What holds where a record is replaced by *any* other one holds where it is replaced by one that is the same for
         everybody. A mechanism that knows no null record may read it as that one, so ``REPLACE_ONE`` implies
         ``ZERO_OUT``. The reverse would cost twice. A record that is replaced is a row of a subject that is, so
-        ``REPLACE_SUBJECT`` implies both.
+        ``REPLACE_SUBJECT`` implies both, and ``ZERO_OUT_SUBJECT``. That one implies none of them: one row of several
+        that is another, or none, is two steps away.
 
         Parameters
         ----------
@@ -99,7 +110,11 @@ class NeighboringRelation(StrEnum):
         """
         weaker = {
             NeighboringRelation.REPLACE_ONE: (NeighboringRelation.ZERO_OUT,),
-            NeighboringRelation.REPLACE_SUBJECT: (NeighboringRelation.REPLACE_ONE, NeighboringRelation.ZERO_OUT),
+            NeighboringRelation.REPLACE_SUBJECT: (
+                NeighboringRelation.REPLACE_ONE,
+                NeighboringRelation.ZERO_OUT,
+                NeighboringRelation.ZERO_OUT_SUBJECT,
+            ),
         }
         return self is other or other in weaker.get(self, ())
 

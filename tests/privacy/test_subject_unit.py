@@ -22,8 +22,9 @@ from skfairdp.privacy import (
     verify_file,
 )
 
-SUBJECT, RECORD, NULL, GUEST, ATTRIBUTE = (
+SUBJECT, GONE, RECORD, NULL, GUEST, ATTRIBUTE = (
     NeighboringRelation.REPLACE_SUBJECT,
+    NeighboringRelation.ZERO_OUT_SUBJECT,
     NeighboringRelation.REPLACE_ONE,
     NeighboringRelation.ZERO_OUT,
     NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -66,6 +67,28 @@ def test_a_fit_for_subjects_counts_for_each_of_their_rows_and_no_fit_for_rows_co
     checks = verify_file(ledger.path)
     assert all(check.holds for check in checks)
     assert sum("total" in check.figure or "ceiling" in check.figure for check in checks) == 2
+
+
+@pytest.mark.parametrize("order", [(GONE, RECORD), (NULL, GONE), (RECORD, SUBJECT, GONE)])
+def test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects(order, tmp_path):
+    """One of several rows that is another is two steps away: from all rows to none, and from none to the others."""
+    ledger = PrivacyLedger(path=tmp_path / "ledger")
+    for relation in order:
+        charge(ledger, relation, PATIENT if relation.protects == "subject" else "")
+    records, subjects = ledger.spent("record"), ledger.spent("subject")
+    assert records.epsilon == of(len(order) - 1 + 4)  # half the noise: four times the squared cost
+    assert records.neighboring_relation == (NULL if NULL in order else RECORD)
+    assert (subjects.epsilon, subjects.neighboring_relation) == (of(order.count(SUBJECT) + 1), GONE)
+    assert all(check.holds for check in verify_file(ledger.path))
+    both = spent(RECORD) + spent(GONE, PATIENT)
+    assert (both.epsilon, both.protects) == (of(5), "record")
+    (tmp_path / "statement.json").write_text(both.statement(subject="a vote").to_json())
+    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    content = json.loads(both.statement(subject="a vote").to_json())
+    content["event"] = json.loads((spent(RECORD) + spent(RECORD)).statement().text)["event"]
+    (tmp_path / "statement.json").write_text(json.dumps(content))
+    assert not all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    assert not GONE.implies(NULL) and not GONE.implies(RECORD) and SUBJECT.implies(GONE)
 
 
 def test_what_all_fits_tell_of_an_attribute_counts_those_for_subjects_once():
