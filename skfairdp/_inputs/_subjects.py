@@ -66,6 +66,19 @@ class Subjects:
         weights: NDArray[np.float64] = np.floor(1 / GRID / np.maximum(sizes, 1)) * GRID
         return weights[self.of]
 
+    def rows_of_each(self, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
+
+        Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
+        """
+        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))
+        rows = order[np.lexsort((hashes[place], whose))]
+        kept = np.full((self.n, most), -1)
+        kept[whose[place < most], place[place < most]] = rows[place < most]
+        return kept
+
     @property
     def one_row_each(self) -> NDArray[np.int64]:
         """The position of one row of each subject that has any, by a hash of its id and how many rows it has."""

@@ -185,7 +185,7 @@ def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:
                 f"This ledger holds guarantees under '{one.neighboring_relation}'; one under "
                 f"'{entry.neighboring_relation}' does not add up with them. Keep a separate PrivacyLedger for it."
             )
-        if Protects.SUBJECT in kinds:  # who is a subject is said by another column
+        if Protects.SUBJECT in kinds and one.rows_of != entry.rows_of:  # who is a subject is said by another column
             raise ValueError(
                 f"This ledger holds guarantees for all rows of one {one.rows_of or 'subject'!r}; one for all rows of "
                 f"one {entry.rows_of or 'subject'!r} does not add up with them. Name the same column, or keep a "

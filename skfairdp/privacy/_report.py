@@ -142,12 +142,14 @@ def unit_and_relation(protects: str, relation: str) -> tuple[Protects, Neighbori
     return members[0], members[1]
 
 
-def relation_for(n_rows: int | None) -> NeighboringRelation:
+def relation_for(n_rows: int | None, *, by_subject: bool = False) -> NeighboringRelation:
     """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
 
     Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
-    one record is replaced by a null record.
+    one record is replaced by a null record. Where all of it follows the number of subjects, one of them has no rows.
     """
+    if by_subject:
+        return NeighboringRelation.ZERO_OUT_SUBJECT
     return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
