@@ -317,8 +317,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         if subject is not None and self._declared_rows is not None:
             raise ValueError(
                 f"{type(self).__name__} got 'subject' and a declared number of rows. Where subjects are protected, "
-                "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the schema "
-                "None."
+                "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the "
+                "schema None."
             )
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
         parity = self._parity_part(given)
