@@ -69,7 +69,10 @@ def test_a_fit_for_subjects_counts_for_each_of_their_rows_and_no_fit_for_rows_co
     assert sum("total" in check.figure or "ceiling" in check.figure for check in checks) == 2
 
 
-@pytest.mark.parametrize("order", [(GONE, RECORD), (NULL, GONE), (RECORD, SUBJECT, GONE)])
+ORDERS = [(GONE, RECORD), (NULL, GONE), (RECORD, SUBJECT, GONE)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects(order, tmp_path):
     """One of several rows that is another is two steps away: from all rows to none, and from none to the others."""
     ledger = PrivacyLedger(path=tmp_path / "ledger")
