@@ -104,7 +104,11 @@ def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False)
     if not named:
         return
     takes = "subject" in inspect.signature(estimator.fit).parameters
-    how = f"fit(..., subject={named[0]!r}) protects" if takes else "PATEClassifier and FairPATEClassifier protect"
+    how = (
+        f"fit(..., subject={named[0]!r}) protects"
+        if takes
+        else "PATEClassifier, FairPATEClassifier and FairDPSGDClassifier protect"
+    )
     says = (
         f"Where one has several rows, the epsilon of {owner} is for one of them, and whoever it is is protected less: "
         f"{how} all rows of one together{'' if takes else ' (subject=)'}. Where each has one row, leave the column out."

@@ -302,8 +302,8 @@ def table_with(name, n_rows=400):
 
 ESTIMATORS = {
     "PATE": (lambda: FairPATEClassifier(gamma=None, classes=[0, 1]), "fit.*subject='{}'"),
-    "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "PATEClassifier and FairPATEClassifier protect"),
-    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "FairPATEClassifier protect"),
+    "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "fit.*subject='{}'"),
+    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "and FairDPSGDClassifier protect"),
 }
 
 
