@@ -1169,10 +1169,11 @@ def subjects_verdict(record: Record) -> str:
     return (
         f"With PATE at ε = {short(high, 1)} a person's guarantee costs at most {costs[0]:.1f} points of accuracy "
         f"beside a row's, and {costs[1]:.1f} where the number of rows goes with the label; at ε = {short(low, 1)} at "
-        f"most {costs[2]:.1f}, and {costs[3]:.1f}. By group privacy the same guarantee costs at ε = {short(low, 1)} from "
-        f"{min(ahead):.0f} to {max(ahead):.0f} points more. With DP-SGD at ε = {short(high, 1)} it costs at most "
+        f"most {costs[2]:.1f}, and {costs[3]:.1f}. By group privacy the same guarantee costs at ε = {short(low, 1)} "
+        f"from {min(ahead):.0f} to {max(ahead):.0f} points more. With DP-SGD at ε = {short(high, 1)} it costs at most "
         f"{by_network[False][0]:.1f} points, and {by_network[True][0]:.1f} where the number of rows goes with the "
-        f"label; by group privacy at least {by_network[False][1]:.1f} and {by_network[True][1]:.1f} points more than that."
+        f"label; by group privacy at least {by_network[False][1]:.1f} and {by_network[True][1]:.1f} points more than "
+        "that."
     )
 
 
