@@ -1123,21 +1123,21 @@ def small_tables_verdict(record: Record) -> str:
 # ---------------------------------------------------------------- several rows of one person
 
 
-def _by_unit(record: Record) -> dict[tuple[Any, ...], dict[str, Record]]:
-    """Rows of the record by setting, and in each by unit."""
+def _by_unit(record: Record, method: str) -> dict[tuple[Any, ...], dict[str, Record]]:
+    """Rows of a method by setting, and in each by unit."""
     found: dict[tuple[Any, ...], dict[str, Record]] = {}
-    for row in record["rows"]:
+    for row in (row for row in record["rows"] if row["method"] == method):
         found.setdefault((row["n_features"], row["kind"], row["epsilon"]), {})[row["unit"]] = row
     return found
 
 
-def subjects(record: Record) -> str:
+def subjects(record: Record, method: str) -> str:
     """Accuracy by subject, whatever is protected."""
     kinds = {"rows by label": "alike .5, and more rows where the label is 1"}
     lines = [
         [n_features, kinds.get(kind, kind), short(epsilon, 1)]
         + [_mean_and_error(units[unit]["accuracy_by_subject"]) for unit in ("row", "subject", "group privacy")]
-        for (n_features, kind, epsilon), units in _by_unit(record).items()
+        for (n_features, kind, epsilon), units in _by_unit(record, method).items()
     ]
     return table(["features", "rows of a subject", "ε", "a row", "a subject", "a subject, by group privacy"], lines)
 
@@ -1149,21 +1149,31 @@ def _mean_and_error(entry: Record) -> str:
 def subjects_verdict(record: Record) -> str:
     """What all rows of a person cost, in words."""
 
-    def points(one: str, other: str, epsilon: float, *, by_label: bool = False) -> list[float]:
+    def points(one: str, other: str, epsilon: float, *, by_label: bool = False, method: str = "PATE") -> list[float]:
         return [
             100 * (units[one]["accuracy_by_subject"]["mean"] - units[other]["accuracy_by_subject"]["mean"])
-            for (_, kind, at), units in _by_unit(record).items()
+            for (_, kind, at), units in _by_unit(record, method).items()
             if at == epsilon and (kind == "rows by label") == by_label
         ]
 
     low, high = sorted({row["epsilon"] for row in record["rows"]})
     ahead = points("subject", "group privacy", low) + points("subject", "group privacy", low, by_label=True)
     costs = [max(points("row", "subject", at, by_label=linked)) for at in (high, low) for linked in (False, True)]
+    by_network = {
+        linked: (
+            max(points("row", "subject", high, by_label=linked, method="DP-SGD")),
+            min(points("subject", "group privacy", high, by_label=linked, method="DP-SGD")),
+        )
+        for linked in (False, True)
+    }
     return (
-        f"At ε = {short(high, 1)} a person's guarantee costs at most {costs[0]:.1f} points of accuracy beside a row's, "
-        f"and {costs[1]:.1f} where the number of rows goes with the label; at ε = {short(low, 1)} at most "
-        f"{costs[2]:.1f}, and {costs[3]:.1f}. By group privacy the same guarantee costs at ε = {short(low, 1)} from "
-        f"{min(ahead):.0f} to {max(ahead):.0f} points more."
+        f"With PATE at ε = {short(high, 1)} a person's guarantee costs at most {costs[0]:.1f} points of accuracy "
+        f"beside a row's, and {costs[1]:.1f} where the number of rows goes with the label; at ε = {short(low, 1)} at "
+        f"most {costs[2]:.1f}, and {costs[3]:.1f}. By group privacy the same guarantee costs at ε = {short(low, 1)} "
+        f"from {min(ahead):.0f} to {max(ahead):.0f} points more. With DP-SGD at ε = {short(high, 1)} it costs at most "
+        f"{by_network[False][0]:.1f} points, and {by_network[True][0]:.1f} where the number of rows goes with the "
+        f"label; by group privacy at least {by_network[False][1]:.1f} and {by_network[True][1]:.1f} points more than "
+        "that."
     )
 
 

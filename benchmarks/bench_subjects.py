@@ -1,11 +1,11 @@
-"""What it costs to protect all rows of one person: PATE by subject, by row, and by row with a sixth of the budget.
+"""What it costs to protect all rows of one person: by subject, by row, and by row with a sixth of the budget.
 
     python benchmarks/bench_subjects.py --seeds 3
 
-Tables are made up: subjects with 1 to 6 rows each, whose rows are alike to some degree, or whose number of rows goes
-with the label. By group privacy a guarantee for all six rows of a subject is had from one for a single row at a smaller
-(ε, δ); that is what a fit without ``subject=`` would have to spend. Accuracy is that of other subjects, by row, and by
-subject, each of which counts once.
+PATE has 8 and 30 features, DP-SGD 8, at epsilon 1. Tables are made up: subjects with 1 to 6 rows each, whose rows are
+alike to some degree, or whose number of rows goes with the label. By group privacy a guarantee for all six rows of a
+subject is had from one for a single row at a smaller (ε, δ); that is what a fit without ``subject=`` would have to
+spend. Accuracy is that of other subjects, by row, and by subject, each of which counts once.
 """
 
 import warnings
@@ -17,6 +17,7 @@ import numpy as np
 DELTA, MOST_ROWS = 1e-5, 6
 EPSILONS, FEATURES = (0.3, 1.0), (8, 30)
 KINDS = {"alike 0": (0.0, False), "alike .5": (0.5, False), "alike .9": (0.9, False), "rows by label": (0.5, True)}
+METHODS = {"PATE": (EPSILONS, FEATURES), "DP-SGD": (EPSILONS[1:], FEATURES[:1])}
 UNITS = ("row", "subject", "group privacy")
 
 
@@ -48,22 +49,27 @@ def for_one_row(epsilon: float) -> tuple[float, float]:
     return own, DELTA / scale
 
 
-def fit(seed: int, n_subjects: int, n_features: int, kind: str, epsilon: float, unit: str) -> dict[str, Any]:
+def fit(
+    method: str, seed: int, n_subjects: int, n_features: int, kind: str, epsilon: float, unit: str
+) -> dict[str, Any]:
     """Fit once; every unit has the same rows and the same seed."""
-    from skfairdp import PATEClassifier
+    from skfairdp import FairDPSGDClassifier, PATEClassifier
 
     rng = np.random.default_rng([seed, n_features, list(KINDS).index(kind)])
     X, y, subjects = made(n_subjects, n_features, kind, rng)
     X_public = made(1000, n_features, kind, rng)[0]
     X_test, y_test, of_test = made(n_subjects, n_features, kind, rng)
     own = for_one_row(epsilon) if unit == "group privacy" else (epsilon, DELTA)
-    model = PATEClassifier(epsilon=own[0], delta=own[1], classes=[0, 1], random_state=seed)
+    given: dict[str, Any] = {"epsilon": own[0], "delta": own[1], "classes": [0, 1], "random_state": seed}
+    model: Any = PATEClassifier(**given) if method == "PATE" else FairDPSGDClassifier(lam=0.0, **given)
+    public = {"X_public": X_public} if method == "PATE" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, y, X_public=X_public, **({"subject": subjects} if unit == "subject" else {}))
+        model.fit(X, y, **public, **({"subject": subjects} if unit == "subject" else {}))
     right = np.asarray(model.predict(X_test) == y_test, dtype=float)
     by_subject = np.bincount(of_test, right) / np.bincount(of_test)
     return {
+        "method": method,
         "n_features": n_features,
         "kind": kind,
         "epsilon": epsilon,
@@ -80,16 +86,17 @@ def main() -> None:
     parser.add_argument("--subjects", type=int, default=8000, help="private subjects (default: 8000)")
     arguments = parser.parse_args()
     n_subjects = 600 if arguments.quick else arguments.subjects
-    kinds, features = (["alike .5"], FEATURES[:1]) if arguments.quick else (list(KINDS), FEATURES)
+    kinds, most = (["alike .5"], 1) if arguments.quick else (list(KINDS), 2)
     points = [
-        fit(seed, n_subjects, n_features, kind, epsilon, unit)
-        for n_features in features
+        fit(method, seed, n_subjects, n_features, kind, epsilon, unit)
+        for method, (epsilons, features) in METHODS.items()
+        for n_features in features[:most]
         for kind in kinds
-        for epsilon in EPSILONS
+        for epsilon in epsilons
         for unit in UNITS
         for seed in common.seeds_of(arguments)
     ]
-    keys = ("n_features", "kind", "epsilon", "unit")
+    keys = ("method", "n_features", "kind", "epsilon", "unit")
     rows = common.averaged(points, keys, ["accuracy", "accuracy_by_subject"], by_seed=["accuracy_by_subject"])
     common.print_table(
         [*keys, "by row", "by subject"],

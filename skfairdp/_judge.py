@@ -183,8 +183,7 @@ class Judge:
     @property
     def table(self) -> GaussianMechanism:
         """For the table."""
-        one_cell = NeighboringRelation.ZERO_OUT, NeighboringRelation.ADD_OR_REMOVE_ONE
-        sensitivity = 1.0 if self.relation in one_cell else math.sqrt(2.0)
+        sensitivity = 1.0 if self.relation.by_null else math.sqrt(2.0)
         of_a_group = self.n_rows / (self.shape[0] * self.shape[1])
         wanted = OF_SAMPLING * math.sqrt(of_a_group / 2)  # a rate of 1/2 has σ √.5 / n, and rows leave .5 / √n open
         mu = min(sensitivity / wanted, math.sqrt(self.share / self.looks) * gdp_mu(self.epsilon, self.delta))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._usefulness import Comparison, gradient_noise, learned_by_heart, smallest, spread_by_rows
+from skfairdp._usefulness import Comparison, gradient_noise, learned_by_heart, smallest, spread_by_rows, units_of
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.utils import warn_caller
@@ -30,7 +30,8 @@ class SecondLook:
     """Two releases beside the gradients: counts of the classes, and by how many rows the network is ahead.
 
     A record that comes, goes or is replaced by a null record moves one count of the classes by one, and the difference
-    by at most one: the network and the most frequent class are each right or wrong about it.
+    by at most one: the network and the most frequent class are each right or wrong about it. Of a subject one row is
+    looked at.
     """
 
     n_rows: int
@@ -127,7 +128,7 @@ class SecondLook:
             ahead / self.n_rows - by_heart,
             float(rates[usual]),
             error=self.gain.sigma / self.n_rows,
-            where="of the private rows, by noisy counts that were released,",
+            where=f"of the {units_of(self.relation)}, by noisy counts that were released,",
         )
 
     def warn(self, found: Comparison, module: Any, classes: NDArray[Any], owner: str) -> None:
@@ -141,15 +142,15 @@ class SecondLook:
             found.warn(classes[found.usual], owner, gives_way=False, advice=advice)
 
     def _ways(self, what: str) -> str:
-        ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
+        ways = [f"{rows:,} {units_of(self.relation)}" for rows in [self.enough_rows] if rows is not None]
         ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
         return f"{' or '.join(ways) or 'A larger delta'} would {what}."
 
     @property
     def _figures(self) -> str:
         return (
-            f"{self.n_features} features, {self.n_rows:,} private rows and epsilon={self.epsilon:g} gradients have "
-            f"{self.noise:.2g} of noise"
+            f"{self.n_features} features, {self.n_rows:,} {units_of(self.relation)} and epsilon={self.epsilon:g} "
+            f"gradients have {self.noise:.2g} of noise"
         )
 
     def words(self, predicted: Any, owner: str) -> str:

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
-from skfairdp.privacy import NeighboringRelation, gdp_mu
+from skfairdp.privacy import NeighboringRelation, Protects, gdp_mu
 from skfairdp.utils import warn_caller
 
 Codes = NDArray[np.int64]
@@ -220,6 +220,11 @@ def larger_batches(n_rows: int) -> float:
     return max(1.0, (min(n_rows, MOST_MEASURED) / FEW_ENOUGH) ** 0.72)
 
 
+def units_of(relation: NeighboringRelation) -> str:
+    """What is counted where numbers say how much was learned from: of a subject, all rows are one."""
+    return "subjects" if relation.protects == Protects.SUBJECT else "private rows"
+
+
 @dataclass(frozen=True)
 class VoteForecast:
     """What votes are going to tell, by public numbers alone."""
@@ -235,7 +240,7 @@ class VoteForecast:
     @property
     def units(self) -> str:
         """What ``n_rows`` counts: of a subject, all rows are one."""
-        return "subjects" if self.relation is NeighboringRelation.REPLACE_SUBJECT else "private rows"
+        return units_of(self.relation)
 
     @property
     def mu(self) -> float:

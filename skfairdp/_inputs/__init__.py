@@ -14,6 +14,7 @@ from skfairdp._inputs._table import (
     read_labels,
     read_private_groups,
     read_unprotected,
+    without_subject,
 )
 from skfairdp._inputs._training import public_arguments, read_any_training, read_training
 
@@ -34,4 +35,5 @@ __all__ = [
     "read_unprotected",
     "refuse_chunks",
     "tell_of_subjects",
+    "without_subject",
 ]

@@ -66,6 +66,19 @@ class Subjects:
         weights: NDArray[np.float64] = np.floor(1 / GRID / np.maximum(sizes, 1)) * GRID
         return weights[self.of]
 
+    def rows_of_each(self, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
+
+        Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
+        """
+        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))
+        rows = order[np.lexsort((hashes[place], whose))]
+        kept = np.full((self.n, most), -1)
+        kept[whose[place < most], place[place < most]] = rows[place < most]
+        return kept
+
     @property
     def one_row_each(self) -> NDArray[np.int64]:
         """The position of one row of each subject that has any, by a hash of its id and how many rows it has."""
@@ -75,18 +88,37 @@ class Subjects:
         return order[places]
 
 
-def tell_of_subjects(estimator: Any, X: Any, owner: str) -> None:
-    """Where a column is called like an id and no subject was named; names are public, and nothing else is looked at."""
-    names = (column_names(X) if hasattr(X, "shape") else None) or ()
+def note_subject_column(estimator: Any, X: Any, subject: Any) -> None:
+    """Remember which column is no feature: the one that was named, or that is called like the ids that were given."""
+    name = subject if isinstance(subject, str) else getattr(subject, "name", None)
+    if isinstance(name, str) and (isinstance(subject, str) or name in _names(X)):
+        vars(estimator)["_subject_column"] = name
+    tell_of_subjects(estimator, X, type(estimator).__name__, given=subject is not None)
+
+
+def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False) -> None:
+    """Where a column is called like an id and nobody said it is one; names are public, nothing else is looked at."""
+    names = [name for name in _names(X) if name != getattr(estimator, "_subject_column", None)]
     words = (re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", str(name)).strip().lower() for name in names)
     named = [name for name, said in zip(names, words, strict=True) if _SAYS_WHOSE.match(said)]
     if not named:
         return
     takes = "subject" in inspect.signature(estimator.fit).parameters
-    how = f"fit(..., subject={named[0]!r}) protects" if takes else "PATEClassifier and FairPATEClassifier protect"
-    warn_caller(
-        f"X of {owner} has a column {named[0]!r}, by its name an id. Where one has several rows, the epsilon of "
-        f"{owner} is for one of them, and whoever it is is protected less: {how} all rows of one together"
-        f"{'' if takes else ' (subject=)'}. Where each has one row, leave the column out.",
-        PrivacyLeakWarning,
+    how = (
+        f"fit(..., subject={named[0]!r}) protects"
+        if takes
+        else "PATEClassifier, FairPATEClassifier and FairDPSGDClassifier protect"
     )
+    says = (
+        f"Where one has several rows, the epsilon of {owner} is for one of them, and whoever it is is protected less: "
+        f"{how} all rows of one together{'' if takes else ' (subject=)'}. Where each has one row, leave the column out."
+    )
+    if given:
+        says = (
+            f"It is learned from like any feature. Leave it out, or pass subject={named[0]!r} where it holds the ids."
+        )
+    warn_caller(f"X of {owner} has a column {named[0]!r}, by its name an id. {says}", PrivacyLeakWarning)
+
+
+def _names(X: Any) -> list[Any]:
+    return list((column_names(X) if hasattr(X, "shape") else None) or ())

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._inputs._chunks import check_source, refuse_chunks
 from skfairdp._inputs._data import PublicRows, TrainingData
-from skfairdp._inputs._subjects import Subjects, tell_of_subjects
+from skfairdp._inputs._subjects import Subjects, note_subject_column
 from skfairdp._inputs._table import (
     check_public_columns,
     check_public_table,
@@ -61,10 +61,8 @@ def read_training(
     """Read everything a fit needs, or say what is wrong with it."""
     reads, owner = PublicReads(), type(estimator).__name__
     vars(estimator).pop("_subject_column", None)
-    if isinstance(subject, str):
-        vars(estimator)["_subject_column"] = subject
-    elif subject is None and not isinstance(X, np.ndarray):
-        tell_of_subjects(estimator, X, owner)
+    if subject is not None or not isinstance(X, np.ndarray):
+        note_subject_column(estimator, X, subject)
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)

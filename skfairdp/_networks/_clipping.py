@@ -67,6 +67,7 @@ def clipped_gradient_sum(
     y: Tensor,
     max_norm: float,
     *,
+    weights: Tensor | None = None,
     present: Tensor | None = None,
     fused: bool | None = None,
     vectorized: bool = True,
@@ -81,6 +82,9 @@ def clipped_gradient_sum(
     norms and sums are of double precision, and gradients are scaled to a little less (the proof is in
     ``_wide_sums.py``). Taking a row *out* gives the others new places in a batch of another shape, where kernels round
     them otherwise: then it holds up to the rounding of the module.
+
+    With ``weights`` of shape (n, k) a sample is k rows, X has the shape (n, k, ...) and y (n, k, ...): its gradient is
+    the weighted sum of those of its rows, and is clipped once. An absent row has the weight 0 and keeps its place.
 
     It is total: a row whose gradient is not finite, or at which the module fails, contributes nothing.
     """
@@ -101,14 +105,14 @@ def clipped_gradient_sum(
     form = partial(
         _gradient_rows, module, loss, layers=layers, fused=fused, form=_former(vectorized, hooked), shared=shared
     )
-    gradients, fails = _formed(module, loss, form, X, y)
+    gradients, fails = _formed(module, loss, form, (X, y) if weights is None else (X, y, weights))
     norms = gradients.norms()
     nothing = ~torch.isfinite(norms) | fails
     if present is not None:
         nothing |= ~present
     some = bool(nothing.any())
-    weights = factors(norms.masked_fill(nothing, torch.inf) if some else norms).double()
-    total.update(gradients.weighted_sum(weights.masked_fill(nothing, 0.0), nothing if some else None))
+    scales = factors(norms.masked_fill(nothing, torch.inf) if some else norms).double()
+    total.update(gradients.weighted_sum(scales.masked_fill(nothing, 0.0), nothing if some else None))
     return total
 
 
@@ -178,21 +182,41 @@ def _gradient_rows(
     loss: PerSampleLoss,
     X: Tensor,
     y: Tensor,
+    weights: Tensor | None = None,
     *,
     layers: list[tuple[str, nn.Module]] | None,
     fused: bool | None,
     form: Callable[..., dict[str, Tensor]],
     shared: dict[str, Tensor] | None,
 ) -> GradientRows:
+    if weights is not None:
+        X, y = X.flatten(0, 1), y.flatten(0, 1)
     if layers is not None and fused is not False:
         trace = trace_layers(module, layers, X)
         if trace is not None:
             losses = loss(trace.outputs, y)
             _check_losses(losses, X)
-            return LayerRows(trace.layers, trace.prepared(losses.sum()))
+            if weights is None:
+                return LayerRows(trace.layers, trace.prepared(losses.sum()))
+            prepared = trace.prepared((losses * weights.flatten().to(losses)).sum())
+            return LayerRows(trace.layers, _joined(prepared, weights.shape[1]))
         if fused:
             raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
-    return DenseRows(form(module, loss, X, y), shared)
+    gradients = form(module, loss, X, y)
+    if weights is not None:
+        gradients = {name: _weighed(gradient, weights) for name, gradient in gradients.items()}
+    return DenseRows(gradients, shared)
+
+
+def _joined(prepared: dict[str, Prepared], times: int) -> dict[str, Prepared]:
+    """The rows of a sample as positions of it."""
+    return {name: (rule, tuple(rule.joined(part, times) for part in parts)) for name, (rule, parts) in prepared.items()}
+
+
+def _weighed(gradient: Tensor, weights: Tensor) -> Tensor:
+    """Weighted sums of the gradients of the rows of each sample, in double precision."""
+    of_rows = gradient.flatten(1).unflatten(0, tuple(weights.shape)).double()
+    return torch.einsum("nkp,nk->np", of_rows, weights.double()).unflatten(1, gradient.shape[1:])
 
 
 def _former(vectorized: bool, hooked: bool) -> Callable[..., dict[str, Tensor]]:
@@ -227,10 +251,15 @@ def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
 
 
 def _formed(
-    module: nn.Module, loss: PerSampleLoss, form: Callable[[Tensor, Tensor], GradientRows], X: Tensor, y: Tensor
+    module: nn.Module, loss: PerSampleLoss, form: Callable[..., GradientRows], samples: tuple[Tensor, ...]
 ) -> tuple[GradientRows, Tensor]:
-    """The gradients of a batch, and at which rows the module fails."""
-    return _without_failures(lambda rows: form(*rows), lambda rows: loss(module(rows[0]), rows[1]), (X, y))
+    """The gradients of a batch, and at which samples the module fails."""
+
+    def forward(samples: tuple[Tensor, ...]) -> Tensor:
+        X, y = samples[:2] if len(samples) == 2 else (part.flatten(0, 1) for part in samples[:2])
+        return loss(module(X), y)
+
+    return _without_failures(lambda samples: form(*samples), forward, samples)
 
 
 def _without_failures(

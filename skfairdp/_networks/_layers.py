@@ -22,6 +22,8 @@ class LayerRule:
     positions: Callable[[tuple[Tensor, ...]], int]
     weighted_sum: Callable[[nn.Module, tuple[Tensor, ...], Tensor], dict[str, Tensor]]
     inner: Callable[[nn.Module, tuple[Tensor, ...], dict[str, Tensor]], Tensor]
+    joined: Callable[[Tensor, int], Tensor]
+    """One sample of each so many that follow each other: what was a sample becomes positions of one."""
 
 
 def rule_for(module: nn.Module) -> LayerRule | None:
@@ -76,6 +78,10 @@ def _lengths(b: Tensor) -> Tensor:
 
 def _matrix_positions(prepared: tuple[Tensor, ...]) -> int:
     return prepared[0].shape[1]
+
+
+def _positions_joined(part: Tensor, times: int) -> Tensor:
+    return part.reshape(-1, times * part.shape[1], *part.shape[2:])
 
 
 def _cancellation(sizes: Tensor, terms: int) -> Tensor:
@@ -163,6 +169,10 @@ def _conv_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) 
     return out
 
 
+def _conv_joined(part: Tensor, times: int) -> Tensor:
+    return part.unflatten(0, (-1, times)).transpose(1, 2).flatten(2, 3)
+
+
 def _conv_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
     a, b = prepared
     total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
@@ -235,6 +245,10 @@ def _scale_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
     return _trains(module, "weight") * scale + _trains(module, "bias") * shift
 
 
+def _scales_joined(part: Tensor, times: int) -> Tensor:
+    return part.unflatten(0, (-1, times)).sum(1)
+
+
 def _one_position(prepared: tuple[Tensor, ...]) -> int:
     return 1
 
@@ -255,10 +269,18 @@ def _scale_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[st
     return total
 
 
-_CONV = LayerRule(_prepare_conv, _conv_norms, _conv_squared_sizes, _conv_positions, _conv_sum, _conv_inner)
+_CONV = LayerRule(
+    _prepare_conv, _conv_norms, _conv_squared_sizes, _conv_positions, _conv_sum, _conv_inner, _conv_joined
+)
 _RULES: dict[type[nn.Module], LayerRule] = {
     nn.Linear: LayerRule(
-        _prepare_linear, _matrix_norms, _matrix_squared_sizes, _matrix_positions, _matrix_sum, _matrix_inner
+        _prepare_linear,
+        _matrix_norms,
+        _matrix_squared_sizes,
+        _matrix_positions,
+        _matrix_sum,
+        _matrix_inner,
+        _positions_joined,
     ),
     nn.Conv1d: _CONV,
     nn.Conv2d: _CONV,
@@ -269,7 +291,12 @@ _RULES: dict[type[nn.Module], LayerRule] = {
         _embedding_positions,
         _embedding_sum,
         _embedding_inner,
+        _positions_joined,
     ),
-    nn.LayerNorm: LayerRule(_prepare_layer_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner),
-    nn.GroupNorm: LayerRule(_prepare_group_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner),
+    nn.LayerNorm: LayerRule(
+        _prepare_layer_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner, _scales_joined
+    ),
+    nn.GroupNorm: LayerRule(
+        _prepare_group_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner, _scales_joined
+    ),
 }

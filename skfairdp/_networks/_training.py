@@ -32,10 +32,27 @@ class PrivateRows:
     X: Any
     targets: Tensor
     present: Tensor | None
+    weights: Tensor | None = None
+    of_each: Tensor | None = None
+
+    def __len__(self) -> int:
+        """How many there are of what is drawn: rows, or subjects."""
+        return len(self.X if self.of_each is None else self.of_each)
 
     @classmethod
-    def laid(cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: DPStep) -> "PrivateRows":
-        """Lay the rows at secret places where their number is not public."""
+    def laid(
+        cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: DPStep, of_each: Tensor | None = None
+    ) -> "PrivateRows":
+        """Lay the rows at secret places where their number is not public.
+
+        ``of_each`` has the positions of the rows of each subject, of shape (n, k), -1 where there is none. A subject
+        has a public place of its own, and so has each of its k rows.
+        """
+        if of_each is not None:
+            assert isinstance(X, Tensor)
+            targets = y if groups is None else torch.stack([y, groups], dim=1)
+            X, targets = (torch.cat([part, part.new_zeros(1, *part.shape[1:])]) for part in (X, targets))  # for -1
+            return cls(X, targets, None, None, of_each.to(X.device))
         places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
         targets = y if groups is None else torch.stack([y, groups], dim=1)
         present = None if places.present is None else places.present.to(X.device)
@@ -47,7 +64,20 @@ class PrivateRows:
     def drawn(self, batch: NDArray[np.int64]) -> "PrivateRows":
         """The rows of a batch."""
         rows = torch.from_numpy(batch).to(self.X.device)
+        if self.of_each is not None:
+            rows = self.of_each[rows]
+            there = (rows >= 0).double()
+            weights = there / there.sum(1, keepdim=True).clamp_min(1.0)
+            return PrivateRows(self.X[rows], self.targets[rows], there.any(1), weights)
         return PrivateRows(self.X[rows], self.targets[rows], None if self.present is None else self.present[rows])
+
+    @property
+    def one_each(self) -> "PrivateRows":
+        """One row of each subject at its place, for counts to which a subject adds one; of rows, all of them."""
+        if self.of_each is None:
+            return self
+        first = self.of_each[:, 0]
+        return PrivateRows(self.X[first], self.targets[first], first >= 0)
 
 
 class RowLoss(Protocol):
@@ -79,6 +109,7 @@ def train_privately(
     *,
     optimizer: torch.optim.Optimizer,
     groups: Tensor | None = None,
+    of_each: Tensor | None = None,
     loss: RowLoss | None = None,
     penalty: PublicTerm | None = None,
     average_last: float = 0.0,
@@ -94,7 +125,7 @@ def train_privately(
     """
     of_step = products_of_step(step.expected_batch_size, module)
     with own_generator(source.seed(), X.device), threads_of_steps(of_step):
-        rows = PrivateRows.laid(X, y, groups, step)
+        rows = PrivateRows.laid(X, y, groups, step, of_each)
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         how = {"fused": fused, "vectorized": vectorized, "hooked": hooked}
@@ -104,7 +135,7 @@ def train_privately(
         for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
             if loss is not None:
                 loss.update(t, average.module, rows, source)
-            batch = rows.drawn(step.sample(len(rows.X), source))
+            batch = rows.drawn(step.sample(len(rows), source))
             released = _step(module, row_loss, batch, step, source, penalty, **how)
             for name, parameter in parameters.items():
                 parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
@@ -130,7 +161,8 @@ def _step(
             "fused": False,
             "shared": _with_zeros(penalty.gradients(module), module),
         }  # clip(g_i + λr) needs each g_i
-    released = step.release(module, loss, batch.X, batch.targets, source, present=batch.present, **how)
+    how |= {"present": batch.present, "weights": batch.weights}
+    released = step.release(module, loss, batch.X, batch.targets, source, **how)
     if penalty is not None and not penalty.per_sample:
         for name, gradient in penalty.gradients(module).items():
             released[name] += gradient
@@ -217,6 +249,7 @@ class Network:
         source: NoiseSource,
         *,
         groups: NDArray[np.int64] | None = None,
+        of_each: NDArray[np.int64] | None = None,
         **training: Any,
     ) -> nn.Module:
         """Train a copy on arrays; see :func:`train_privately`. Returned on the CPU, in evaluation mode.
@@ -234,6 +267,7 @@ class Network:
             source,
             optimizer=self.net.make_optimizer(module),
             groups=None if groups is None else self.codes(groups),
+            of_each=None if of_each is None else self.codes(of_each),
             fused=self.fused,
             vectorized=self.vectorized,
             hooked=self.hooked,

@@ -40,7 +40,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     or removing one record, at the same ε. These numbers, the classes, all constructor parameters and the public rows
     with their groups count as public. ``privacy_.epsilon`` is computed from the declared releases alone (privacy loss
     distributions; the steps are Poisson-sampled Gaussians). It is no guarantee for *replacing* a row by another, which
-    costs more.
+    costs more. With ``fit(..., subject=ids)`` all rows of one subject, such as a person, are protected together:
+    neighbours differ in one subject, which in one of them has no rows. Batches are of subjects, whose number is public
+    in place of that of rows, and a subject's gradient is that of the mean loss of at most ``max_rows_per_subject`` of
+    its rows, clipped once. Counts take one row of each.
 
     **Fairness.** With public rows, the fairness term reads those rows and the present network only. So it is
     post-processing: it costs nothing, it is neither clipped nor noisy, and it is added to the private gradients
@@ -99,6 +102,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         Public number of private rows, from which sampling probability, steps and the divisor of the gradients follow.
         It need not be exact, and nothing else follows from the true number, which stays private. A fit takes as long as
         for so many rows. None takes ``n_rows`` of the schema; without one rows are counted, and the count is public.
+    max_rows_per_subject : int, default=6
+        Of a subject with more rows so many are learned from, whichever. It counts only with ``subject``, and a fit
+        takes as long as if each had so many.
     average_last : float, default=0.25
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
@@ -173,11 +179,14 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         "parity": "no_validation",  # as_parity says what is wrong
         "net": "no_validation",  # and as_net, which knows all but "auto"
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_data": [PublicData, None],
     }
+
+    __metadata_request__fit = {"subject": True}
 
     def __init__(
         self,
@@ -190,6 +199,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         parity: str | PublicPenalty | SignedLoss | None = None,
         net: Any = "auto",
         public_n_rows: int | None = None,
+        max_rows_per_subject: int = 6,
         average_last: float = 0.25,
         max_grad_norm: float | None = None,
         noise_multiplier: float | None = None,
@@ -211,6 +221,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         self.parity = parity
         self.net = net
         self.public_n_rows = public_n_rows
+        self.max_rows_per_subject = max_rows_per_subject
         self.average_last = average_last
         self.max_grad_norm = max_grad_norm
         self.noise_multiplier = noise_multiplier
@@ -232,6 +243,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         sensitive_features: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "FairDPSGDClassifier":
         """Train the network.
 
@@ -248,6 +260,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             comes from a signed loss.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
+        {subject}
 
         Returns
         -------
@@ -261,23 +274,25 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
+            subject=subject,
         )
         plan = self._plan(data)
         data = read_source(self, data)
         network, terms = self._network(data, plan)
+        counted = data.one_row_each
 
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
-                plan.scaling.settle(network.scales, data.X, noise)
+                plan.scaling.settle(network.scales, counted.X, noise)
             module = network.trained(
                 data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
             )
             if plan.temperature is not None:
-                module = plan.temperature.release(module, data.X, data.y, noise)
+                module = plan.temperature.release(module, counted.X, counted.y, noise)
             found = None
             if plan.look is not None:
-                module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
-            judgement = plan.judge and terms["loss"].judgement(plan.judge, network, module, data, noise)
+                module, found = plan.look.release(module, counted.X, counted.y, len(data.classes), noise)
+            judgement = plan.judge and terms["loss"].judgement(plan.judge, network, module, counted, noise)
 
         self.net_, self.classes_ = fitted_net(plan.net, module, data.classes, self.privacy_), data.classes
         self.net_taken_, self.parity_taken_ = plan.taken, plan.parity and plan.parity.shorthand
@@ -296,8 +311,15 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         sensitive_features: Any = None,
         X_public: Any = None,
         sensitive_features_public: Any = None,
+        subject: Any = None,
     ) -> TrainingData:
         self._validate_params()
+        if subject is not None and self._declared_rows is not None:
+            raise ValueError(
+                f"{type(self).__name__} got 'subject' and a declared number of rows. Where subjects are protected, "
+                "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the "
+                "schema None."
+            )
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
         parity = self._parity_part(given)
         if given and isinstance(parity, SignedLoss):
@@ -317,6 +339,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
+            subject=subject,
             **rows_read,
         )
         if data.source is not None:
@@ -337,8 +360,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
     def _plan(self, data: TrainingData) -> DPSGDPlan:
         from skfairdp._networks import DPStep
 
-        relation = relation_for(self._declared_rows)
-        n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
+        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
+        n_rows = data.n_units if self._declared_rows is None else self._declared_rows
         parity = PublicPenalty() if self.lam == 0 else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
         duals = parity.plan(self.epsilon, self.delta, relation)
@@ -360,7 +383,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
             nothing_left=self._nothing_left(parity),
         )
         asked = None if self.lam == 0 else parity
-        plan = DPSGDPlan(net, step, duals, looks, temperature, scaling, taken, asked, judge)
+        whose = "" if data.subjects is None else data.subjects.name
+        plan = DPSGDPlan(net, step, duals, looks, temperature, scaling, taken, asked, judge, whose)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
@@ -464,9 +488,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         network = prepare_network(
             plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner, scales=scales
         )
-        if plan.parity is None:
-            return network, {}
-        return network, plan.parity.terms(plan, data, network, self.lam, seeds[1])
+        terms = {} if plan.parity is None else plan.parity.terms(plan, data, network, self.lam, seeds[1])
+        if data.subjects is not None:
+            rng = np.random.default_rng(seeds[1])
+            terms["of_each"] = data.subjects.rows_of_each(self.max_rows_per_subject, rng)
+        return network, terms
 
     @property
     def _takes_public_rows(self) -> bool:

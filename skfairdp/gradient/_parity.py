@@ -14,7 +14,7 @@ from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._judge import Judge
 from skfairdp.fairness import RateConstraints, read_rate_constraints
-from skfairdp.privacy import DpEvent, NeighboringRelation, compose
+from skfairdp.privacy import DpEvent, NeighboringRelation, Protects, compose
 from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class DPSGDPlan:
     taken: str | None = None
     parity: "PublicPenalty | SignedLoss | None" = None
     judge: "Judge | None" = None
+    rows_of: str = ""
 
     @property
     def tables(self) -> "ColumnTables | None":
@@ -61,7 +62,8 @@ class DPSGDPlan:
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
         network = "" if self.taken is None else f" of the network {self.taken!r}"
-        gradients = f"{self.step.steps} noisy clipped gradient sums{network}"
+        of_subjects = " of subjects" if self.relation.protects == Protects.SUBJECT else ""
+        gradients = f"{self.step.steps} noisy clipped gradient sums{of_subjects}{network}"
         rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
         looks = [one.releases for one in (self.tables, self.temperature, self.look, self.judge) if one is not None]
         return (gradients, *rates, *chain.from_iterable(looks))

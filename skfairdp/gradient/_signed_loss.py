@@ -164,6 +164,7 @@ class RateLagrangian:
         """Before step ``t``: release the rates if it is time, and move the multipliers."""
         if self.plan is not None and t in self._times:
             n_groups, n_labels, _ = self.shape
+            rows = rows.one_each
             cells = rows.targets[:, 1] * n_labels + self._labels(rows.targets)
             noisy = self.plan.release(module, rows.X, cells, n_groups * n_labels, source, present=rows.present)
             self.move(noisy.numpy())

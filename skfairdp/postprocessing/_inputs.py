@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from skfairdp._inputs import refuse_chunks
+from skfairdp._inputs import refuse_chunks, without_subject
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     as_groups,
@@ -43,13 +43,17 @@ def shape_of(X: Any) -> tuple[int, ...]:
 
 def schema_for(wrapper: Any) -> Schema | None:
     """The schema of a post-processor, else that of its estimator, unless the post-processor itself names groups."""
-    schema, estimator = schema_of(wrapper), wrapper.estimator
+    schema = schema_of(wrapper)
     if schema is not None or wrapper.groups is not None or wrapper.sensitive_columns is not None:
         return schema
+    inner = getattr(_thawed(wrapper.estimator), "schema", None)
+    return inner if isinstance(inner, Schema) and inner.groups else None
+
+
+def _thawed(estimator: Any) -> Any:
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
-    inner = getattr(estimator, "schema", None)
-    return inner if isinstance(inner, Schema) and inner.groups else None
+    return estimator
 
 
 def split_rows(
@@ -72,6 +76,7 @@ def split_rows(
             return X, None
         return X, raw.domain[raw.groups(sensitive_features, public=not private)]
     check_same_index(owner, X=X, sensitive_features=sensitive_features)
+    X = without_subject(_thawed(getattr(estimator, "estimator_", estimator.estimator)), X)  # as the model itself does
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
         validate_data(estimator, X, reset=reset, skip_check_array=True)

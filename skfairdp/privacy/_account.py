@@ -13,15 +13,17 @@ from typing import Any
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._attribute_cost import attribute_event
+from skfairdp.privacy._attribute_cost import counted_for
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
 from skfairdp.privacy._ledger_block import ledger_of
 from skfairdp.privacy._ledger_chain import relation_of, total_event
-from skfairdp.privacy._report import NeighboringRelation, PrivacySpent, Protects, common_relation
+from skfairdp.privacy._report import UNNAMED, NeighboringRelation, PrivacySpent, Protects, common_relation
 
 #: Of what has fitted on folds and kept nothing of those fits.
 _FOLDS = ("cv_results_", "final_estimator_")
+#: What a figure takes for granted that adds up fits for ids without a name.
+SAME = "that ids without a name say the same subjects"
 #: These see no private row, or only the names of the classes.
 _PUBLIC = ("PublicPreprocessor", "SchemaEncoder", "LabelEncoder")
 
@@ -36,16 +38,14 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
     parts = tuple({part.release or id(part): part for part in every}.values())
     if len(parts) == len(first.parts or (first,)):
         return first
-    for_attribute = first.protects == Protects.SENSITIVE_ATTRIBUTE
-    if for_attribute:
-        relation: NeighboringRelation | None = NeighboringRelation.REPLACE_ATTRIBUTE
-        event = compose(*(attribute_event(part.event, part.neighboring_relation) for part in parts))
-    else:
-        relation = common_relation(part.neighboring_relation for part in parts)
-        event = compose(*(part.event for part in parts))
+    counted = [counted_for(first.protects, part.event, part.neighboring_relation) for part in parts]
+    relation = common_relation(under for _, under in counted)
+    event = compose(*(event for event, _ in counted))
     subjects = {part.rows_of for part in parts} if first.protects == Protects.SUBJECT else set()
     if relation is None or relation.protects != first.protects or len(subjects) > 1:
         raise ValueError(_unlike(parts))
+    if subjects == {""}:
+        warnings.warn(UNNAMED, PrivacyLeakWarning, stacklevel=3)
     delta = first.delta
     if math.isinf(_stated(event, delta)):
         delta = max(part.delta for part in parts)
@@ -55,7 +55,9 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
         protects=first.protects,
         neighboring_relation=relation,
         secret_noise=all(part.epsilon == part.mechanism_epsilon for part in parts),
-        public=dict.fromkeys(fact for part in parts for fact in part.public),
+        public=dict.fromkeys(
+            [*(fact for part in parts for fact in part.public), *([SAME] if subjects == {""} else [])]
+        ),
         performed=[release for part in parts for release in part.performed],
         rows_of=first.rows_of,
     )
@@ -266,9 +268,10 @@ class Account:
         return replace(result, public=total.public)
 
     def _of_one_kind(self) -> list[PrivacySpent]:
-        """With a report for attributes first; fits of both kinds do not add up."""
+        """Of fits for records and for subjects, one for records first: both promise that. No other two kinds add up."""
         fits = [spent for (kind, _), (spent, _) in self.found.items() if kind == "fit"]
-        if len({spent.protects for spent in fits}) > 1:
+        fits.sort(key=lambda spent: spent.protects == Protects.SUBJECT)
+        if any(spent.protects not in fits[0].protects.kept_by for spent in fits):
             raise ValueError(
                 "Guarantees with different protects do not add up: fits for "
                 f"{' and fits for '.join(sorted({f'{spent.protects}s' for spent in fits}))} are inside. Report them "

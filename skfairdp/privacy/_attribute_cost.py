@@ -8,7 +8,7 @@ from skfairdp.privacy import _dp_accounting as dpa, _events as ours
 from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event
-from skfairdp.privacy._report import NeighboringRelation
+from skfairdp.privacy._report import NeighboringRelation, Protects
 
 _DOWN = 1 - 2.0**-48  # below the roundings of a few factors
 _LARGEST = 700.0  # of a pure ε whose exponential is a float
@@ -65,6 +65,20 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
     if relation.implies(NeighboringRelation.REPLACE_ONE) or relation is NeighboringRelation.REPLACE_ATTRIBUTE:
         return event
     return _twice(event)
+
+
+def counted_for(protects: str, event: DpEvent, neighboring_relation: str) -> tuple[DpEvent, NeighboringRelation]:
+    """The event and the relation by which a fit counts in the total of what protects this unit.
+
+    As they are, with two exceptions. For an attribute every record counts that was replaced. For records, a subject
+    whose rows give way to none counts as one whose rows are replaced by any others, in two steps: each row is a part
+    of those.
+    """
+    if protects == Protects.SENSITIVE_ATTRIBUTE:
+        return attribute_event(event, neighboring_relation), NeighboringRelation.REPLACE_ATTRIBUTE
+    if protects == Protects.RECORD and neighboring_relation == NeighboringRelation.ZERO_OUT_SUBJECT:
+        return _twice(event), NeighboringRelation.REPLACE_SUBJECT
+    return event, NeighboringRelation(neighboring_relation)
 
 
 def _twice(event: DpEvent) -> DpEvent:

@@ -279,7 +279,7 @@ _KEEPS_THE_RECORD = "replace one record", "replace one record by a null record",
 #: neighbours that it is stated for.
 _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
     dpa.PoissonSampledDpEvent: (
-        ("add or remove one record", "replace one record by a null record"),
+        ("add or remove one record", "replace one record by a null record", "replace all rows of one subject by none"),
         (
             "Where both neighbours sample the record state ReplaceSampledGaussian, which costs more: "
             "attribute_event(event, 'replace one record by a null record') writes it."

@@ -21,7 +21,7 @@ from skfairdp.privacy._ledger_block import enter_block, leave_block
 from skfairdp.privacy._ledger_chain import Chain, LedgerEntry, relation_of, total_event
 from skfairdp.privacy._ledger_file import LedgerFile
 from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, PrivacySpent, Protects
+from skfairdp.privacy._report import PROTECTS, UNNAMED, PrivacySpent, Protects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,8 @@ class PrivacyLedger:
 
     *Records and subjects.* A fit for all rows of one subject protects each of these rows as well, so it counts, as it
     is, in the total for records too. The total for subjects is of the fits for subjects alone: a fit for records may
-    tell of a subject of k rows k times as much. Entries for subjects must name the same column.
+    tell of a subject of k rows k times as much. Entries for subjects must name the same column, or none: then nobody
+    can see whether they protect the same, and a warning says so.
 
     *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
     number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was
@@ -362,7 +363,8 @@ class PrivacyLedger:
         Warns
         -----
         PrivacyLeakWarning
-            The first entry of another kind: no total counts all fits of every kind.
+            The first entry of another kind: no total counts all fits of every kind. The second entry for subjects whose
+            ids have no name: the total holds only where they are the same.
         """
         entry = LedgerEntry(label, event, protects, neighboring_relation, releases, rows_of)
         if self._inside_another_call:
@@ -378,6 +380,8 @@ class PrivacyLedger:
                 kinds = [one.protects for one in self._chain.entries]
                 if kinds and entry.protects not in kinds:
                     _tell_of_kinds(entry, kinds[-1])
+                if entry.protects == Protects.SUBJECT and not entry.rows_of and kinds.count(Protects.SUBJECT) == 1:
+                    warnings.warn(UNNAMED, PrivacyLeakWarning, stacklevel=2)
                 if self._file is None:
                     self._chain = longer
                 else:

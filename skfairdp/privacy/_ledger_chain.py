@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._attribute_cost import attribute_event
+from skfairdp.privacy._attribute_cost import counted_for
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event, compose, event_from_dict, event_to_dict
 from skfairdp.privacy._report import PROTECTS, NeighboringRelation, Protects, common_relation, unit_and_relation
@@ -77,15 +77,22 @@ def promised(entries: Iterable[LedgerEntry], protects: str) -> list[LedgerEntry]
 
 def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
     """What counts in the total of one kind of protection: the fits that promise it; of attributes every fit."""
-    if protects == Protects.SENSITIVE_ATTRIBUTE:
-        return compose(*[attribute_event(entry.event, entry.neighboring_relation) for entry in entries])
-    kinds = Protects(protects).kept_by
-    return compose(*[entry.event for entry in entries if entry.protects in kinds])
+    kinds = PROTECTS if protects == Protects.SENSITIVE_ATTRIBUTE else Protects(protects).kept_by
+    kept = [one for one in entries if one.protects in kinds]
+    return compose(*[one.event if one.protects == protects else _counted(one, protects)[0] for one in kept])
 
 
 def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRelation | None:
     """The relation that the total of one kind of protection holds under; None where its entries do not add up."""
-    return common_relation(NeighboringRelation(one.neighboring_relation) for one in promised(entries, protects))
+    return common_relation(
+        NeighboringRelation(one.neighboring_relation) if one.protects == protects else _counted(one, protects)[1]
+        for one in promised(entries, protects)
+    )
+
+
+def _counted(entry: LedgerEntry, protects: str) -> tuple[DpEvent, NeighboringRelation]:
+    """A fit in the total of another unit than its own."""
+    return counted_for(protects, entry.event, entry.neighboring_relation)
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:
                 f"This ledger holds guarantees under '{one.neighboring_relation}'; one under "
                 f"'{entry.neighboring_relation}' does not add up with them. Keep a separate PrivacyLedger for it."
             )
-        if Protects.SUBJECT in kinds:  # who is a subject is said by another column
+        if Protects.SUBJECT in kinds and one.rows_of != entry.rows_of:  # who is a subject is said by another column
             raise ValueError(
                 f"This ledger holds guarantees for all rows of one {one.rows_of or 'subject'!r}; one for all rows of "
                 f"one {entry.rows_of or 'subject'!r} does not add up with them. Name the same column, or keep a "

@@ -33,7 +33,7 @@ class Protects(StrEnum):
 
     @property
     def kept_by(self) -> "tuple[Protects, ...]":
-        """The promises that are ones for this unit too, with the same figures: of a subject, each row is protected."""
+        """The promises that are ones for this unit too: of a subject, each row is protected (:func:`counted_for`)."""
         return (self, Protects.SUBJECT) if self is Protects.RECORD else (self,)
 
 
@@ -52,6 +52,9 @@ class NeighboringRelation(StrEnum):
     ``REPLACE_SUBJECT``
         All rows of one subject, such as a person, are others: any values, more rows, fewer or none. Which subjects
         there are, by their ids, and how many, is public. Nothing may follow the number of rows.
+    ``ZERO_OUT_SUBJECT``
+        All rows of one subject are gone, so that it contributes nothing. What is public is as above. Between two kinds
+        of rows of a subject there are two such steps, and so there are to the same rows without one of them.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class NeighboringRelation(StrEnum):
     ZERO_OUT = "replace one record by a null record"
     REPLACE_ATTRIBUTE = "replace one sensitive attribute"
     REPLACE_SUBJECT = "replace all rows of one subject"
+    ZERO_OUT_SUBJECT = "replace all rows of one subject by none"
 
     @property
     def protects(self) -> Protects:
@@ -74,13 +78,19 @@ class NeighboringRelation(StrEnum):
         others = {
             NeighboringRelation.REPLACE_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
             NeighboringRelation.REPLACE_SUBJECT: Protects.SUBJECT,
+            NeighboringRelation.ZERO_OUT_SUBJECT: Protects.SUBJECT,
         }
         return others.get(self, Protects.RECORD)
 
     @property
     def number_is_public(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be used and printed."""
-        return self not in (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SUBJECT)
+        return self is not NeighboringRelation.ADD_OR_REMOVE_ONE and self.protects is not Protects.SUBJECT
+
+    @property
+    def by_null(self) -> bool:
+        """Whether one neighbour has nothing in the place of the other's unit: a count moves by 1, not by √2."""
+        return self.value.endswith(("by a null record", "by none")) or self is NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def implies(self, other: "NeighboringRelation") -> bool:
         """Whether a guarantee under this relation is one under the other as well, with the same figures.
@@ -88,7 +98,8 @@ class NeighboringRelation(StrEnum):
         What holds where a record is replaced by *any* other one holds where it is replaced by one that is the same for
         everybody. A mechanism that knows no null record may read it as that one, so ``REPLACE_ONE`` implies
         ``ZERO_OUT``. The reverse would cost twice. A record that is replaced is a row of a subject that is, so
-        ``REPLACE_SUBJECT`` implies both.
+        ``REPLACE_SUBJECT`` implies both, and ``ZERO_OUT_SUBJECT``. That one implies none of them: one row of several
+        that is another, or none, is two steps away.
 
         Parameters
         ----------
@@ -100,7 +111,11 @@ class NeighboringRelation(StrEnum):
         """
         weaker = {
             NeighboringRelation.REPLACE_ONE: (NeighboringRelation.ZERO_OUT,),
-            NeighboringRelation.REPLACE_SUBJECT: (NeighboringRelation.REPLACE_ONE, NeighboringRelation.ZERO_OUT),
+            NeighboringRelation.REPLACE_SUBJECT: (
+                NeighboringRelation.REPLACE_ONE,
+                NeighboringRelation.ZERO_OUT,
+                NeighboringRelation.ZERO_OUT_SUBJECT,
+            ),
         }
         return self is other or other in weaker.get(self, ())
 
@@ -128,12 +143,14 @@ def unit_and_relation(protects: str, relation: str) -> tuple[Protects, Neighbori
     return members[0], members[1]
 
 
-def relation_for(n_rows: int | None) -> NeighboringRelation:
+def relation_for(n_rows: int | None, *, by_subject: bool = False) -> NeighboringRelation:
     """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
 
     Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
-    one record is replaced by a null record.
+    one record is replaced by a null record. Where all of it follows the number of subjects, one of them has no rows.
     """
+    if by_subject:
+        return NeighboringRelation.ZERO_OUT_SUBJECT
     return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
@@ -146,6 +163,12 @@ def rounded_up(value: float, digits: int = 4) -> str:
 
 
 PROTECTS = tuple(Protects)
+#: Where fits for ids without a name add up: nobody can see from a figure whose they were.
+UNNAMED = (
+    "Two fits here protect subjects whose ids had no name. They add up only where the ids say the same subjects: fits "
+    "for all rows of one patient and for all rows of one household do not. Name who a subject is, by a column's name "
+    "or a pandas Series that has one, and fits for others are refused."
+)
 
 
 @dataclass(frozen=True)
@@ -354,18 +377,23 @@ class PrivacySpent:
         return replace(state(self, subject=subject, ledger=ledger), gap_bound=gap_bound, gap=gap, holds=holds)
 
     def __add__(self, other: object) -> "PrivacySpent":
-        """Both fits on the same data, composed from their events, under the relation that both imply, if any."""
+        """Both fits on the same data, composed from their events, under the relation that both imply, if any.
+
+        A fit for subjects protects each of their rows as well, so with one for records it adds up as that.
+        """
         if not isinstance(other, PrivacySpent):
             return NotImplemented
         from skfairdp.privacy._account import composed
 
-        for name in ("protects", "delta", "rows_of"):
+        first, second = sorted((self, other), key=lambda one: one.protects is Protects.SUBJECT)
+        as_records = (first.protects, second.protects) == (Protects.RECORD, Protects.SUBJECT)
+        for name in ("delta",) if as_records else ("protects", "delta", "rows_of"):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "
                     f"{getattr(other, name)!r}. Report them separately."
                 )
-        return composed(self, other)
+        return composed(first, second)
 
     def __str__(self) -> str:
         how = {

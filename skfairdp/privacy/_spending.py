@@ -87,7 +87,7 @@ class PublicReads:
 
     def note_subjects(self, number: int, name: str) -> None:
         """Which subjects there are: public under the relation of subjects, and told nowhere."""
-        whose = "a keyed hash of each says who learns from its rows"
+        whose = "a keyed hash of each says where its rows are learned from"
         self.note("ids of the subjects", "read", name or None, f"public, and kept nowhere: {whose}")
         self.note(_NUMBER_OF_SUBJECTS, "read", number, "public, as neighbours have equally many")
 

@@ -42,6 +42,11 @@ RELATIONS = {
         "Neighbouring data sets differ in all rows of one subject: they may be any others, more, fewer or none. The "
         "number of subjects and their ids are public, the number of rows is not."
     ),
+    "replace all rows of one subject by none": (
+        "In one of two neighbouring data sets a subject has no rows, and contributes nothing. The number of subjects "
+        "and their ids are public, the number of rows is not. Rows that give way to others, or one of several that "
+        "does, are two such steps."
+    ),
 }
 POST_PROCESSING = (
     "The guarantee covers everything made from the releases and from public values alone: the model, its attributes, "

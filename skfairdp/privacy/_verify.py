@@ -24,12 +24,16 @@ _PROTECTS = {
     "replace one record by a null record": "record",
     "replace one sensitive attribute": "sensitive attribute",
     "replace all rows of one subject": "subject",
+    "replace all rows of one subject by none": "subject",
 }
+_SUBJECTS = tuple(relation for relation, unit in _PROTECTS.items() if unit == "subject")
+#: Whose rows give way to others in two steps, as a record of such a subject does.
+_BY_NONE = _SUBJECTS[1]
 #: Under which relations else the figures of one hold, from the strongest to the weakest.
 _WEAKER = ("replace all rows of one subject", "replace one record", "replace one record by a null record")
 #: What a release is a release *of*, for those whose cost holds under some relations only.
 _ONLY_UNDER = {
-    "PoissonSampledDpEvent": ("add or remove one record", "replace one record by a null record"),
+    "PoissonSampledDpEvent": ("add or remove one record", "replace one record by a null record", _BY_NONE),
     "ReplaceSampledGaussian": (
         "replace one record", "replace one sensitive attribute", "replace one record by a null record",
     ),
@@ -54,9 +58,9 @@ _ROUNDED = 2e-3  # figures in words have four digits, and bounds of two programs
 _RELEASE = "Schema.release"
 #: What may be read where, as neighbours do not differ in it.
 _READ = {
-    "number of private rows": tuple({*_PROTECTS} - {"add or remove one record", "replace all rows of one subject"}),
-    "number of subjects": ("replace all rows of one subject",),
-    "ids of the subjects": ("replace all rows of one subject",),
+    "number of private rows": tuple({*_PROTECTS} - {"add or remove one record", *_SUBJECTS}),
+    "number of subjects": _SUBJECTS,
+    "ids of the subjects": _SUBJECTS,
     "features and labels": ("replace one sensitive attribute",),
 }
 #: What each part of a statement says, and nothing else.
@@ -421,9 +425,10 @@ def _parts(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
 
 
 def _twice(document: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
-    """Whether a part for records is counted for an attribute, which it may tell of in two steps."""
+    """Whether a part is counted for an attribute, or for a row of a subject, which it may tell of in two steps."""
     for_attribute = document["protects"] == "sensitive attribute" != part["protects"]
-    return bool(for_attribute and part["neighboring_relation"] not in _WEAKER[:2])
+    own = part["neighboring_relation"]
+    return bool((for_attribute and own not in _WEAKER[:2]) or (document["protects"] == "record" and own == _BY_NONE))
 
 
 def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
@@ -432,7 +437,8 @@ def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
     for part, _ in parts:
         own = NeighboringRelation(part["neighboring_relation"])
         for_attribute = whole.protects == "sensitive attribute" != own.protects
-        if not (for_attribute or own.implies(whole)) or not _fits("", part["event"], own).holds:
+        counted = NeighboringRelation(_SUBJECTS[0]) if own == _BY_NONE and whole.protects == "record" else own
+        if not (for_attribute or counted.implies(whole)) or not _fits("", part["event"], own).holds:
             wrong = f"one for {own}"
     # of what counts twice it is the figure that is compared, below
     if not any(_twice(document, part) for part, _ in parts) and flatten(compose(*(one for _, one in parts))) != flatten(
@@ -574,15 +580,17 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
     promised = {entry["protects"] for entry in entries}
     # A record replaced by any other one includes one that is the same for everybody: the weakest promise of all.
     of_records = [r for r in _WEAKER if r in {entry["neighboring_relation"] for entry in entries}]
+    of_subjects = [r for r in _SUBJECTS if r in {entry["neighboring_relation"] for entry in entries}]
     for entry in entries:
         relation, event = entry["neighboring_relation"], _event(entry["event"])
         every.append(event)
-        if relation not in _WEAKER:
+        if relation not in (*_WEAKER, _BY_NONE):
             events.setdefault((entry["protects"], relation), []).append(event)
         elif "record" in promised:
-            events.setdefault(("record", of_records[-1]), []).append(event)
+            one = a_record_replaced(event) if relation == _BY_NONE else event
+            events.setdefault(("record", (of_records or [relation])[-1]), []).append(one)
         if entry["protects"] == "subject":
-            events.setdefault(("subject", relation), []).append(event)
+            events.setdefault(("subject", of_subjects[-1]), []).append(event)
         if entry["protects"] != attribute[0] and attribute[0] in promised:
             twice = relation not in _WEAKER[:2]
             events.setdefault(attribute, []).append(a_record_replaced(event) if twice else event)

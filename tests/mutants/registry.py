@@ -79,6 +79,7 @@ WIDE_SUMS = tests_in("networks.test_wide_sums")
 CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
+DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
 SUBJECT_UNIT = tests_in("privacy.test_subject_unit")
 USEFULNESS = tests_in("pate.test_usefulness")
@@ -124,7 +125,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in range(2)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6)]
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
@@ -1651,12 +1652,30 @@ NOTICED: dict[str, Noticed] = {
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="counts"),
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="own rows"),
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[1]),
+        DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
     ),
     "subjects.the_row_of_a_subject_by_the_table": also(
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="own rows"),
         SUBJECTS("test_one_row_of_each_subject_follows_from_its_own_rows_alone"),
     ),
+    "subjects.rows_of_a_subject_are_clipped_one_by_one": also(
+        DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
+    ),
+    "subjects.rows_are_drawn_instead_of_subjects": also(
+        DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[2]),
+    ),
+    "subjects.rows_are_kept_by_the_table": also(
+        DPSGD_SUBJECTS("test_which_rows_of_a_subject_are_learned_from_follows_its_own_rows_alone"),
+    ),
+    "subjects.a_subject_that_is_gone_covers_each_of_its_rows": also(
+        SUBJECT_UNIT(
+            "test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects",
+            order=Named("tests.privacy.test_subject_unit.ORDERS", 0),
+        ),
+    ),
     "subjects.sizes_by_rows": also(
+        DPSGD_SUBJECTS("test_plans_follow_the_number_of_subjects_and_never_that_of_rows"),
         SUBJECTS("test_twice_the_rows_change_nothing_that_is_planned", epsilon=0.3, own=False),
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[1]),
     ),

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from skfairdp.privacy import NeighboringRelation, Protects, _statement
+from skfairdp._networks import _dp_step, _training
+from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement
 from tests._tools.inside import Subjects, TrainingData
 from tests.mutants.harness import mutant
 
@@ -56,6 +57,48 @@ def the_row_of_a_subject_by_the_table(patch):
         return order[(starts + len(self.of) % np.maximum(sizes, 1))[sizes > 0]]
 
     patch.setattr(Subjects, "one_row_each", property(one_row_each))
+
+
+@mutant
+def rows_of_a_subject_are_clipped_one_by_one(patch):
+    """Each row of a subject has a clipped gradient of its own in the sum, and a subject of k rows moves it k times."""
+    clipped = _dp_step.clipped_gradient_sum
+
+    def by_row(module, loss, X, y, max_norm, *, weights=None, present=None, **more):
+        if weights is None:
+            return clipped(module, loss, X, y, max_norm, present=present, **more)
+        there = weights.flatten() > 0
+        return clipped(module, loss, X.flatten(0, 1), y.flatten(0, 1), max_norm, present=there, **more)
+
+    patch.setattr(_dp_step, "clipped_gradient_sum", by_row)
+
+
+@mutant
+def rows_are_drawn_instead_of_subjects(patch):
+    """Batches are of rows, at the rate that was planned for subjects."""
+    train = _training.train_privately
+    patch.setattr(_training, "train_privately", lambda *given, **more: train(*given, **{**more, "of_each": None}))
+
+
+@mutant
+def rows_are_kept_by_the_table(patch):
+    """Which rows of a subject are learned from follows their place in the table, and with it the rows of others."""
+
+    def rows_of_each(self, most, rng):
+        rows = np.random.default_rng(0).permutation(len(self.of))
+        kept = np.full((self.n, most), -1)
+        for one in range(self.n):
+            mine = rows[self.of[rows] == one][:most]
+            kept[one, : len(mine)] = mine
+        return kept
+
+    patch.setattr(Subjects, "rows_of_each", rows_of_each)
+
+
+@mutant
+def a_subject_that_is_gone_covers_each_of_its_rows(patch):
+    """A fit for a subject that gives way to none counts as it is for records, of which one is two steps away."""
+    patch.setattr(_attribute_cost, "_twice", lambda event: event)
 
 
 @mutant

@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import (
     FairDPSGDClassifier,
+    FairnessCalibrator,
     FairPATEClassifier,
     KeyedRows,
     PATEClassifier,
@@ -237,6 +238,32 @@ def test_by_a_schema_the_column_need_not_be_one_of_it():
     assert (model.privacy_.rows_of, model.n_features_in_) == ("patient_id", 3)
 
 
+def test_a_column_that_is_called_as_the_ids_are_is_no_feature():
+    X, y, ids, _ = visits()
+    model = fitted((X.assign(patient_id=ids), y), ids)
+    assert model.feature_names_in_.tolist() == COLUMNS and model.privacy_.rows_of == "patient_id"
+    with pytest.warns(PrivacyLeakWarning, match="'patient_id', by its name an id. It is learned from like any feature"):
+        PATEClassifier(epsilon=8.0, classes=[0, 1]).fit(
+            X.assign(patient_id=ids), y, X_public=public_rows().assign(patient_id=0), subject=ids.to_numpy()
+        )
+
+
+def test_a_calibrator_takes_rows_with_and_without_the_column_of_ids_of_its_model():
+    X, y, ids, _ = visits()
+    public = public_rows()
+    model = fitted((X.assign(patient_id=ids), y), "patient_id")
+    answers = []
+    for rows in (public, public.assign(patient_id=0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so few rows
+            calibrator = FairnessCalibrator(model, gamma=0.2).fit(
+                rows, public["a"] > 0, sensitive_features=np.arange(60) % 2
+            )
+        answers += [calibrator.predict(public), calibrator.predict(public.assign(patient_id=7))]
+        assert calibrator.feature_names_in_.tolist() == COLUMNS
+    assert all(np.array_equal(answers[0], one) for one in answers)
+
+
 # ---- other ways in ---------------------------------------------------------------------------------------------------
 def test_what_does_not_protect_subjects_says_so():
     X, y, ids, groups = visits()
@@ -275,8 +302,8 @@ def table_with(name, n_rows=400):
 
 ESTIMATORS = {
     "PATE": (lambda: FairPATEClassifier(gamma=None, classes=[0, 1]), "fit.*subject='{}'"),
-    "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "PATEClassifier and FairPATEClassifier protect"),
-    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "FairPATEClassifier protect"),
+    "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "fit.*subject='{}'"),
+    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "and FairDPSGDClassifier protect"),
 }
 
 

@@ -4,6 +4,8 @@ import json
 import warnings
 
 import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import VotingClassifier
 
 from skfairdp import PrivacyLedger
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
@@ -14,12 +16,15 @@ from skfairdp.privacy import (
     PrivacySpent,
     PublicFact,
     Spending,
+    carrying,
     gdp_epsilon,
+    privacy_of,
     verify_file,
 )
 
-SUBJECT, RECORD, NULL, GUEST, ATTRIBUTE = (
+SUBJECT, GONE, RECORD, NULL, GUEST, ATTRIBUTE = (
     NeighboringRelation.REPLACE_SUBJECT,
+    NeighboringRelation.ZERO_OUT_SUBJECT,
     NeighboringRelation.REPLACE_ONE,
     NeighboringRelation.ZERO_OUT,
     NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -64,6 +69,31 @@ def test_a_fit_for_subjects_counts_for_each_of_their_rows_and_no_fit_for_rows_co
     assert sum("total" in check.figure or "ceiling" in check.figure for check in checks) == 2
 
 
+ORDERS = [(GONE, RECORD), (NULL, GONE), (RECORD, SUBJECT, GONE)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects(order, tmp_path):
+    """One of several rows that is another is two steps away: from all rows to none, and from none to the others."""
+    ledger = PrivacyLedger(path=tmp_path / "ledger")
+    for relation in order:
+        charge(ledger, relation, PATIENT if relation.protects == "subject" else "")
+    records, subjects = ledger.spent("record"), ledger.spent("subject")
+    assert records.epsilon == of(len(order) - 1 + 4)  # half the noise: four times the squared cost
+    assert records.neighboring_relation == (NULL if NULL in order else RECORD)
+    assert (subjects.epsilon, subjects.neighboring_relation) == (of(order.count(SUBJECT) + 1), GONE)
+    assert all(check.holds for check in verify_file(ledger.path))
+    both = spent(RECORD) + spent(GONE, PATIENT)
+    assert (both.epsilon, both.protects) == (of(5), "record")
+    (tmp_path / "statement.json").write_text(both.statement(subject="a vote").to_json())
+    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    content = json.loads(both.statement(subject="a vote").to_json())
+    content["event"] = json.loads((spent(RECORD) + spent(RECORD)).statement().text)["event"]
+    (tmp_path / "statement.json").write_text(json.dumps(content))
+    assert not all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    assert not GONE.implies(NULL) and not GONE.implies(RECORD) and SUBJECT.implies(GONE)
+
+
 def test_what_all_fits_tell_of_an_attribute_counts_those_for_subjects_once():
     ledger = PrivacyLedger()
     for relation in (SUBJECT, RECORD, ATTRIBUTE):
@@ -86,11 +116,33 @@ def test_the_ceiling_holds_for_each_total():
 
 def test_fits_of_two_kinds_on_one_ledger_are_told_once():
     ledger = PrivacyLedger()
-    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT}
+    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT, "rows_of": PATIENT}
     charge(ledger, RECORD)
     with pytest.warns(PrivacyLeakWarning, match="The total for subjects covers the fits for subjects alone"):
         ledger.charge(GaussianDpEvent(5.0), **given)
     ledger.charge(GaussianDpEvent(5.0), **given)
+
+
+def test_ids_without_a_name_add_up_with_a_warning_that_they_have_to_be_the_same():
+    """Nobody can see whether two arrays hold patients twice, or patients and then households."""
+    ledger = PrivacyLedger()
+    given = {"label": "a fit", "protects": "subject", "neighboring_relation": SUBJECT}
+    ledger.charge(GaussianDpEvent(5.0), **given)
+    with pytest.warns(PrivacyLeakWarning, match="subjects whose ids had no name.*household"):
+        ledger.charge(GaussianDpEvent(5.0), **given)
+    with pytest.warns(PrivacyLeakWarning, match="subjects whose ids had no name"):
+        total = spent(SUBJECT) + spent(SUBJECT)
+    assert total.epsilon == of(2) and "that ids without a name say the same subjects" in total.public
+    assert not (spent(SUBJECT, PATIENT) + spent(SUBJECT, PATIENT)).public
+
+
+@pytest.mark.parametrize("order", [(SUBJECT, RECORD), (RECORD, SUBJECT)])
+def test_a_fit_for_subjects_and_one_for_records_add_up_as_records_wherever_they_meet(order):
+    first, second = (spent(one, PATIENT if one is SUBJECT else "") for one in order)
+    vote = VotingClassifier([("a", DummyClassifier()), ("b", DummyClassifier())])
+    vote.estimators_ = [carrying(DummyClassifier(), report) for report in (first, second)]
+    for total in (first + second, privacy_of(vote)):
+        assert (total.epsilon, total.protects, total.rows_of) == (of(2), "record", "")
 
 
 @pytest.mark.parametrize("order", [(SUBJECT, GUEST), (GUEST, SUBJECT)])

@@ -11,13 +11,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import SyntheticRows
 from skfairdp.ensemble import MLPTeachers
-from tests._tools.catalogue import CLEARLY, Fit, Rows, answers, fair_pate, make_rows, pate
+from tests._tools.catalogue import CLEARLY, Fit, Rows, answers, dpsgd, fair_pate, make_rows, pate
 from tests._tools.neighbours import HUGE, Pair
 from tests.replay.looking import compared
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 
-SUBJECT = "replace all rows of one subject"
+SUBJECT, NULL_SUBJECT = "replace all rows of one subject", "replace all rows of one subject by none"
 N, CHANGED = 90, 17
 
 
@@ -62,6 +62,10 @@ def by_ids(estimator, rows):
     return estimator.fit(rows.X, rows.y, X_public=rows.X_public, subject=rows.ids)
 
 
+def by_ids_alone(estimator, rows):
+    return estimator.fit(rows.X, rows.y, subject=rows.ids)
+
+
 def by_name(estimator, rows):
     table = pd.DataFrame(rows.X, columns=list("abcd")).assign(patient_id=rows.ids)
     public = pd.DataFrame(rows.X_public, columns=list("abcd"))
@@ -85,6 +89,10 @@ def way(name, make, fit, probe=answers):
     return Fit(name, make, fit, probe, SUBJECT, ("X", "y", "groups"), visits)
 
 
+def gone(name, make, fit):
+    return Fit(name, make, fit, answers, NULL_SUBJECT, ("X", "y", "groups"), visits)
+
+
 WAYS = [
     way("PATE, sums", pate(**AUTO, epsilon=100.0), by_ids),  # of so few subjects sums are asked for with little noise
     way("PATE, counts", pate(**AUTO, epsilon=0.5), by_ids),
@@ -93,6 +101,8 @@ WAYS = [
     way("FairPATE, confident networks", fair_pate(
         teacher=MLPTeachers(hidden=(4,), epochs=2), voting="confident", **CLEARLY), by_name, named_answers),
     way("FairPATE, own rows", fair_pate(**AUTO, **CLEARLY, **OWN), without_public_rows),
+    gone("DP-SGD", dpsgd(lam=0.0, max_rows_per_subject=3), by_ids_alone),
+    gone("DP-SGD, signed loss", dpsgd(gamma=0.1, groups=[0, 1], lam=None), without_public_rows),
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
 ]  # fmt: skip
 
@@ -104,8 +114,9 @@ def seen_by(entry, pairs):
         assert seen.original.error is None, f"{pair.name}: the fit on D failed: {seen.original.error}"
         assert seen.record.releases
         assert ("sums" in entry.name) <= any("GaussianMechanism" in str(one) for one in seen.record.releases)
-        assert all(f"'neighboring_relation': '{SUBJECT}'" in one for one in seen.record.order if "charge" in one)
-        found += [f"{pair.name}: {text}" for text in seen.differences(times=pair.times)]
+        assert all(f"'neighboring_relation': '{entry.relation}'" in one for one in seen.record.order if "charge" in one)
+        by_way_of_none = entry.relation == NULL_SUBJECT and pair.name != "none"
+        found += [f"{pair.name}: {text}" for text in seen.differences(times=2.0 if by_way_of_none else pair.times)]
     return found
 
 
