@@ -28,7 +28,7 @@ def usual_net(
     return "additive" if noise > DOUBTFUL else "mlp"
 
 
-def settled(net: "Net", n_rows: int, max_grad_norm: float) -> "Net":
+def settled(net: "Net", n_rows: int, max_grad_norm: float, *, lr: float = 2.0) -> "Net":
     """The net with steps, batches and passes chosen where it leaves them open.
 
     With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`).
@@ -36,7 +36,7 @@ def settled(net: "Net", n_rows: int, max_grad_norm: float) -> "Net":
     larger = larger_batches(n_rows) if net.lr is net.batch_size is net.max_epochs is None else 1.0
     return replace(
         net,
-        lr=2.0 * larger / max_grad_norm if net.lr is None else net.lr,
+        lr=lr * larger / max_grad_norm if net.lr is None else net.lr,
         batch_size=round(512 * larger) if net.batch_size is None else net.batch_size,
         max_epochs=20 / larger if net.max_epochs is None else net.max_epochs,
     )

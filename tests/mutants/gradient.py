@@ -21,7 +21,7 @@ from skfairdp._networks import (
     scale_last_layer,
 )
 from skfairdp.baselines import Reweighting, _fair_clipping
-from skfairdp.gradient import _fair_dpsgd
+from skfairdp.gradient import _dpsgd, _fair_dpsgd
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation
 from skfairdp.schema import kept_rows
@@ -90,7 +90,7 @@ def division_by_the_realised_batch_size(patch):
 @mutant
 def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
     """Found: rate, steps and divisor follow len(X), and the report says that a record more or less does not show."""
-    for module in (_fair_dpsgd, _fair_clipping):
+    for module in (_dpsgd, _fair_clipping):
         patch.setattr(module, "relation_for", lambda n_rows: NeighboringRelation.ADD_OR_REMOVE_ONE)
 
 
