@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData
+from skfairdp._second_look import DOUBTFUL
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
 from skfairdp.gradient._usual_net import settled, usual_net
 from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for
@@ -28,8 +29,12 @@ class TrainsNetwork(PrivateEstimator):
     noise_multiplier: float | None
     random_state: RandomStateLike
 
-    #: Step size times clipping bound, where the user gives none.
-    _usual_lr = 2.0
+    #: Noise above which "auto" takes no hidden units, also where terms are then straight lines; None: only with curves.
+    _most_for_lines: float | None = None
+
+    def _usual_lr(self, n_rows: int, n_features: int) -> float:
+        """Step size times clipping bound, where the user gives none."""
+        return 2.0
 
     @property
     def _is_plain(self) -> bool:
@@ -89,7 +94,7 @@ class TrainsNetwork(PrivateEstimator):
         def read(net: Any) -> "Net":
             owner = type(self).__name__
             given = as_net(net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None)
-            return settled(given, n_rows, max_grad_norm, lr=self._usual_lr)
+            return settled(given, n_rows, max_grad_norm, lr=self._usual_lr(n_rows, data.X.shape[1]))
 
         if not (isinstance(self.net, str) and self.net == "auto"):
             net = read(self.net)
@@ -97,9 +102,10 @@ class TrainsNetwork(PrivateEstimator):
         net = read("mlp")
         scaling, taken = self._scaling(net, data, n_rows, cost), "mlp"
         # without a schema the terms of an additive network would be straight lines
-        if self.schema is not None and self._is_plain and self.noise_multiplier is None:
+        by_curves = self.schema is not None and self._is_plain
+        if (by_curves or self._most_for_lines) and self.noise_multiplier is None:
             n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
-            taken = usual_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta)
+            taken = usual_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta, most=self._most_for_lines or DOUBTFUL)
         return net if taken == "mlp" else read(taken), scaling, taken
 
     def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:
