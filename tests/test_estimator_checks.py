@@ -10,7 +10,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -21,6 +21,7 @@ from skfairdp import (
     IDP3,
     FairClippingClassifier,
     FairDPSGDClassifier,
+    FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
@@ -144,6 +145,7 @@ SETTINGS = [
     ),
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
+    pytest.param(FairDPSGDRegressor, {}, id="DPSGD-amounts"),
     pytest.param(FairClippingClassifier, {}, id="reweighting"),
     pytest.param(FairClippingClassifier, {"method": "dpsgd_f"}, id="DPSGD-F"),
     pytest.param(FairClippingClassifier, {"method": "global_adapt"}, id="global-adapt"),
@@ -172,6 +174,12 @@ of_each_class = pytest.mark.covering("cls")
 QUICK = {
     FairClippingClassifier: {"groups": [0, 1], "net": mlp((4,), max_epochs=1, batch_size=100)},
     FairDPSGDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100)},
+    FairDPSGDRegressor: {
+        "net": mlp((4,), max_epochs=1, batch_size=100),
+        "bounds": (0, 1),
+        "gamma": 0.1,
+        "groups": [0, 1],
+    },
     PFLDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100), "groups": [0, 1], "dual_steps": 3},
     PrivateThresholds: {
         "groups": [0, 1],
@@ -194,12 +202,23 @@ QUICK = {
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}
 #: Classes that read the groups of the rows given to fit.
-READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator, PrivateThresholds, SyntheticDataClassifier}
+READING_GROUPS = {
+    *OF_GROUPS,
+    FairClippingClassifier,
+    FairDPSGDRegressor,
+    PFGuardGenerator,
+    PrivateThresholds,
+    SyntheticDataClassifier,
+}
+
+
+#: Their classes are those of the classifier they are given, or there are none.
+WITHOUT_CLASSES = {PrivateThresholds, FairDPSGDRegressor}
 
 
 def make(cls, settings, **more):
     given = {"epsilon": 3.0, "classes": [0, 1], "random_state": 0}
-    if cls is PrivateThresholds:  # its classes are those of the classifier it is given
+    if cls in WITHOUT_CLASSES:
         del given["classes"]
     return cls(**{**given, **QUICK.get(cls, {"n_teachers": 20}), **settings, **more})
 
@@ -223,6 +242,8 @@ def released(estimator, rows):
         return np.concatenate([table.ravel() for table in estimator.model_.tables])
     if isinstance(estimator, PrivateThresholds):
         return estimator.counts_
+    if is_regressor(estimator):
+        return estimator.predict(rows.X)
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)
 
 

@@ -1,6 +1,6 @@
 """What the one output of a network says of an amount: where amounts lie, how it is wrong, and how means differ."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from skfairdp._networks._parity import ParityPenalty
 
 #: So many spreads from their centre predictions may go: of normal amounts, further than one in ten thousand.
 REACH = 3.0
+#: How far a price moves for a difference of one spread.
+FOLLOWS = 0.05
 
 
 class AmountScale(nn.Module):
@@ -22,6 +24,10 @@ class AmountScale(nn.Module):
     """
 
     predicts_rows_alone = True
+    center: Tensor
+    spread: Tensor
+    low: Tensor
+    high: Tensor
 
     def __init__(self, loss: str, low: float, high: float) -> None:
         super().__init__()
@@ -29,11 +35,11 @@ class AmountScale(nn.Module):
         for name, value in (("center", (low + high) / 2), ("spread", (high - low) / 2), ("low", low), ("high", high)):
             self.register_buffer(name, torch.tensor(value, dtype=torch.float64))
 
-    def settle(self, center: float, half: float) -> None:
-        """Say where amounts lie, by what was released: predictions keep within REACH halves of the centre."""
+    def settle(self, center: float, spread: float) -> None:
+        """Say where amounts lie, by what was released: predictions keep within REACH spreads of the centre."""
         low, high = self.bounds
-        within = max(low, center - REACH * half), min(high, center + REACH * half)
-        for buffer, value in ((self.center, center), (self.spread, half), (self.low, within[0]), (self.high, within[1])):
+        within = max(low, center - REACH * spread), min(high, center + REACH * spread)
+        for buffer, value in zip(self.buffers(), (center, spread, *within), strict=True):
             buffer.fill_(value)
 
     def forward(self, outputs: Tensor) -> Tensor:
@@ -56,9 +62,9 @@ class AmountScale(nn.Module):
 
 
 class AmountLoss:
-    """Row by row the loss, and what group means and group losses add to it. Columns of targets: amount, group, exposure.
+    """Row by row the loss, and what group means and group losses add to it.
 
-    The weights of groups are moved from outside, by what was released.
+    Targets have three columns: amount, group, exposure. The weights of groups are moved by what was released.
     """
 
     def __init__(self, scale: AmountScale, n_groups: int = 1) -> None:
@@ -80,21 +86,26 @@ class AmountLoss:
 
 @dataclass(frozen=True)
 class MeanPenalty(ParityPenalty):
-    """The largest difference between the mean prediction of a group of public rows and that of all others."""
+    """A price on differences between a group's mean prediction on public rows and all others', of λ at most.
+
+    The price of each difference follows it, step by step, so that it settles where the difference is gone. In units of
+    the spread of amounts.
+    """
 
     scale: AmountScale | None = None
-
-    def of(self, module: nn.Module) -> Tensor:
-        """The weighted penalty at the module's present parameters, on the next batch."""
-        assert self.scale is not None
-        X, contrasts = next(self._turns)
-        means = (self.scale(module(X)) / self.scale.spread).to(contrasts.dtype)
-        return self.lam * (contrasts @ means).abs().max()
+    prices: dict[str, Tensor] = field(default_factory=dict)
 
     def gradients(self, module: nn.Module) -> dict[str, Tensor]:
-        """Gradient of :meth:`of`, by the name of the trainable parameter."""
+        """Its gradient, by the name of the trainable parameter; those it does not reach are left out."""
+        assert self.scale is not None
+        X, contrasts = next(self._turns)
+        apart = (contrasts @ (self.scale(module(X)) / self.scale.spread).to(contrasts.dtype))[:, 0]
+        seen = apart.detach()
+        paid = (self.prices.get("", torch.zeros_like(seen)) + FOLLOWS * seen).clamp(-self.lam, self.lam)
+        self.prices[""] = paid
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        found = torch.autograd.grad(self.of(module), list(named.values()), allow_unused=True)
+        price = (paid + 2 * FOLLOWS * seen).clamp(-self.lam, self.lam)
+        found = torch.autograd.grad((price * apart).sum(), list(named.values()), allow_unused=True)
         return {name: g for name, g in zip(named, found, strict=True) if g is not None}
 
 
@@ -105,7 +116,8 @@ def predicting(module: nn.Module, scale: AmountScale) -> nn.Module:
 
 def constant_amount(scale: AmountScale, amount: float) -> nn.Module:
     """Return a network that predicts the same amount for every row."""
-    return predicting(ConstantModule(((amount - scale.center) / scale.spread).float().reshape(1)), scale)
+    output = (torch.tensor(amount) - scale.center) / scale.spread
+    return predicting(ConstantModule(output.float().reshape(1)), scale)
 
 
 def sums_by_group(statistics: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 #: Of the range of the bounds, where a parity is asked for by its name.
 USUAL_DIFFERENCE = 0.01
 LEVEL = 0.95
+#: So many spreads of amounts, of normal ones less than one in ten thousand, errors count as at most.
+FARTHEST = 3.0
 #: A group of fewer rows, or within so much noise, says nothing of its mean.
 FEWEST, CLEAR = 30, 3.0
 #: Of the squared cost, at most, to tell whether the network is ahead of a constant.
@@ -91,15 +93,18 @@ class AmountConstraints:
         low, high = float(scale.low), float(scale.high)
         found = [] if self.difference is None else [2 * (predicted - low) / (high - low) - 1]
         if self.largest_loss is not None:
-            apart = np.abs(predicted - y) / (scale.bounds[1] - scale.bounds[0])
-            found.append(2 * apart**self.power - 1)
+            found.append(2 * (np.abs(predicted - y) / self._farthest(scale)) ** self.power - 1)
         return np.clip(np.stack(found, axis=1), -1.0, 1.0)
 
     def units(self, scale: Any) -> Array:
         """What a statistic of 1 is on each line, in units of y."""
         _, of_means, _ = self.lines
-        width = scale.bounds[1] - scale.bounds[0]
-        return np.where(of_means, float(scale.high - scale.low) / 2, width**self.power / 2)
+        return np.where(of_means, float(scale.high - scale.low) / 2, self._farthest(scale) ** self.power / 2)
+
+    @staticmethod
+    def _farthest(scale: Any) -> float:
+        """What errors are cut off at: a few of them say too much of a mean behind noise."""
+        return min(scale.bounds[1] - scale.bounds[0], FARTHEST * float(scale.spread))
 
     def sides(self, scale: Any, means: Array) -> Array:
         """The left-hand side of every line, by the means of the statistics."""
@@ -294,9 +299,6 @@ class AmountParity(SignedLoss):
         super().__init__()
         self.asked, self.loss, self.bounds = asked, loss, bounds
 
-    #: As without constraints: errors have a size, and few are clipped.
-    usual_max_grad_norm = 1.0
-
     def judge(
         self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
     ) -> Any:
@@ -316,13 +318,11 @@ class AmountParity(SignedLoss):
 
 
 class AmountPenalty(PublicPenalty):
-    """The penalty on the largest difference of a group's mean prediction on public rows."""
+    """The price of differences between groups' mean predictions on public rows."""
 
     def __init__(self, loss: str, bounds: tuple[float, float]) -> None:
         super().__init__()
         self.loss, self.bounds = loss, bounds
-
-    usual_max_grad_norm = 1.0
 
     def terms(
         self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
@@ -334,7 +334,8 @@ class AmountPenalty(PublicPenalty):
         assert public is not None and public.groups is not None
         scale = AmountScale(self.loss, *self.bounds)
         rows = network.tensor(public.X), network.codes(public.groups)
-        penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", self.batch_size, seed, scale=scale)
+        how: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed, "scale": scale}
+        penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)
         return {"loss": AmountLoss(scale), "penalty": penalty}
 
 

@@ -41,6 +41,10 @@ class TrainsNetwork(PrivateEstimator):
         """Whether nothing is held: no group is read."""
         return self.lam == 0
 
+    def _usual_norm(self, parity: Any) -> float:
+        """Clipping bound, where the user gives none."""
+        return 1.0 if self._is_plain else float(parity.usual_max_grad_norm)
+
     def _parity_for(self, data: TrainingData, n_rows: int, relation: NeighboringRelation) -> Any:
         raise NotImplementedError
 
@@ -53,7 +57,7 @@ class TrainsNetwork(PrivateEstimator):
         relation = relation_for(self._declared_rows)
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         parity = PublicPenalty() if self._is_plain else self._parity_for(data, n_rows, relation)
-        max_grad_norm = self.max_grad_norm or (1.0 if self._is_plain else parity.usual_max_grad_norm)
+        max_grad_norm = self.max_grad_norm or self._usual_norm(parity)
         duals = parity.plan(self.epsilon, self.delta, relation)
         judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
@@ -105,7 +109,8 @@ class TrainsNetwork(PrivateEstimator):
         by_curves = self.schema is not None and self._is_plain
         if (by_curves or self._most_for_lines) and self.noise_multiplier is None:
             n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
-            taken = usual_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta, most=self._most_for_lines or DOUBTFUL)
+            most = self._most_for_lines or DOUBTFUL
+            taken = usual_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta, most=most)
         return net if taken == "mlp" else read(taken), scaling, taken
 
     def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:

@@ -1,4 +1,4 @@
-"""Amounts by DP-SGD: the network of FairDP-SGD with one output, within public bounds, and means of groups held alike."""
+"""Amounts by DP-SGD: the network of FairDP-SGD with one output within public bounds, and means of groups held."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Noise of a linear model up to which steps may be as long as the clipping allows.
 STEADY = 0.006
+#: And noise of a network above which hidden units cost more than they find.
+MOST_FOR_LINES = 0.03
 
 
 @shared_docs
@@ -41,16 +43,16 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     """Network that predicts amounts, trained by differentially private SGD, with means of groups held alike.
 
     **Guarantee.** That of :class:`FairDPSGDClassifier`: (ε, δ)-differential privacy for the private *records*, of which
-    one may be replaced by a null record that contributes nothing, and with a declared ``public_n_rows`` one may be added
+    one may be replaced by a null record that contributes nothing; with a declared ``public_n_rows``, one may be added
     or removed. The bounds of y, all constructor parameters, the number of rows and the public rows with their groups
-    count as public. Amounts beyond the bounds count as the bound, so no amount is more than a record. ``privacy_``
-    covers the gradients and whatever is released beside them.
+    count as public. Amounts beyond the bounds count as the bound. ``privacy_`` covers the gradients and whatever is
+    released beside them. It is no guarantee for *replacing* a row by another, which costs more.
 
     **What else ε pays for.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
-    closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the columns
-    of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a constant. If it
-    may not be, that constant is predicted, with a UtilityWarning. (None of these with ``noise_multiplier``; the first and
-    the last not for counts.)
+    closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the
+    columns of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a
+    constant. Where it may not be, that constant is predicted, with a UtilityWarning. (None of these with
+    ``noise_multiplier``; the first and the last not for counts.)
 
     **Fairness.** With ``constraints`` or ``gamma``, noisy sums of the predictions by group steer pulls at their means
     inside the clipping, and the groups are protected as well. With public rows instead, a penalty on the difference of
@@ -68,22 +70,24 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         of the rate for an exposure of 1.
     constraints : "mean_parity", fairlearn.reductions.BoundedGroupLoss, list of both or None, default=None
         "mean_parity": means of the predictions differ by at most 1 % of the range of ``bounds`` between any two groups.
-        ``BoundedGroupLoss(SquareLoss(low, high), upper_bound=b)``: the mean loss of each group is at most b, in units of
-        y (squared); with ``AbsoluteLoss`` in units of y. It is the loss between ``bounds``, whatever limits the moment
-        has.
+        ``BoundedGroupLoss(SquareLoss(low, high), upper_bound=b)``: the mean loss of each group is at most b, in squared
+        units of y; with ``AbsoluteLoss`` in units of y. Whatever limits the moment has, errors count as at most three
+        spreads of y.
     gamma : float or None, default=None
         The largest difference of two groups' mean predictions, in units of y, in place of "mean_parity".
     lam : float, default=None
-        Weight of the penalty on public rows (None: 1), or the largest multiplier of a constraint, in units of the spread
-        of y (None: by the noise). 0 holds nothing.
+        The largest price of a difference: on public rows 1 where this is None, for a constraint by the noise. In loss
+        per spread of y. 0 holds nothing.
     net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
         As for :class:`FairDPSGDClassifier`, with one output. Its criterion is not read: ``loss`` says what is trained.
+        "auto" is "mlp", but "additive" for counts and where noise drowns hidden units.
     public_n_rows : int, default=None
         Public number of private rows, as for :class:`FairDPSGDClassifier`.
     average_last : float, default=0.5
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
-        Clipping bound of per-sample gradients. None is 1.
+        Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows
+        would lose their weight.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     groups : list, default=None
@@ -108,8 +112,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     n_steps_ : int
         Number of noisy steps.
     gap_ : float
-        The largest difference of two groups' mean predictions, in units of y, by noisy sums; of a bound on losses alone,
-        the largest mean loss of a group. Only where something was asked for.
+        The largest difference of two groups' mean predictions, in units of y, by noisy sums; of a bound on losses
+        alone, the largest mean loss of a group. Only where something was asked for.
     gap_bound_ : float
         What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
     constraint_holds_ : {"yes", "no", "within the noise"}
@@ -323,8 +327,14 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
 
     # ------------------------------------------------------------------ pieces
 
-    #: Amounts often are sums of what columns say.
-    _most_for_lines = 0.03
+    @property
+    def _most_for_lines(self) -> float:  # type: ignore[override]
+        """Amounts often are sums of what columns say; of a count it is the logarithm of its rate."""
+        return 1e-9 if self.loss == "poisson" else MOST_FOR_LINES
+
+    def _usual_norm(self, parity: Any) -> float:
+        """Rates follow rare rows that are far off: clipping those would make rates too small."""
+        return 4.0 if self.loss == "poisson" else 1.0
 
     def _usual_lr(self, n_rows: int, n_features: int) -> float:
         """Steps that swing around an amount no further than noise does: smaller than those of logits, which grow."""

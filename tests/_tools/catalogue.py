@@ -22,6 +22,7 @@ from skfairdp import (
     DemographicParityFilter,
     FairClippingClassifier,
     FairDPSGDClassifier,
+    FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     LagrangianClassifier,
@@ -355,6 +356,16 @@ def dpsgd(net: dict[str, Any] | str | None = None, **options: Any) -> Callable[.
     return make
 
 
+def amounts(net: dict[str, Any] | None = None, **options: Any) -> Callable[..., Any]:
+    """Labels are amounts here: numbers, of which only bounds are declared."""
+
+    def make(**more: Any) -> Any:
+        given = {"epsilon": 8.0, "random_state": 0, "bounds": (0.0, 2.0), "net": mlp(**{**QUICK_NET, **(net or {})})}
+        return FairDPSGDRegressor(**{**given, **options, **more})
+
+    return make
+
+
 def clipping(**options: Any) -> Callable[..., Any]:
     def make(**more: Any) -> Any:
         return FairClippingClassifier(**{**SGD, "net": mlp(**QUICK_NET), **options, **more})
@@ -385,6 +396,13 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-second-look", dpsgd(lam=0.0, epsilon=0.3), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
         Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-plain", amounts(), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-poisson", amounts(loss="poisson"), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-public", amounts(), with_public_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-mean-parity", amounts(gamma=0.1, groups=[0, 1]), with_private_groups, answers, NULL,
+            every),
+        Fit("FairDPSGDRegressor-declared-rows", amounts(gamma=0.1, groups=[0, 1], public_n_rows=250),
+            with_private_groups, answers, GUEST, every),
         Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, NULL, every),
         Fit("FairClipping-dpsgd-f", clipping(groups=[0, 1], method="dpsgd_f"), with_private_groups, answers, NULL,
             every),
