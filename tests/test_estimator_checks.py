@@ -12,7 +12,7 @@ import pytest
 import torch
 from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -47,7 +47,7 @@ from skfairdp.pate import (
     SoftLabelStudent,
     VoteGate,
 )
-from skfairdp.postprocessing import FineTuning, PrivateThresholds
+from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
 from skfairdp.schema import Number, Schema, SchemaEncoder
@@ -164,6 +164,7 @@ SETTINGS = [
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),
     pytest.param(SyntheticDataClassifier, {}, id="Synthetic"),
     pytest.param(PrivateThresholds, {}, id="thresholds"),
+    pytest.param(PrivateBarycenter, {}, id="barycenter"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 #: What takes fits of its own: one setting of each class in ``make test``.
@@ -184,6 +185,11 @@ QUICK = {
     PrivateThresholds: {
         "groups": [0, 1],
         "estimator": FrozenEstimator(LogisticRegression().fit(np.eye(4) * 4 - 1, [0, 1, 0, 1])),
+    },
+    PrivateBarycenter: {
+        "groups": [0, 1],
+        "bounds": (-5, 5),
+        "estimator": FrozenEstimator(LinearRegression().fit(np.eye(4) * 4 - 1, [0, 1, 0, 1])),
     },
     RandomizedResponseClassifier: {"groups": [0, 1]},
     SFPATEClassifier: {
@@ -209,18 +215,22 @@ READING_GROUPS = {
     PFGuardGenerator,
     PrivateThresholds,
     SyntheticDataClassifier,
+    PrivateBarycenter,
 }
 
 
 #: Their classes are those of the classifier they are given, or there are none.
-WITHOUT_CLASSES = {PrivateThresholds, FairDPSGDRegressor}
+WITHOUT_CLASSES = {PrivateThresholds, PrivateBarycenter, FairDPSGDRegressor}
 
 
 def make(cls, settings, **more):
     given = {"epsilon": 3.0, "classes": [0, 1], "random_state": 0}
     if cls in WITHOUT_CLASSES:
         del given["classes"]
-    return cls(**{**given, **QUICK.get(cls, {"n_teachers": 20}), **settings, **more})
+    given |= {**QUICK.get(cls, {"n_teachers": 20}), **settings, **more}
+    if cls is PrivateBarycenter:  # it draws nothing that is public
+        del given["random_state"]
+    return cls(**given)
 
 
 def public_of(cls, rows):
@@ -240,7 +250,7 @@ def released(estimator, rows):
         return estimator.released_groups_
     if isinstance(estimator, PFGuardGenerator):
         return np.concatenate([table.ravel() for table in estimator.model_.tables])
-    if isinstance(estimator, PrivateThresholds):
+    if isinstance(estimator, PrivateThresholds | PrivateBarycenter):
         return estimator.counts_
     if is_regressor(estimator):
         return estimator.predict(rows.X)
@@ -376,7 +386,8 @@ def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize("cls", private_classes().values())
 def test_non_deterministic_exactly_when_the_noise_is_secret(cls, seed):
-    assert get_tags(cls(noise_seed=seed, random_state=0)).non_deterministic is (seed is None)
+    public = {} if cls is PrivateBarycenter else {"random_state": 0}
+    assert get_tags(cls(noise_seed=seed, **public)).non_deterministic is (seed is None)
 
 
 @pytest.mark.parametrize("cls", private_classes().values())

@@ -232,9 +232,9 @@ def read_amounts(
     return np.empty(0), np.clip(amounts, low, high)
 
 
-def amount_bounds(estimator: BaseEstimator) -> tuple[float, float]:
+def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, float]:
     """The public bounds of the amounts, or what is wrong with them."""
-    given, owner = getattr(estimator, "bounds", None), type(estimator).__name__
+    given, owner = getattr(estimator, "bounds", None) or given, type(estimator).__name__
     try:
         low, high = (float(bound) for bound in given)  # type: ignore[union-attr]
     except (TypeError, ValueError):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import (
@@ -51,7 +51,7 @@ from skfairdp.generative import (
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
-from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
+from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.lagrangian import BOUNDED
 from tests._tools.layers import cover
@@ -458,6 +458,14 @@ def fragile(model: Any) -> Callable[..., Any]:
     )
 
 
+def barycenter(**more: Any) -> Any:
+    """Around a model of public rows."""
+    rows = make_rows(seed=1)
+    return PrivateBarycenter(
+        LinearRegression().fit(rows.X, rows.y), **{"epsilon": 8.0, "groups": [0, 1], "bounds": (-2.0, 3.0), **more}
+    )
+
+
 def _threshold_fits() -> list[Fit]:
     every = ("X", "y", "groups")
     aware = thresholds(constraints="equalized_odds", group_at_prediction=True)
@@ -474,6 +482,7 @@ def _threshold_fits() -> list[Fit]:
             partial(make_rows, n=100),
         ),
         Fit("PrivateThresholds-odds-group", aware, with_private_groups, answers_with_groups, RECORD, every),
+        Fit("PrivateBarycenter", barycenter, with_private_groups, answers_with_groups, RECORD, ("X", "groups")),
     ]
 
 

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
@@ -31,7 +31,7 @@ from skfairdp.fairness import RateParity
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.pate import ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
-from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
+from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 from tests._tools.inside import PrivateEstimator
 
@@ -153,6 +153,17 @@ class PrivateThresholdsOfItsRows(PrivateThresholds):
         return super().fit(X, y, sensitive_features=sensitive_features)
 
 
+class PrivateBarycenterOfItsRows(PrivateBarycenter):
+    """The suite brings no fitted regressor; one fitted on its rows serves."""
+
+    def _fitted_estimator(self):
+        return self._fitted
+
+    def fit(self, X, y, *, sensitive_features=None):
+        self._fitted = clone(self.estimator).fit(X, y)
+        return super().fit(X, y, sensitive_features=sensitive_features)
+
+
 class PublicPreprocessorOfItsRows(PublicPreprocessor):
     """The suite brings tables of many widths; the rows given to fit serve as the public ones."""
 
@@ -210,6 +221,9 @@ def fast_instances():
             groups=[0, 1],
             noise_seed=0,
             random_state=0,
+        ),
+        of_column_zero(PrivateBarycenterOfItsRows)(
+            LinearRegression(), epsilon=1000.0, bounds=(-200, 200), groups=[0, 1], noise_seed=0
         ),
         of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), gap_weight=0.3),
     ]

@@ -109,6 +109,7 @@ PLACES = {
     "postprocessing._smoothed_counts": "smoothed_counts",
     "postprocessing._thresholding": "contrast search_multipliers",
     "postprocessing._trade_off": "TradeOff",
+    "postprocessing._transport": "KSJudgement Transport TransportPlan",
     "privacy._allowance": "Allowance allowance",
     "privacy._divergences": "selection_rdp stopping_parameter",
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",
