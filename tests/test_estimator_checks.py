@@ -377,7 +377,10 @@ def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
     torch.manual_seed(1)
     before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     estimator = fit(make(cls, settings, random_state=None), rows)
-    estimator.predict(rows.X_public) if hasattr(estimator, "predict") else estimator.sample(10)
+    if cls is PrivateBarycenter:
+        estimator.predict(rows.X_public, sensitive_features=rows.groups_public)
+    else:
+        estimator.predict(rows.X_public) if hasattr(estimator, "predict") else estimator.sample(10)
     assert random.getstate() == before[0]
     np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[2])

@@ -236,7 +236,7 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
     """The public bounds of the amounts, or what is wrong with them."""
     given, owner = getattr(estimator, "bounds", None) or given, type(estimator).__name__
     try:
-        low, high = (float(bound) for bound in given)  # type: ignore[union-attr]
+        low, high = (float(bound) for bound in given)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not -LARGEST_PUBLIC <= low < high <= LARGEST_PUBLIC:

@@ -20,7 +20,7 @@ from skfairdp import PrivacyLedger
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.gradient import FairDPSGDRegressor, mlp
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import epsilon_of
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, epsilon_of, flatten
 from tests._tools.inside import (
     AmountConstraints,
     AmountJudge,
@@ -194,6 +194,26 @@ def test_the_price_is_that_of_the_event_and_never_above_what_was_asked(options, 
     assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
 
 
+@pytest.mark.parametrize("options", [{}, {"gamma": 0.5, "groups": [0, 1]}], ids=str)
+def test_everything_that_is_released_is_on_the_event(options):
+    """As much Gaussian noise as is drawn, beside the gradients: tables, look, rates and judge."""
+    with recording_noise(entropy=0) as record:
+        model = FairDPSGDRegressor(epsilon=3.0, bounds=BOUNDS, random_state=0, **options)
+        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    released = [one.mechanism for one in record.releases if isinstance(one.mechanism, GaussianMechanism)]
+    beside = [one.sensitivity / one.sigma for one in released if one.sensitivity / one.sigma != released_most(released)]
+    paid = [part for part in flatten(model.privacy_.event).items() if isinstance(part[0], GaussianDpEvent)]
+    drawn = sorted(beside)
+    declared = sorted(1 / part.noise_multiplier for part, times in paid for _ in range(times))
+    np.testing.assert_allclose(drawn, declared, rtol=1e-6)
+
+
+def released_most(released):
+    """What most of the releases are: gradients."""
+    values, times = np.unique([one.sensitivity / one.sigma for one in released], return_counts=True)
+    return values[times.argmax()]
+
+
 def test_bounds_are_on_the_list_of_what_is_public():
     facts = {fact.name: fact.value for fact in fitted().privacy_.public}
     assert facts["bounds of y"] == list(BOUNDS) and "names of the groups" not in facts
@@ -204,7 +224,6 @@ def test_bounds_are_on_the_list_of_what_is_public():
 )
 def test_no_row_moves_a_release_by_more_than_its_sensitivity(options):
     """One row in place of a null record, with noise of zeros: its amount, its columns and its group at extremes."""
-    from skfairdp.privacy import GaussianMechanism
 
     def releases(y_last, x_last, group):
         X_, y_, g_ = X[:400].copy(), Y[:400].copy(), GROUPS[:400].copy()

@@ -15,7 +15,7 @@ from skfairdp import FairDPSGDRegressor, PrivacyLedger
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import PrivateBarycenter
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation, epsilon_of, verify_file
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
 from tests._tools.inside import KSJudgement, Transport, TransportPlan
 from tests._tools.sources import recording_noise
 
@@ -96,13 +96,15 @@ def test_three_groups_agree_as_well():
 
 
 # ---- what it certifies ---------------------------------------------------------------------------------------
-def test_the_bound_holds_in_nineteen_of_twenty_runs_and_says_something():
-    plan = TransportPlan(3000, 2, 1.0, 1e-5, REPLACED)
+@pytest.mark.parametrize(("n", "epsilon"), [(3000, 1.0), (800, 40.0)])
+def test_the_bound_holds_in_nineteen_of_twenty_runs_and_says_something(n, epsilon):
+    plan = TransportPlan(n, 2, epsilon, 1e-5, REPLACED)
+    first, second = n * 3 // 5, n * 2 // 5
     rng, bounds, held = np.random.default_rng(0), [], 0
     grid = np.linspace(0, 1, 20_001)
     for _ in range(300):
-        scores = np.concatenate([rng.normal(0.4, 0.05, 1800), rng.normal(0.5, 0.07, 1200)]).clip(0, 1)
-        groups = np.repeat([0, 1], [1800, 1200])
+        scores = np.concatenate([rng.normal(0.4, 0.05, first), rng.normal(0.5, 0.07, second)]).clip(0, 1)
+        groups = np.repeat([0, 1], [first, second])
         edges = np.unique(np.quantile(scores, np.linspace(0, 1, 33)))
         counts = plan.counts(scores, groups, edges)
         transport = Transport(edges, counts + plan.table.sigma * rng.normal(size=counts.shape), plan.table.sigma)
@@ -176,6 +178,14 @@ def test_one_row_moves_no_table_by_more_than_declared(relation):
     assert moved <= plan.table.sensitivity <= plan.look.sensitivity * (1 + 1e-12)
     assert plan.cells.counts.sensitivity == plan.table.sensitivity
     assert relation is NULL or moved == pytest.approx(np.sqrt(2))
+
+
+@pytest.mark.parametrize("relation", [NULL, REPLACED])
+def test_all_tables_together_cost_at_most_epsilon(relation):
+    plan = TransportPlan(3000, 2, 1.0, 1e-5, relation)
+    tables = [*[plan.cells.counts.event] * 3, plan.table.event, plan.look.event]
+    assert 0.95 < epsilon_of(plan.event, 1e-5) <= 1.0
+    assert epsilon_of(plan.event, 1e-5) == pytest.approx(epsilon_of(compose(*tables), 1e-5))
 
 
 def test_every_release_is_on_the_event():
