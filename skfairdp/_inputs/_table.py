@@ -234,15 +234,15 @@ def read_amounts(
 
 def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, float]:
     """The public bounds of the amounts, or what is wrong with them."""
-    given, owner = getattr(estimator, "bounds", None) or given, type(estimator).__name__
+    bounds, owner = getattr(estimator, "bounds", None) or given, type(estimator).__name__
     try:
-        low, high = (float(bound) for bound in given)
+        low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not -LARGEST_PUBLIC <= low < high <= LARGEST_PUBLIC:
         raise ValueError(
             f"{owner} needs 'bounds', the smallest and the largest amount that y may hold, by public knowledge and not "
-            f"by a look at y: bounds=(0, 200). Amounts beyond them count as the bound. Got {given!r} instead."
+            f"by a look at y: bounds=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} instead."
         )
     return low, high
 

@@ -214,7 +214,7 @@ READING = {
         r"owner|name|type\(given\)\.__name__|way\.replace\('X', name\)"  # an argument, and what kind of object it is
     ),
     "_inputs/_table.py": (
-        r"owner|whose|LARGEST_PUBLIC|estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|"
+        r"owner|whose|bounds|LARGEST_PUBLIC|estimator\.n_features_in_|shape\[1\]|_few\((given|names\.tolist\(\))\)|"
         r"(un)?named"  # columns are public
     ),
     "_inputs/_training.py": r"owner|empty|len\(domain\)",
