@@ -13,6 +13,7 @@ _WHERE = {
     "DemographicParityFilter": "preprocessing",
     "FairClippingClassifier": "papers",
     "FairDPSGDClassifier": "gradient",
+    "FairDPSGDRegressor": "gradient",
     "FairPATEClassifier": "pate",
     "FairnessCalibrator": "postprocessing",
     "FairnessWarning": "exceptions",

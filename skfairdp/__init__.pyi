@@ -30,7 +30,7 @@ from skfairdp.generative import (
     SyntheticDataClassifier as SyntheticDataClassifier,
     SyntheticRows as SyntheticRows,
 )
-from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier
+from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier, FairDPSGDRegressor as FairDPSGDRegressor
 from skfairdp.inspection import ParetoFrontierDisplay as ParetoFrontierDisplay
 from skfairdp.lagrangian import LagrangianClassifier as LagrangianClassifier, PFLDClassifier as PFLDClassifier
 from skfairdp.model_selection import (

@@ -120,13 +120,18 @@ class ColumnTables:
 
     def release(self, X: Any, noise: NoiseSource) -> Array:
         """Release the tables, and return the quantiles that follow from them."""
-        edges = np.tile(np.linspace(-1, 1, CELLS + 1), (len(self.places), 1))
-        for _ in range(self.rounds - 1):
-            shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
-            edges = np.stack([_finer(ends, part) for ends, part in zip(edges, shares, strict=True)])
+        edges = self.release_cells(X, noise, self.rounds - 1)
         shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
         knots = np.stack([_quantiles(ends, part) for ends, part in zip(edges, shares, strict=True)])
         return knots if self.has_bounds else _expanded(knots)
+
+    def release_cells(self, X: Any, noise: NoiseSource, rounds: int) -> Array:
+        """Release so many tables, and return the ends of cells of which none is heavy."""
+        edges = np.tile(np.linspace(-1, 1, CELLS + 1), (len(self.places), 1))
+        for _ in range(rounds):
+            shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
+            edges = np.stack([_finer(ends, part) for ends, part in zip(edges, shares, strict=True)])
+        return edges
 
     def shares(self, edges: Array, noisy: Array) -> Array:
         """Shares of the cells by noisy counts; post-processing.

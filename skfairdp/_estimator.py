@@ -9,8 +9,8 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -33,7 +33,7 @@ from skfairdp.privacy import (
     public_facts,
 )
 from skfairdp.schema import A_SCHEMA, SchemaParameter
-from skfairdp.utils import NamedEstimator, check_same_index, warn_caller, without_values
+from skfairdp.utils import NamedEstimator, as_amounts, check_same_index, warn_caller, without_values
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
@@ -348,6 +348,48 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         except (ValueError, TypeError) as error:
             problem = without_values(error, owner=owner, name="y")
         raise problem
+
+
+class PrivateRegressor(RegressorMixin, PrivateEstimator):
+    """A private estimator that predicts amounts."""
+
+    __metadata_request__score = {"sensitive_features": True}
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """R² on the given rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows with the columns seen in ``fit``.
+        y : array-like of shape (n_rows,)
+            Their amounts.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Their groups, where predictions use them; ignored elsewhere, so that they can be routed.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        r2 : float
+            1 for perfect predictions, 0 for the mean of y.
+        """
+        owner = type(self).__name__
+        check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
+        more = {"sensitive_features": sensitive_features} if takes_groups else {}
+        return self._r2(np.asarray(self.predict(X, **more)), y, sample_weight)
+
+    def _r2(self, predicted: Any, y: Any, sample_weight: Any) -> float:
+        amounts = as_amounts(y, len(predicted), owner=type(self).__name__)
+        return float(r2_score(amounts, predicted, sample_weight=sample_weight))
 
 
 def as_part(

@@ -10,9 +10,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -21,6 +21,7 @@ from skfairdp import (
     IDP3,
     FairClippingClassifier,
     FairDPSGDClassifier,
+    FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
@@ -46,7 +47,7 @@ from skfairdp.pate import (
     SoftLabelStudent,
     VoteGate,
 )
-from skfairdp.postprocessing import FineTuning, PrivateThresholds
+from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import epsilon_of
 from skfairdp.schema import Number, Schema, SchemaEncoder
@@ -144,6 +145,7 @@ SETTINGS = [
     ),
     pytest.param(FairDPSGDClassifier, {"noise_multiplier": None}, id="DPSGD"),
     pytest.param(FairDPSGDClassifier, {"lam": 0.0}, id="DPSGD-unconstrained"),
+    pytest.param(FairDPSGDRegressor, {}, id="DPSGD-amounts"),
     pytest.param(FairClippingClassifier, {}, id="reweighting"),
     pytest.param(FairClippingClassifier, {"method": "dpsgd_f"}, id="DPSGD-F"),
     pytest.param(FairClippingClassifier, {"method": "global_adapt"}, id="global-adapt"),
@@ -162,6 +164,7 @@ SETTINGS = [
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),
     pytest.param(SyntheticDataClassifier, {}, id="Synthetic"),
     pytest.param(PrivateThresholds, {}, id="thresholds"),
+    pytest.param(PrivateBarycenter, {}, id="barycenter"),
 ]
 every_setting = pytest.mark.parametrize(("cls", "settings"), SETTINGS)
 #: What takes fits of its own: one setting of each class in ``make test``.
@@ -172,10 +175,21 @@ of_each_class = pytest.mark.covering("cls")
 QUICK = {
     FairClippingClassifier: {"groups": [0, 1], "net": mlp((4,), max_epochs=1, batch_size=100)},
     FairDPSGDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100)},
+    FairDPSGDRegressor: {
+        "net": mlp((4,), max_epochs=1, batch_size=100),
+        "bounds": (0, 1),
+        "gamma": 0.1,
+        "groups": [0, 1],
+    },
     PFLDClassifier: {"net": mlp((4,), max_epochs=1, batch_size=100), "groups": [0, 1], "dual_steps": 3},
     PrivateThresholds: {
         "groups": [0, 1],
         "estimator": FrozenEstimator(LogisticRegression().fit(np.eye(4) * 4 - 1, [0, 1, 0, 1])),
+    },
+    PrivateBarycenter: {
+        "groups": [0, 1],
+        "bounds": (-5, 5),
+        "estimator": FrozenEstimator(LinearRegression().fit(np.eye(4) * 4 - 1, [0, 1, 0, 1])),
     },
     RandomizedResponseClassifier: {"groups": [0, 1]},
     SFPATEClassifier: {
@@ -194,14 +208,29 @@ QUICK = {
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
 OF_GROUPS = {PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier}
 #: Classes that read the groups of the rows given to fit.
-READING_GROUPS = {*OF_GROUPS, FairClippingClassifier, PFGuardGenerator, PrivateThresholds, SyntheticDataClassifier}
+READING_GROUPS = {
+    *OF_GROUPS,
+    FairClippingClassifier,
+    FairDPSGDRegressor,
+    PFGuardGenerator,
+    PrivateThresholds,
+    SyntheticDataClassifier,
+    PrivateBarycenter,
+}
+
+
+#: Their classes are those of the classifier they are given, or there are none.
+WITHOUT_CLASSES = {PrivateThresholds, PrivateBarycenter, FairDPSGDRegressor}
 
 
 def make(cls, settings, **more):
     given = {"epsilon": 3.0, "classes": [0, 1], "random_state": 0}
-    if cls is PrivateThresholds:  # its classes are those of the classifier it is given
+    if cls in WITHOUT_CLASSES:
         del given["classes"]
-    return cls(**{**given, **QUICK.get(cls, {"n_teachers": 20}), **settings, **more})
+    given |= {**QUICK.get(cls, {"n_teachers": 20}), **settings, **more}
+    if cls is PrivateBarycenter:  # it draws nothing that is public
+        del given["random_state"]
+    return cls(**given)
 
 
 def public_of(cls, rows):
@@ -221,8 +250,10 @@ def released(estimator, rows):
         return estimator.released_groups_
     if isinstance(estimator, PFGuardGenerator):
         return np.concatenate([table.ravel() for table in estimator.model_.tables])
-    if isinstance(estimator, PrivateThresholds):
+    if isinstance(estimator, PrivateThresholds | PrivateBarycenter):
         return estimator.counts_
+    if is_regressor(estimator):
+        return estimator.predict(rows.X)
     return estimator.released_votes_ if hasattr(estimator, "student_") else estimator.predict_proba(rows.X)
 
 
@@ -346,7 +377,10 @@ def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
     torch.manual_seed(1)
     before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     estimator = fit(make(cls, settings, random_state=None), rows)
-    estimator.predict(rows.X_public) if hasattr(estimator, "predict") else estimator.sample(10)
+    if cls is PrivateBarycenter:
+        estimator.predict(rows.X_public, sensitive_features=rows.groups_public)
+    else:
+        estimator.predict(rows.X_public) if hasattr(estimator, "predict") else estimator.sample(10)
     assert random.getstate() == before[0]
     np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[2])
@@ -355,7 +389,8 @@ def test_fit_leaves_the_global_generators_alone(rows, cls, settings):
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize("cls", private_classes().values())
 def test_non_deterministic_exactly_when_the_noise_is_secret(cls, seed):
-    assert get_tags(cls(noise_seed=seed, random_state=0)).non_deterministic is (seed is None)
+    public = {} if cls is PrivateBarycenter else {"random_state": 0}
+    assert get_tags(cls(noise_seed=seed, **public)).non_deterministic is (seed is None)
 
 
 @pytest.mark.parametrize("cls", private_classes().values())

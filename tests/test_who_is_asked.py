@@ -37,6 +37,7 @@ WHY = {
     "papers/_gan_samplers.py": OWN,
     "generative/_synthetic_data_classifier.py": TO_COME,
     "gradient/_fair_dpsgd.py": PUBLIC,
+    "gradient/_fair_dpsgd_regressor.py": TO_COME,
     "inspection/_audit_attack.py": MEASURED,
     "inspection/_audit_estimator.py": MEASURED,
     "inspection/_html.py": "a line of code for the reader",
@@ -67,6 +68,7 @@ WHY = {
     "postprocessing/_fine_tuning.py": PUBLIC,
     "postprocessing/_fitted_models.py": PUBLIC,
     "postprocessing/_idp3.py": TO_COME,
+    "postprocessing/_private_barycenter.py": "behind row_wise_predictions; rows to come",
     "postprocessing/_private_thresholds.py": "behind row_wise_predictions, as what a row is answered; rows to come",
     "postprocessing/_thresholding.py": PUBLIC,
 }

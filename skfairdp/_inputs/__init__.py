@@ -8,7 +8,9 @@ from skfairdp._inputs._chunks import read_numbers_of, read_public_rows_of, read_
 from skfairdp._inputs._data import PublicRows, TrainingData
 from skfairdp._inputs._subjects import tell_of_subjects
 from skfairdp._inputs._table import (
+    amount_bounds,
     check_public_columns,
+    read_amounts,
     read_classes,
     read_features,
     read_labels,
@@ -21,8 +23,10 @@ from skfairdp._inputs._training import public_arguments, read_any_training, read
 __all__ = [
     "PublicRows",
     "TrainingData",
+    "amount_bounds",
     "check_public_columns",
     "public_arguments",
+    "read_amounts",
     "read_any_training",
     "read_classes",
     "read_features",

@@ -37,10 +37,10 @@ class Table:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All that a fit learns from."""
+    """All that a fit learns from: codes of classes, or amounts, of which there are no classes."""
 
     X: NDArray[np.float64]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     classes: NDArray[Any]
     groups: NDArray[np.int64] | None
     domain: NDArray[np.object_] | None
@@ -49,6 +49,11 @@ class TrainingData:
     own_rows: SyntheticRows | None = None
     source: RowSource | None = None
     subjects: Subjects | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """What a network says of a row: a logit of each class, or one number."""
+        return len(self.classes) or 1
 
     @property
     def n_units(self) -> int:

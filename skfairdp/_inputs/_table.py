@@ -12,6 +12,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import SAID_BY_SCHEMA, RawTable, note_columns, schema_of
 from skfairdp.utils import (
+    as_amounts,
     as_dense,
     as_groups,
     as_labels,
@@ -206,6 +207,40 @@ def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
     if classes.ndim != 1:
         raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
     return classes
+
+
+# ---- amounts -------------------------------------------------------------------------------------------------
+
+
+def read_amounts(
+    estimator: BaseEstimator,
+    y: Any,
+    n_rows: int,
+    reads: PublicReads,
+    *,
+    public: bool = False,
+    raw: RawTable | None = None,
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
+    low, high = amount_bounds(estimator)
+    amounts = as_amounts(y, n_rows, owner=type(estimator).__name__)
+    reads.note("bounds of y", "given", (low, high), by=getattr(estimator, "bounds", None))
+    return np.empty(0), np.clip(amounts, low, high)
+
+
+def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, float]:
+    """The public bounds of the amounts, or what is wrong with them."""
+    bounds, owner = getattr(estimator, "bounds", None) or given, type(estimator).__name__
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not -LARGEST_PUBLIC <= low < high <= LARGEST_PUBLIC:
+        raise ValueError(
+            f"{owner} needs 'bounds', the smallest and the largest amount that y may hold, by public knowledge and not "
+            f"by a look at y: bounds=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} instead."
+        )
+    return low, high
 
 
 # ---- groups --------------------------------------------------------------------------------------------------

@@ -57,8 +57,9 @@ def read_training(
     public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
     subject: Any = None,
+    target: Any = read_classes,
 ) -> TrainingData:
-    """Read everything a fit needs, or say what is wrong with it."""
+    """Read everything a fit needs, or say what is wrong with it; ``target`` reads y."""
     reads, owner = PublicReads(), type(estimator).__name__
     vars(estimator).pop("_subject_column", None)
     if subject is not None or not isinstance(X, np.ndarray):
@@ -80,7 +81,7 @@ def read_training(
     subjects = None if subject is None else Subjects.read(X, subject, len(table.X), owner=owner)
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
-    classes, codes = read_classes(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
+    classes, codes = target(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
         return TrainingData(table.X, codes, classes, *read, None, reads, own, subjects=subjects)

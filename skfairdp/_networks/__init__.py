@@ -10,6 +10,7 @@ from skfairdp._networks._adversarial import (
     StackedDiscriminators,
     StudentDiscriminator,
 )
+from skfairdp._networks._amounts import AmountLoss, AmountScale, MeanPenalty, constant_amount, predicting, sums_by_group
 from skfairdp._networks._clipping import (
     LayerTrace,
     check_rows_stay_apart,
@@ -83,6 +84,8 @@ __all__ = [
     "SLACK",
     "AdditiveParts",
     "AdversarialTraining",
+    "AmountLoss",
+    "AmountScale",
     "BoundsByGroup",
     "ClippingRule",
     "ColumnScales",
@@ -95,6 +98,7 @@ __all__ = [
     "ImageLayers",
     "LayerRows",
     "LayerTrace",
+    "MeanPenalty",
     "Net",
     "Network",
     "ParityPenalty",
@@ -121,6 +125,7 @@ __all__ = [
     "check_precision",
     "check_rows_stay_apart",
     "clipped_gradient_sum",
+    "constant_amount",
     "constant_module",
     "demographic_disparity_penalty",
     "disparity_and_slope",
@@ -137,6 +142,7 @@ __all__ = [
     "predict_logits",
     "predict_stacked",
     "predict_stacked_proba",
+    "predicting",
     "prepare_network",
     "private_logits",
     "private_outputs",
@@ -146,6 +152,7 @@ __all__ = [
     "rows_read_by",
     "scale_last_layer",
     "seconds_of_steps",
+    "sums_by_group",
     "threads_of_steps",
     "trace_layers",
     "train_privately",

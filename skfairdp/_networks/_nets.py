@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from skorch import NeuralNetClassifier
+from skorch import NeuralNet, NeuralNetClassifier, NeuralNetRegressor
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
@@ -176,14 +176,22 @@ def as_net(
     )
 
 
-class FittedNet(NeuralNetClassifier):
-    """A skorch net around a trained network; rows reach it in the precision of its parameters."""
+class _InOwnPrecision(NeuralNet):
+    """Rows reach the network in the precision of its parameters."""
 
     def infer(self, x: Any, **fit_params: Any) -> Any:
         """Give the logits of one batch of rows."""
         x = torch.as_tensor(x, device=self.device)
         precision = next((p.dtype for p in self.module_.parameters() if p.is_floating_point()), torch.float32)
         return super().infer(x.to(precision), **fit_params)
+
+
+class FittedNet(_InOwnPrecision, NeuralNetClassifier):
+    """A skorch net around a trained network."""
+
+
+class FittedAmounts(_InOwnPrecision, NeuralNetRegressor):
+    """The same around a network that predicts amounts."""
 
 
 class ConstantModule(nn.Module):
@@ -215,8 +223,10 @@ def scale_last_layer(module: Any, factor: float) -> Any:
     return module
 
 
-def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -> FittedNet:
+def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -> Any:
     """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
+
+    Without classes it predicts amounts.
 
     ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``
     gives positions in ``classes``, as skorch does. Our own "mlp" without hidden layers is kept in double precision, so
@@ -224,9 +234,10 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -
     may be given as ``net`` again.
     """
     module = module.double() if net.hidden == () else module
-    fitted = FittedNet(
+    kind, more = (FittedNet, {"classes": classes}) if len(classes) else (FittedAmounts, {})
+    fitted = kind(
         module.cpu(),
-        criterion=nn.CrossEntropyLoss,
+        criterion=nn.CrossEntropyLoss if len(classes) else nn.MSELoss,
         optimizer=net.optimizer,
         lr=net.lr,
         batch_size=net.batch_size,
@@ -235,7 +246,7 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -
         callbacks="disable",
         verbose=0,
         device="cpu",
-        classes=classes,
+        **more,
         **_prefixed("optimizer__", net.optimizer_options),
     )
     fitted.initialize()

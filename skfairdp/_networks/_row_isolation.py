@@ -178,4 +178,6 @@ def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    if outputs.shape[1] == 1:  # of one output it is 0 everywhere, and would show nothing
+        return (outputs[:, 0] - 1).square()
     return nn.functional.cross_entropy(outputs, targets, reduction="none")

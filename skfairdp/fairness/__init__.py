@@ -8,7 +8,7 @@ from skfairdp.fairness._constraints import (
 from skfairdp.fairness._gaps import (
     GAPS as GAPS,
     disparities,
-    largest_disparity,
+    largest_disparity as largest_disparity,
     rejection_rates as rejection_rates,
     tally as tally,
 )
@@ -37,4 +37,4 @@ from skfairdp.fairness._rates import (
 )
 from skfairdp.fairness._reached import CLEAR_SIZE as CLEAR_SIZE, LeftOver as LeftOver
 
-__all__ = ["FairnessGate", "RateBound", "RateParity", "disparities", "largest_disparity"]
+__all__ = ["FairnessGate", "RateBound", "RateParity", "disparities"]

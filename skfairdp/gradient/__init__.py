@@ -2,7 +2,17 @@
 
 from skfairdp._network_classifier import cnn, mlp, resnet
 from skfairdp.gradient._fair_dpsgd import FairDPSGDClassifier
+from skfairdp.gradient._fair_dpsgd_regressor import FairDPSGDRegressor
 from skfairdp.gradient._parity import PublicPenalty, SignedLoss
 from skfairdp.lagrangian import PFLDClassifier
 
-__all__ = ["FairDPSGDClassifier", "PFLDClassifier", "PublicPenalty", "SignedLoss", "cnn", "mlp", "resnet"]
+__all__ = [
+    "FairDPSGDClassifier",
+    "FairDPSGDRegressor",
+    "PFLDClassifier",
+    "PublicPenalty",
+    "SignedLoss",
+    "cnn",
+    "mlp",
+    "resnet",
+]

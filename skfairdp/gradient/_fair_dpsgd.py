@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skfairdp._column_tables import Cost, Scaling
+from skfairdp._column_tables import Cost
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
@@ -17,21 +17,21 @@ from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, beside, usual_parity
+from skfairdp.gradient._dpsgd import TrainsNetwork
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, usual_parity
 from skfairdp.gradient._temperature import Temperature
-from skfairdp.gradient._usual_net import settled, usual_net
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, epsilon_of, relation_for
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.schema import Schema, bytes_kept
-from skfairdp.utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
+from skfairdp.utils import PublicData, RandomStateLike, warn_caller
 from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
-    from skfairdp._networks import Net, Network
+    from skfairdp._networks import Net
     from skfairdp.gradient._signed_loss import RateLagrangian
 
 
 @shared_docs
-class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
+class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     """Network trained by differentially private SGD, and held to demographic parity or to any constraint on rates.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*. Neighbours differ in one record, which in one
@@ -357,44 +357,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         assert self.schema is not None
         check_free_disk(bytes_kept(self.schema, len(data.X)), owner, verbose=self.verbose)
 
-    def _plan(self, data: TrainingData) -> DPSGDPlan:
-        from skfairdp._networks import DPStep
-
-        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
-        n_rows = data.n_units if self._declared_rows is None else self._declared_rows
-        parity = PublicPenalty() if self.lam == 0 else self._parity_for(data, n_rows, relation)
-        max_grad_norm = self.max_grad_norm or (1.0 if self.lam == 0 else parity.usual_max_grad_norm)
-        duals = parity.plan(self.epsilon, self.delta, relation)
-        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
-        cost = (self.epsilon, self.delta, relation, parity.share_left)
-        net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
-        tables = None if scaling is None else scaling.tables
-        looks, temperature = self._looks(data, net, n_rows, cost)
-        step = DPStep.calibrated(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_rows=n_rows,
-            batch_size=net.batch_size,
-            epochs=net.max_epochs,
-            max_grad_norm=max_grad_norm,
-            noise_multiplier=self.noise_multiplier,
-            beside=beside(duals, tables, temperature, looks, judge),
-            relation=relation,
-            nothing_left=self._nothing_left(parity),
-        )
-        asked = None if self.lam == 0 else parity
-        whose = "" if data.subjects is None else data.subjects.name
-        plan = DPSGDPlan(net, step, duals, looks, temperature, scaling, taken, asked, judge, whose)
-        if self.noise_multiplier is not None:
-            self._check_noise(plan)
-        data.reads.note("sampling probability", "computed", step.sampling_probability)
-        data.reads.note("number of steps", "computed", step.steps)
-        if taken is not None:
-            data.reads.note("network", "computed", taken)
-        if data.public is not None and data.groups is not None:
-            data.reads.note("where parity comes from", "computed", parity.shorthand, "by sizes of public groups")
-        return plan
-
     def _parity_part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""
         owner = type(self).__name__
@@ -431,68 +393,13 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
         rates = SignedLoss().plan(self.epsilon, self.delta, relation)
         return usual_parity(data.public, n_rows, rates)
 
-    def _net(
-        self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: Cost
-    ) -> tuple["Net", Scaling | None, str | None]:
-        """The network, what scales the columns of a table for it, and which one "auto" took."""
-        from skfairdp._networks import as_net
-
-        def read(net: Any) -> "Net":
-            owner = type(self).__name__
-            given = as_net(net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None)
-            return settled(given, n_rows, max_grad_norm)
-
-        if not (isinstance(self.net, str) and self.net == "auto"):
-            net = read(self.net)
-            return net, self._scaling(net, data, n_rows, cost), None
-        net = read("mlp")
-        scaling, taken = self._scaling(net, data, n_rows, cost), "mlp"
-        # without a schema the terms of an additive network would be straight lines
-        if self.schema is not None and self.lam == 0 and self.noise_multiplier is None:
-            n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
-            taken = usual_net(n_rows, n_features, len(data.classes), epsilon=self.epsilon, delta=self.delta)
-        return net if taken == "mlp" else read(taken), scaling, taken
-
-    def _looks(
-        self, data: TrainingData, net: "Net", n_rows: int, cost: Cost
-    ) -> tuple[SecondLook | None, Temperature | None]:
-        """What looks at the trained network again. Nothing does where the noise of the gradients is given."""
-        if self.noise_multiplier is not None or len(data.classes) < 2:
-            return None, None
+    def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
+        """What looks at the trained network again."""
+        if len(data.classes) < 2:
+            return {}
         temperature = Temperature(*cost)
-        return SecondLook(n_rows, data.X.shape[1], *cost), temperature if temperature.fits(net) else None
-
-    def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:
-        """How the columns of a table are scaled: by public rows where they are read, else by what is released."""
-        scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=self.lam != 0)
-        if scaling is not None and scaling.tables is not None and self.noise_multiplier is not None:
-            return None  # nothing is released beside gradients whose noise is given
-        return scaling
-
-    def _nothing_left(self, parity: PublicPenalty | SignedLoss) -> str:
-        """Say what to change where no noise is enough for the gradients: the share of the rates first."""
-        share = 1 - parity.share_left
-        return (
-            f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
-            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
-            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'."
-        )
-
-    def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
-        """The untrained network, and what is added to its private gradients."""
-        from skfairdp._networks import prepare_network
-
-        owner = type(self).__name__
-        seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 2)]
-        scales = None if plan.scaling is None else plan.scaling.layer()
-        network = prepare_network(
-            plan.net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=owner, scales=scales
-        )
-        terms = {} if plan.parity is None else plan.parity.terms(plan, data, network, self.lam, seeds[1])
-        if data.subjects is not None:
-            rng = np.random.default_rng(seeds[1])
-            terms["of_each"] = data.subjects.rows_of_each(self.max_rows_per_subject, rng)
-        return network, terms
+        look = SecondLook(n_rows, data.X.shape[1], *cost)
+        return {"look": look, "temperature": temperature if temperature.fits(net) else None}
 
     @property
     def _takes_public_rows(self) -> bool:
@@ -545,12 +452,3 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier):
                     f"better than that class alone. Lower 'lam' ({weight:g}), or raise 'epsilon' ({self.epsilon:g}).",
                     UtilityWarning,
                 )
-
-    def _check_noise(self, plan: DPSGDPlan) -> None:
-        cost = epsilon_of(plan.event, self.delta)
-        if cost > self.epsilon:
-            raise ValueError(
-                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={cost:.4g} for "
-                f"{plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
-                "'net__max_epochs' or 'net__batch_size', or leave it None."
-            )

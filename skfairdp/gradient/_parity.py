@@ -20,7 +20,6 @@ from skfairdp.utils._sklearn import Interval, StrOptions
 if TYPE_CHECKING:
     from skfairdp._column_tables import ColumnTables, Scaling
     from skfairdp._networks import DPStep, Net, Network
-    from skfairdp._second_look import SecondLook
     from skfairdp.gradient._signed_loss import DualPlan
     from skfairdp.gradient._temperature import Temperature
 
@@ -35,12 +34,13 @@ class DPSGDPlan:
     net: "Net"
     step: "DPStep"
     duals: "DualPlan | None" = None
-    look: "SecondLook | None" = None
+    look: Any = None
     temperature: "Temperature | None" = None
     scaling: "Scaling | None" = None
     taken: str | None = None
     parity: "PublicPenalty | SignedLoss | None" = None
-    judge: "Judge | None" = None
+    judge: Any = None
+    target: "ColumnTables | None" = None
     rows_of: str = ""
 
     @property
@@ -51,7 +51,9 @@ class DPSGDPlan:
     @property
     def event(self) -> DpEvent:
         """Gradients, rates, the tables of numbers and of answers, the second look and the judge together."""
-        return self.step.event_with(beside(self.duals, self.tables, self.temperature, self.look, self.judge))
+        return self.step.event_with(
+            beside(self.duals, self.tables, self.temperature, self.target, self.look, self.judge)
+        )
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -65,8 +67,8 @@ class DPSGDPlan:
         of_subjects = " of subjects" if self.relation.protects == Protects.SUBJECT else ""
         gradients = f"{self.step.steps} noisy clipped gradient sums{of_subjects}{network}"
         rates = () if self.duals is None else (f"{self.duals.releases} noisy tables of predictions by group",)
-        looks = [one.releases for one in (self.tables, self.temperature, self.look, self.judge) if one is not None]
-        return (gradients, *rates, *chain.from_iterable(looks))
+        looks = (self.tables, self.temperature, self.target, self.look, self.judge)
+        return (gradients, *rates, *chain.from_iterable(one.releases for one in looks if one is not None))
 
 
 def beside(*plans: Any) -> DpEvent | None:

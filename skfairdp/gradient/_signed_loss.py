@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge, Judgement
-from skfairdp._networks import Network, PrivateRows, RowsOnDemand, private_outputs
+from skfairdp._networks import AmountLoss, Network, PrivateRows, RowsOnDemand, private_outputs, sums_by_group
 from skfairdp.fairness import LeftOver, RateConstraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
@@ -218,3 +218,51 @@ class RateLagrangian:
         weights = self.weights.to(targets.device)[targets[:, 1], self._labels(targets)].to(outputs.dtype)
         signed = (torch.softmax(outputs, dim=1) * weights).sum(1)
         return nn.functional.cross_entropy(outputs, targets[:, 0], reduction="none") + signed
+
+
+class AmountLagrangian(AmountLoss):
+    """The loss of amounts plus the Lagrangian of constraints on means and losses of groups, row by row.
+
+    Multipliers follow noisy means, in units of the spread of amounts, as those of rates follow noisy rates.
+    """
+
+    def __init__(self, scale: Any, asked: Any, plan: DualPlan, steps: int, bound: float | None) -> None:
+        super().__init__(scale, len(asked.groups))
+        self.asked, self.plan, self.bound = asked, plan, bound
+        self.multipliers = np.zeros(len(asked.lines[2]))
+        self._times = plan.times(steps)
+        self._sizes: list[NDArray[np.float64]] = []
+        #: A record has one line of the table, of this norm at most; the table is released in units of it.
+        self.moved = math.sqrt(1 + asked.n_statistics)
+
+    def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
+        """Before step ``t``: release the sums of groups if it is time, and move the multipliers."""
+        if t not in self._times:
+            return
+        said = self.scale(private_outputs(module, rows.X, ROWS_AT_ONCE)[:, 0]).cpu().numpy()
+        targets = rows.targets.cpu().numpy()
+        of_rows = self.asked.statistics(self.scale, said, targets[:, 0])
+        if rows.present is not None:
+            of_rows[~rows.present.cpu().numpy()] = np.nan
+        lines = np.column_stack([np.ones(len(of_rows)), of_rows])
+        sums = sums_by_group(lines, targets[:, 1].astype(np.int64), len(self.asked.groups))
+        self.move(self.moved * self.plan.counts.release(sums / self.moved, source))
+
+    def move(self, table: NDArray[np.float64]) -> None:
+        """Move the multipliers by what a release says; post-processing."""
+        self._sizes.append(table[:, 0])
+        sizes = np.mean(self._sizes, axis=0)  # of the same rows every time
+        sizes = np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))
+        coefficients, of_means, bounds = self.asked.lines
+        half = float(self.scale.spread) ** np.where(of_means, 1, self.asked.power)
+        means = np.clip(table[:, 1:] / sizes[:, None], -1.0, 1.0)
+        violations = (self.asked.sides(self.scale, means) - bounds) / half
+        errors = np.sqrt(np.einsum("lgs,g->l", coefficients**2, 1 / sizes**2)) * self.moved * self.plan.noise
+        noise = self.asked.units(self.scale) / half * errors / math.sqrt(self.plan.releases)
+        most = largest_price(2, noise) if self.bound is None else self.bound
+        self.multipliers = np.clip(self.multipliers + self.plan.steps(violations, noise) * violations, 0.0, most)
+        weights = np.einsum("l,lgs->gs", self.multipliers, coefficients) * (sizes.sum() / sizes)[:, None]
+        if of_means.any():
+            self.of_means = torch.from_numpy(weights[:, 0]).float()
+        if not of_means.all():
+            self.of_losses = torch.from_numpy(weights[:, -1]).float()

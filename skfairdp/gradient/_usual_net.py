@@ -13,22 +13,29 @@ if TYPE_CHECKING:
 
 
 def usual_net(
-    n_rows: int, n_features: int, n_classes: int, *, epsilon: float, delta: float, hidden: Sequence[int] = (64,)
+    n_rows: int,
+    n_features: int,
+    n_outputs: int,
+    *,
+    epsilon: float,
+    delta: float,
+    hidden: Sequence[int] = (64,),
+    most: float = DOUBTFUL,
 ) -> str:
     """Return "additive" where noise drowns hidden units, else "mlp".
 
     Every parameter carries noise of its own, of standard deviation ``C / (μ n)`` beside gradients of a norm of up to C,
-    so that P parameters together carry ``√P / (μ n)``. The bound is the one above which ``SecondLook`` doubts a linear
-    rule whatever its features say. Beyond it hidden units cost more than they find: without them a table of two classes
-    has about a thirtieth of the parameters, and still a curve for each of its columns. This is about accuracy: what
-    drowns in noise has no gap between groups either, so parity is no reason for it.
+    so that P parameters together carry ``√P / (μ n)``. The usual bound is the one above which ``SecondLook`` doubts a
+    linear rule whatever its features say. Beyond it hidden units cost more than they find: without them a table of two
+    classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is about accuracy:
+    what drowns in noise has no gap between groups either, so parity is no reason for it.
     """
-    n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_classes]))
+    n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_outputs]))
     noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)
-    return "additive" if noise > DOUBTFUL else "mlp"
+    return "additive" if noise > most else "mlp"
 
 
-def settled(net: "Net", n_rows: int, max_grad_norm: float) -> "Net":
+def settled(net: "Net", n_rows: int, max_grad_norm: float, *, lr: float = 2.0) -> "Net":
     """The net with steps, batches and passes chosen where it leaves them open.
 
     With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`).
@@ -36,7 +43,7 @@ def settled(net: "Net", n_rows: int, max_grad_norm: float) -> "Net":
     larger = larger_batches(n_rows) if net.lr is net.batch_size is net.max_epochs is None else 1.0
     return replace(
         net,
-        lr=2.0 * larger / max_grad_norm if net.lr is None else net.lr,
+        lr=lr * larger / max_grad_norm if net.lr is None else net.lr,
         batch_size=round(512 * larger) if net.batch_size is None else net.batch_size,
         max_epochs=20 / larger if net.max_epochs is None else net.max_epochs,
     )

@@ -3,7 +3,8 @@
 from skfairdp.postprocessing._calibrator import FairnessCalibrator
 from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._idp3 import IDP3
+from skfairdp.postprocessing._private_barycenter import PrivateBarycenter
 from skfairdp.postprocessing._private_thresholds import PrivateThresholds
 from skfairdp.postprocessing._thresholding import Thresholds
 
-__all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "PrivateThresholds", "Thresholds"]
+__all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "PrivateBarycenter", "PrivateThresholds", "Thresholds"]

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp.utils import encode_labels, without_cells
 
 
-def fitted_classifier(estimator: Any, *, owner: str) -> Any:
-    """Return the estimator, or raise an error that says why it cannot be calibrated."""
+def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:
+    """Refuse an estimator that is not fitted."""
     fitted = True
     try:
         check_is_fitted(estimator)
@@ -24,9 +24,14 @@ def fitted_classifier(estimator: Any, *, owner: str) -> Any:
         fitted = False
     if not fitted:
         raise NotFittedError(
-            f"{owner} calibrates a classifier that is fitted already; this {type(estimator).__name__} is not. Fit it "
+            f"{owner} calibrates a {kind} that is fitted already; this {type(estimator).__name__} is not. Fit it "
             "first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned."
         )
+
+
+def fitted_classifier(estimator: Any, *, owner: str) -> Any:
+    """Return the estimator, or raise an error that says why it cannot be calibrated."""
+    check_fitted(estimator, owner)
     if not is_classifier(estimator) or not hasattr(estimator, "classes_"):
         raise ValueError(
             f"The 'estimator' parameter of {owner} must be a classifier with classes_. "

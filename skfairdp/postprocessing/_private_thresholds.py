@@ -5,10 +5,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import UNUSED
@@ -21,9 +19,10 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
-from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
+from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._fair_answers import (
     answer_counts,
     fair_answers,
@@ -33,28 +32,24 @@ from skfairdp.postprocessing._fair_answers import (
 from skfairdp.postprocessing._fitted_models import fitted_classifier, network_of, probabilities
 from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
-from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, PrivacyLedger, Protects, PublicReads
+from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of
 from skfairdp.utils import (
     RandomStateLike,
-    as_groups,
     coins_of,
-    encode_labels,
     labels_of,
     public_generator,
-    split_sensitive_columns,
     warn_caller,
 )
 from skfairdp.utils._sklearn import HasMethods, Interval
 
 _OWNER = "PrivateThresholds"
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
-_MADE_UP = 20  # rows of each kind by which a classifier is tried before anything is spent
 _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
 
 
 @shared_docs
-class PrivateThresholds(PrivateClassifier):
+class PrivateThresholds(PrivateClassifier, ChargedForRows):
     """Make a fitted classifier of two classes fair by private rows with labels and groups: no public rows are needed.
 
     **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features, label and
@@ -329,7 +324,7 @@ class PrivateThresholds(PrivateClassifier):
                 f"The 'estimator' of {_OWNER} reads raw tables by a schema, and {_OWNER} has none to read them by. "
                 "Give it the same: PrivateThresholds(model, schema=schema)."
             )
-        check_rows_alone([_Scores(_thawed(model))], _OWNER)
+        check_rows_alone([_Scores(thawed(model))], _OWNER)
         if network_of(model) is not None:
             from skfairdp._networks import check_precision
 
@@ -341,64 +336,14 @@ class PrivateThresholds(PrivateClassifier):
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
         self._check_columns(model, data.X.shape[1])
-        self._note_the_classifier(model, data.reads)
+        self._note_the_model(model, data.reads)
         return data
-
-    def _check_columns(self, model: Any, n_features: int) -> None:
-        """Refuse a classifier of other columns, or one that has no score for any of some rows that are made up."""
-        if self.schema is not None and _has_a_schema(model):
-            return
-        named = None if self.schema is not None else getattr(self, "feature_names_in_", None)
-        known, n_known = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
-        if self.sensitive_columns is not None:
-            n_features = self.n_features_in_
-        rng, shape = np.random.default_rng(0), (_MADE_UP, n_features)
-        rows: Any = np.vstack([np.zeros(shape[1]), np.ones(shape[1]), rng.standard_normal(shape), rng.random(shape)])
-        rows = rows if named is None else pd.DataFrame(rows, columns=named)
-        if self.sensitive_columns is not None and n_known != n_features:
-            rows, _ = split_sensitive_columns(rows, self.sensitive_columns, owner=_OWNER, read_groups=False)
-        got: tuple[Any, Any] = n_known and f"{n_known} columns", rows.shape[1]
-        if known is not None and named is not None:
-            got = list(known), list(rows.columns)
-        if n_known not in (None, rows.shape[1]) or (isinstance(got[0], list) and got[0] != got[1]):
-            raise ValueError(
-                f"The 'estimator' of {_OWNER} was fitted on other columns than these rows have: on {got[0]}, and here "
-                f"are {got[1]}. Nothing was spent. Give both the same columns, in the same order."
-            )
-        rows = np.asarray(rows) if known is None else pd.DataFrame(np.asarray(rows), columns=known)
-        if not (scores_of(model, rows, np.arange(len(rows)), unknown=np.nan) >= 0).any():
-            raise ValueError(
-                f"The 'estimator' of {_OWNER}, {type(model).__name__}, has no score for any of {len(rows)} rows that "
-                "are made up, so it would have none for yours. Nothing was spent. See what its predict_proba says."
-            )
-
-    @staticmethod
-    def _note_the_classifier(model: Any, reads: PublicReads) -> None:
-        """Where it comes from, and what nobody accounts for."""
-        account = Account.of(model)
-        stated = bool(account.reports)
-        said = "" if stated else "outside the guarantee"
-        reads.note("the classifier", "given", type(model).__name__, said, by=account.reports)
-        if stated and account.unseen:
-            warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
-        if not stated:
-            warn_caller(
-                f"The {type(model).__name__} given to {_OWNER} has no privacy_, so it counts as public. If it has seen "
-                "these rows, nothing protects them: fit a private classifier instead, or one on public rows.",
-                PrivacyLeakWarning,
-            )
 
     def _plan(self, data: TrainingData) -> BinsPlan:
         assert data.domain is not None
         self._constraints(data.domain, data.classes)
         relation = self._relation(self._fitted_estimator())
         return BinsPlan(len(data.X), len(data.domain), float(self.epsilon), float(self.delta), relation)
-
-    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
-        model = clone(self)
-        model.estimator = self.estimator  # a clone of it would not be fitted
-        plan = model._plan(model._read(X, y, **fit_params))
-        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
 
     def _constraints(self, domain: NDArray[np.object_], classes: NDArray[Any]) -> RateConstraints:
         if len(domain) > _MOST_GROUPS:
@@ -409,23 +354,8 @@ class PrivateThresholds(PrivateClassifier):
         asked = read_rate_constraints(self.constraints, _OWNER)
         return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER)
 
-    def _relation(self, model: Any) -> NeighboringRelation:
-        """That of the classifier, so that both guarantees add up."""
-        stated = Account.of(model).total()
-        if stated is None:
-            return NeighboringRelation.REPLACE_ONE
-        relation = NeighboringRelation(stated.neighboring_relation)
-        if relation.protects == Protects.SUBJECT:
-            raise ValueError(
-                f"{_OWNER} protects each row by itself, and its 'estimator' all rows of a subject: both guarantees do "
-                "not add up. Fit the classifier without 'subject', or leave the thresholds out."
-            )
-        if not relation.number_is_public:
-            raise ValueError(
-                f"{_OWNER} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
-                "classifier without 'public_n_rows'."
-            )
-        return relation
+    def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        return scores_of(model, table, places, unknown=np.nan)
 
     def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[NDArray[Any], ...]:
         """Score, group, class and coin of every private row; of chunks in one pass."""
@@ -449,25 +379,6 @@ class PrivateThresholds(PrivateClassifier):
         if len(columns[0]) != data.source.n_rows:
             raise other_rows(_OWNER)
         return columns
-
-    def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
-        """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""
-        if self.schema is not None:
-            return X if _has_a_schema(model) else features
-        if self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == self.n_features_in_:
-            return X
-        names = getattr(model, "feature_names_in_", None)
-        return features if names is None else pd.DataFrame(features, columns=names)
-
-    def _groups_to_come(self, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
-        if self.schema is not None:
-            return RawTable.read(self.schema, X, owner=_OWNER).groups(given)
-        if self.sensitive_columns is not None:
-            _, given = split_sensitive_columns(X, self.sensitive_columns, owner=_OWNER)
-        if given is None:
-            raise ValueError(f"{_OWNER} with group_at_prediction=True needs sensitive_features to predict.")
-        values = as_groups(given, n_rows, owner=_OWNER)
-        return encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
 
     def _answers(
         self, plan: BinsPlan, constraints: RateConstraints, counts: NDArray[np.float64], edges: NDArray[np.float64]
@@ -547,21 +458,9 @@ class _Scores(BaseEstimator):
         return probabilities(self.estimator, X, 2, owner=_OWNER, finite=False)[:, 1]
 
 
-def _has_a_schema(model: Any) -> bool:
-    nested = model.get_params(deep=True)
-    return any(name.split("__")[-1] == "schema" and nested[name] is not None for name in nested)
-
-
-def _thawed(model: Any) -> Any:
-    """Out of its FrozenEstimator, which hides the parameters of what it holds."""
-    while isinstance(model, FrozenEstimator):
-        model = model.estimator
-    return model
-
-
 def scores_of(model: Any, table: Any, places: NDArray[np.int64] | None, *, unknown: float = 0.0) -> NDArray[np.float64]:
     """Scores in [0, 1], each a function of its own row and place; 0 for a row that the classifier has no score for."""
-    found = row_wise_predictions(_Scores(_thawed(model)), table, None, places=places)
+    found = row_wise_predictions(_Scores(thawed(model)), table, None, places=places)
     scores = np.array([np.nan if score is NO_CLASS else score for score in found], dtype=np.float64)
     # A row has the same answer wherever it stands: the last bits of single precision do not decide between two bins.
     return np.clip(np.where(np.isnan(scores), unknown, scores), 0.0, 1.0).round(5)

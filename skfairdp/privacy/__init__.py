@@ -9,7 +9,12 @@ from skfairdp.privacy._account import (
     record_of as record_of,
     releases_of as releases_of,
 )
-from skfairdp.privacy._accountants import RDP_ORDERS as RDP_ORDERS, accountant_of, epsilon_of, rdp_of as rdp_of
+from skfairdp.privacy._accountants import (
+    RDP_ORDERS as RDP_ORDERS,
+    accountant_of as accountant_of,
+    epsilon_of,
+    rdp_of as rdp_of,
+)
 from skfairdp.privacy._attribute_cost import attribute_event
 from skfairdp.privacy._common_values import CommonValues
 from skfairdp.privacy._divergences import bit_deltas as bit_deltas, bit_rdp as bit_rdp
@@ -33,7 +38,7 @@ from skfairdp.privacy._events import (
     ReplaceSampledGaussian,
     ThresholdBit,
     WorstOf,
-    check_event,
+    check_event as check_event,
     compose,
     event_from_dict as event_from_dict,
     event_to_dict as event_to_dict,
@@ -105,10 +110,8 @@ __all__ = [
     "ReplaceSampledGaussian",
     "ThresholdBit",
     "WorstOf",
-    "accountant_of",
     "attribute_event",
     "calibrate_noise",
-    "check_event",
     "compose",
     "epsilon_of",
     "gdp_delta",

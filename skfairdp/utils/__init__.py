@@ -15,6 +15,7 @@ from skfairdp.utils._csv import write_csv as write_csv
 from skfairdp.utils._files import write_text as write_text
 from skfairdp.utils._labels import (
     answer_like as answer_like,
+    as_amounts as as_amounts,
     as_groups as as_groups,
     as_labels as as_labels,
     as_series as as_series,

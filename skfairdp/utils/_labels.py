@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from skfairdp._typing import ArrayLike
 from skfairdp.exceptions import FairnessWarning
@@ -306,6 +306,30 @@ def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
             FairnessWarning,
         )
     return weights
+
+
+def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[np.float64]:
+    """Read one finite number per row."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    problem: Exception | None = None
+    try:
+        refuse_masked(y, owner=owner, name=name)
+        column = column_or_1d(label_array(y), warn=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            amounts = check_array(column, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name)
+    except (Warning, PrivateRowsError):
+        raise
+    except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+        problem = without_values(error, owner=owner, name=name)
+    if problem is not None:
+        raise problem
+    if len(amounts) != n_rows:
+        raise ValueError(
+            f"{name} of {owner} has inconsistent length: it must have one number per row of X. Compare len({name}) "
+            "with len(X): counts of private rows are not printed."
+        )
+    return np.asarray(amounts, dtype=np.float64)
 
 
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:

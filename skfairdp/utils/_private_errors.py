@@ -72,6 +72,10 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "ints. Amounts are not classes: cut them at public limits first.",
         "Labels that have no common order, or that are measurements, name no classes.",
     ),
+    "no exposure": PrivateError(
+        "exposure of {owner} holds values that are not above 0. Drop those rows: nothing was counted in them.",
+        "A count without exposure says nothing of a rate, and a negative one has no meaning.",
+    ),
     "no groups": PrivateError(
         "{name} of {owner} contains values that cannot be groups, such as lists. Give one label per row.",
         "A group has to be comparable with the names of the groups.",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import (
@@ -22,6 +22,7 @@ from skfairdp import (
     DemographicParityFilter,
     FairClippingClassifier,
     FairDPSGDClassifier,
+    FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     LagrangianClassifier,
@@ -44,7 +45,7 @@ from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.papers import DataLensBackend, GlobalAdapt, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
-from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
+from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.lagrangian import BOUNDED
 from tests._tools.layers import cover
@@ -349,6 +350,16 @@ def dpsgd(net: dict[str, Any] | str | None = None, **options: Any) -> Callable[.
     return make
 
 
+def amounts(net: dict[str, Any] | None = None, **options: Any) -> Callable[..., Any]:
+    """Labels are amounts here: numbers, of which only bounds are declared."""
+
+    def make(**more: Any) -> Any:
+        given = {"epsilon": 8.0, "random_state": 0, "bounds": (0.0, 2.0), "net": mlp(**{**QUICK_NET, **(net or {})})}
+        return FairDPSGDRegressor(**{**given, **options, **more})
+
+    return make
+
+
 def clipping(**options: Any) -> Callable[..., Any]:
     def make(**more: Any) -> Any:
         return FairClippingClassifier(**{**SGD, "net": mlp(**QUICK_NET), **options, **more})
@@ -379,6 +390,13 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-second-look", dpsgd(lam=0.0, epsilon=0.3), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
         Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-plain", amounts(), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-poisson", amounts(loss="poisson"), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-public", amounts(), with_public_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-mean-parity", amounts(gamma=0.1, groups=[0, 1]), with_private_groups, answers, NULL,
+            every),
+        Fit("FairDPSGDRegressor-declared-rows", amounts(gamma=0.1, groups=[0, 1], public_n_rows=250),
+            with_private_groups, answers, GUEST, every),
         Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, NULL, every),
         Fit("FairClipping-dpsgd-f", clipping(groups=[0, 1], method="dpsgd_f"), with_private_groups, answers, NULL,
             every),
@@ -434,6 +452,14 @@ def fragile(model: Any) -> Callable[..., Any]:
     )
 
 
+def barycenter(**more: Any) -> Any:
+    """Around a model of public rows."""
+    rows = make_rows(seed=1)
+    return PrivateBarycenter(
+        LinearRegression().fit(rows.X, rows.y), **{"epsilon": 8.0, "groups": [0, 1], "bounds": (-2.0, 3.0), **more}
+    )
+
+
 def _threshold_fits() -> list[Fit]:
     every = ("X", "y", "groups")
     aware = thresholds(constraints="equalized_odds", group_at_prediction=True)
@@ -450,6 +476,7 @@ def _threshold_fits() -> list[Fit]:
             partial(make_rows, n=100),
         ),
         Fit("PrivateThresholds-odds-group", aware, with_private_groups, answers_with_groups, RECORD, every),
+        Fit("PrivateBarycenter", barycenter, with_private_groups, answers_with_groups, RECORD, ("X", "groups")),
     ]
 
 

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
@@ -15,6 +15,7 @@ from skfairdp import (
     IDP3,
     FairClippingClassifier,
     FairDPSGDClassifier,
+    FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     ParetoSearchCV,
@@ -31,7 +32,7 @@ from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
 from skfairdp.papers import GlobalAdapt
 from skfairdp.pate import ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
-from skfairdp.postprocessing import FineTuning, PrivateThresholds, Thresholds
+from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds, Thresholds
 from skfairdp.preprocessing import PublicPreprocessor
 from tests._tools.inside import PrivateEstimator
 
@@ -153,6 +154,17 @@ class PrivateThresholdsOfItsRows(PrivateThresholds):
         return super().fit(X, y, sensitive_features=sensitive_features)
 
 
+class PrivateBarycenterOfItsRows(PrivateBarycenter):
+    """The suite brings no fitted regressor; one fitted on its rows serves."""
+
+    def _fitted_estimator(self):
+        return self._fitted
+
+    def fit(self, X, y, *, sensitive_features=None):
+        self._fitted = clone(self.estimator).fit(X, y)
+        return super().fit(X, y, sensitive_features=sensitive_features)
+
+
 class PublicPreprocessorOfItsRows(PublicPreprocessor):
     """The suite brings tables of many widths; the rows given to fit serve as the public ones."""
 
@@ -211,6 +223,9 @@ def fast_instances():
             noise_seed=0,
             random_state=0,
         ),
+        of_column_zero(PrivateBarycenterOfItsRows)(
+            LinearRegression(), epsilon=1000.0, bounds=(-200, 200), groups=[0, 1], noise_seed=0
+        ),
         of_column_zero(FairnessCalibratorOfItsRows)(LogisticRegression(), gap_weight=0.3),
     ]
 
@@ -254,6 +269,8 @@ def slow_instances():
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1),
         of_column_zero(FairDPSGDClassifier)(**DPSGD, lam=0.1, parity="signed_loss", groups=[0, 1]),
         FairDPSGDClassifier(**DPSGD, lam=0.0),
+        FairDPSGDRegressor(**DPSGD, bounds=(-20, 20)),
+        of_column_zero(FairDPSGDRegressor)(**DPSGD, bounds=(-20, 20), gamma=5.0, groups=[0, 1]),
         of_column_zero(FairClippingClassifier)(**DPSGD, groups=[0, 1]),
         of_column_zero(FairClippingClassifier)(**DPSGD, groups=[0, 1], method="dpsgd_f"),
         FairClippingClassifier(**DPSGD, method=GlobalAdapt(start=1.0)),

@@ -14,13 +14,14 @@ PLACES = {
     "_inputs._table": "refuse_large",
     "_judge": "SHARE Judge Judgement held_by_learner",
     "_networks": (
-        "AdversarialTraining BoundsByGroup CNN ColumnScales DPStep FairClippingStep GeneratorNet "
-        "GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule StackedDiscriminators "
-        "StackedMLP StackedModule WeightsByGroup additive_parts as_net batch_stream build_cnn build_mlp "
-        "check_network check_rows_stay_apart clipped_gradient_sum constant_module "
-        "demographic_disparity_penalty disparity_and_slope fitted_net group_contrasts is_constant module_of "
-        "predict_logits predict_stacked prepare_network private_outputs products_of_step reduced_precision "
-        "resolve_device threads_of_steps train_stacked with_parts"
+        "AdversarialTraining AmountScale BoundsByGroup CNN ColumnScales DPStep FairClippingStep "
+        "GeneratorNet GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule "
+        "StackedDiscriminators StackedMLP StackedModule WeightsByGroup additive_parts as_net "
+        "batch_stream build_cnn build_mlp check_network check_rows_stay_apart clipped_gradient_sum "
+        "constant_module demographic_disparity_penalty disparity_and_slope fitted_net group_contrasts "
+        "is_constant module_of predict_logits predict_stacked prepare_network private_outputs "
+        "products_of_step reduced_precision resolve_device sums_by_group threads_of_steps train_stacked "
+        "with_parts"
     ),
     "_networks._hooked_gradients": "has_hooks",
     "_networks._places": "Places",
@@ -63,6 +64,7 @@ PLACES = {
     "generative._streamed": "StreamedTable",
     "generative._table_codec": "TableCodec TableEncoder",
     "generative._usefulness": "TableForecast",
+    "gradient._amounts": "AmountConstraints AmountJudge AmountJudgement AmountLook",
     "gradient._parity": "DPSGDPlan beside usual_parity",
     "gradient._signed_loss": "DualPlan RateLagrangian largest_price",
     "gradient._temperature": "EDGES ODDS Temperature",
@@ -107,6 +109,7 @@ PLACES = {
     "postprocessing._smoothed_counts": "smoothed_counts",
     "postprocessing._thresholding": "contrast search_multipliers",
     "postprocessing._trade_off": "TradeOff",
+    "postprocessing._transport": "KSJudgement Transport TransportPlan",
     "privacy._allowance": "Allowance allowance",
     "privacy._divergences": "selection_rdp stopping_parameter",
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",
@@ -119,6 +122,7 @@ PLACES = {
     "privacy._statement": "PrivacyStatement attack_bound",
     "privacy._verify": "UnreadableStatementError verify_file",
     "schema._release": "plan_release",
+    "utils": "PrivateRowsError",
 }
 WHERE = {name: place for place, names in PLACES.items() for name in names.split()}
 

@@ -20,12 +20,14 @@ from skfairdp._networks import (
     own_generator,
     scale_last_layer,
 )
-from skfairdp.gradient import _fair_dpsgd
+from skfairdp.gradient import _dpsgd, _fair_dpsgd
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.papers import Reweighting, _fair_clipping
-from skfairdp.privacy import GaussianMechanism, NeighboringRelation
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation
 from skfairdp.schema import kept_rows
 from tests._tools.inside import (
+    AmountConstraints,
+    AmountJudge,
     ColumnTables,
     DPSGDPlan,
     DualPlan,
@@ -90,8 +92,21 @@ def division_by_the_realised_batch_size(patch):
 @mutant
 def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
     """Found: rate, steps and divisor follow len(X), and the report says that a record more or less does not show."""
-    for module in (_fair_dpsgd, _fair_clipping):
+    for module in (_dpsgd, _fair_clipping):
         patch.setattr(module, "relation_for", lambda n_rows: NeighboringRelation.ADD_OR_REMOVE_ONE)
+
+
+@mutant
+def a_look_at_amounts_for_nothing(patch):
+    """A judge of means of groups looks at private rows, and what it releases is paid for."""
+    patch.setattr(AmountJudge, "event", property(lambda self: GaussianDpEvent(1e9)))
+
+
+@mutant
+def sums_of_amounts_that_no_one_cuts(patch):
+    """An amount far away would move a mean by as much as it likes. Right: numbers in [-1, 1]."""
+    honest = AmountConstraints.statistics
+    patch.setattr(AmountConstraints, "statistics", lambda self, scale, said, y: 9 * honest(self, scale, said, y))
 
 
 @mutant

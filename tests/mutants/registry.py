@@ -54,6 +54,8 @@ CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
 USUAL_NET = tests_in("gradient.test_usual_net")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
+PRIVATE_BARYCENTER = tests_in("postprocessing.test_private_barycenter")
+AMOUNTS = tests_in("gradient.test_fair_dpsgd_regressor")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 ACCURACY_PARITY = tests_in("lagrangian.test_accuracy_parity")
 CONSTRAINT_GRADIENT = tests_in("lagrangian.test_constraint_gradient")
@@ -586,6 +588,12 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.a_table_of_answers_for_nothing": trap(
         5, TEMPERATURE("test_the_table_and_all_else_together_cost_at_most_epsilon", epsilon=1.0)
+    ),
+    "gradient.a_look_at_amounts_for_nothing": trap(
+        5, AMOUNTS("test_everything_that_is_released_is_on_the_event", options={"gamma": 0.5, "groups": [0, 1]})
+    ),
+    "gradient.sums_of_amounts_that_no_one_cuts": also(
+        AMOUNTS("test_sums_of_groups_move_by_the_declared_sensitivity_at_most")
     ),
     "gradient.a_judge_for_nothing": trap(5, JUDGED("test_the_look_is_the_last_release_and_within_epsilon")),
     "gradient.a_judge_with_the_exact_table": also(
@@ -1550,6 +1558,15 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.bins_for_nothing": trap(
         5,
         PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+    ),
+    "thresholding.a_look_at_moved_scores_for_nothing": trap(
+        5, PRIVATE_BARYCENTER("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED)
+    ),
+    "thresholding.a_barycenter_with_half_the_noise": also(
+        PRIVATE_BARYCENTER("test_one_row_moves_no_table_by_more_than_declared", relation=REPLACED)
+    ),
+    "thresholding.a_bound_that_forgets_who_was_sampled": also(
+        PRIVATE_BARYCENTER("test_the_bound_holds_in_nineteen_of_twenty_runs_and_says_something", n=800, epsilon=40.0)
     ),
     "thresholding.a_look_for_nothing": trap(
         5,

@@ -9,9 +9,9 @@ from skfairdp import _estimator
 from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate, rate_bounds
 from skfairdp.metrics import _bounds
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds
+from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds, _transport
 from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
-from tests._tools.inside import HELD, TOLERANCE, BinsPlan, Judge, Judgement, LaterLabels
+from tests._tools.inside import HELD, TOLERANCE, BinsPlan, Judge, Judgement, LaterLabels, TransportPlan
 from tests.mutants.harness import mutant
 
 
@@ -41,6 +41,30 @@ def a_student_judged_by_what_taught_it(patch):
 def a_second_look_for_nothing(patch):
     """Two tables are looked at, and one is paid for."""
     patch.setattr(Judge, "event", property(lambda self: self.table.event))
+
+
+@mutant
+def a_look_at_moved_scores_for_nothing(patch):
+    """Moved scores are counted by group, and what is released of them is paid for."""
+    patch.setattr(TransportPlan, "event", property(lambda self: compose(self.cells.event, self.table.event)))
+
+
+@mutant
+def a_barycenter_with_half_the_noise(patch):
+    """A record in another one's place leaves one cell and enters another: √2, not 1."""
+    patch.setattr(
+        _transport,
+        "_table_for",
+        lambda share, epsilon, delta, relation: GaussianMechanism(
+            1 / math.sqrt(share) / gdp_mu(epsilon, delta), sensitivity=1.0, relation=relation
+        ),
+    )
+
+
+@mutant
+def a_bound_that_forgets_who_was_sampled(patch):
+    """The distance of moved rows is next to nothing, for they said how to move; that of the population is not."""
+    patch.setattr(_transport, "_deviations", lambda n_rows, n_cells, noise, seed: np.zeros((2, n_cells - 1)))
 
 
 @mutant

@@ -214,7 +214,7 @@ READING = {
         r"owner|name|type\(given\)\.__name__|way\.replace\('X', name\)"  # an argument, and what kind of object it is
     ),
     "_inputs/_table.py": (
-        r"owner|name|whose|LARGEST_PUBLIC|n_columns|shape\[1\]|_few\((given|list\(names\))\)|"
+        r"owner|name|whose|bounds|LARGEST_PUBLIC|n_columns|shape\[1\]|_few\((given|list\(names\))\)|"
         r"(un)?named"  # columns are public
     ),
     "_inputs/_training.py": r"owner|empty|len\(domain\)",

@@ -1,0 +1,351 @@
+"""What holds between the amounts that a network predicts for groups, who judges it, and whether it beats a constant."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from skfairdp._inputs import TrainingData
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
+from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
+from skfairdp.utils import warn_caller
+
+if TYPE_CHECKING:
+    from skfairdp._networks import Network
+
+Array = NDArray[np.float64]
+#: Of the range of the bounds, where a parity is asked for by its name.
+USUAL_DIFFERENCE = 0.01
+LEVEL = 0.95
+#: So many spreads of amounts, of normal ones less than one in ten thousand, errors count as at most.
+FARTHEST = 3.0
+#: A group of fewer rows, or within so much noise, says nothing of its mean.
+FEWEST, CLEAR = 30, 3.0
+#: Of the squared cost, at most, to tell whether the network is ahead of a constant.
+FOR_GAIN = 0.06
+#: What one row may say for or against it, in squares of the spread of amounts.
+MOST_GAIN = 2.0
+#: Standard errors by which it has to be ahead, and by which it clearly is.
+EVIDENCE, CLEARLY = 0.5, 2.3
+ROWS_AT_ONCE = 8192
+_POWERS = {"SquareLoss": 2, "AbsoluteLoss": 1}
+
+
+@dataclass(frozen=True)
+class AmountConstraints:
+    """Bounds on the difference of two groups' mean predictions, and on the mean loss of a group, in units of y."""
+
+    groups: Sequence[Any]
+    difference: float | None = None
+    largest_loss: float | None = None
+    power: int = 2
+
+    @classmethod
+    def asked(cls, estimator: Any, bounds: tuple[float, float], groups: Sequence[Any] = ()) -> "AmountConstraints":
+        """Read ``constraints`` and ``gamma`` of an estimator."""
+        owner, given = type(estimator).__name__, estimator.constraints
+        difference = None if estimator.gamma is None else float(estimator.gamma)
+        largest, power = None, 2
+        for one in given if isinstance(given, list | tuple) else [] if given is None else [given]:
+            kind = type(getattr(one, "reduction_loss", None)).__name__
+            if isinstance(one, str) and one == "mean_parity" and difference is None:
+                difference = USUAL_DIFFERENCE * (bounds[1] - bounds[0])
+            elif type(one).__name__ == "BoundedGroupLoss" and one.upper_bound is not None and kind in _POWERS:
+                largest, power = float(one.upper_bound), _POWERS[kind]
+            else:
+                raise ValueError(
+                    f"The 'constraints' of {owner} must be 'mean_parity' (or 'gamma', the largest difference of two "
+                    "groups' mean predictions), fairlearn's BoundedGroupLoss(SquareLoss(low, high), upper_bound=...) "
+                    f"or one with AbsoluteLoss, or a list of both. Got {one!r} instead. For the whole distribution of "
+                    "predictions take PrivateBarycenter."
+                )
+        return cls(groups, difference, largest, power)
+
+    @property
+    def n_statistics(self) -> int:
+        """Numbers that are summed by group: mean, and loss."""
+        return (self.difference is not None) + (self.largest_loss is not None)
+
+    @cached_property
+    def lines(self) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Coefficients (n_lines, n_groups, n_statistics), which lines are of means, and the bounds of all."""
+        n, found = len(self.groups), []
+        if self.difference is not None:
+            for one, other in permutations(range(n), 2):
+                found.append(({(one, 0): 1.0, (other, 0): -1.0}, True, self.difference))
+        if self.largest_loss is not None:
+            found += [({(one, self.n_statistics - 1): 1.0}, False, self.largest_loss) for one in range(n)]
+        coefficients = np.zeros((len(found), n, self.n_statistics))
+        for line, (terms, _, _) in enumerate(found):
+            for at, value in terms.items():
+                coefficients[(line, *at)] = value
+        return coefficients, np.array([mean for _, mean, _ in found]), np.array([bound for *_, bound in found])
+
+    def statistics(self, scale: Any, predicted: Array, y: Array) -> Array:
+        """What is summed of every row, numbers in [-1, 1]."""
+        low, high = float(scale.low), float(scale.high)
+        found = [] if self.difference is None else [2 * (predicted - low) / (high - low) - 1]
+        if self.largest_loss is not None:
+            found.append(2 * (np.abs(predicted - y) / self._farthest(scale)) ** self.power - 1)
+        return np.clip(np.stack(found, axis=1), -1.0, 1.0)
+
+    def units(self, scale: Any) -> Array:
+        """What a statistic of 1 is on each line, in units of y."""
+        _, of_means, _ = self.lines
+        return np.where(of_means, float(scale.high - scale.low) / 2, self._farthest(scale) ** self.power / 2)
+
+    @staticmethod
+    def _farthest(scale: Any) -> float:
+        """What errors are cut off at: a few of them say too much of a mean behind noise."""
+        return min(scale.bounds[1] - scale.bounds[0], FARTHEST * float(scale.spread))
+
+    def sides(self, scale: Any, means: Array) -> Array:
+        """The left-hand side of every line, by the means of the statistics."""
+        coefficients, of_means, _ = self.lines
+        sides: Array = self.units(scale) * (np.einsum("lgs,gs->l", coefficients, means) + ~of_means)
+        return sides
+
+    def __str__(self) -> str:
+        """What is asked, in words."""
+        means = [] if self.difference is None else [f"means of groups differ by {self.difference:.3g} at most"]
+        losses = [] if self.largest_loss is None else [f"the loss of each group is {self.largest_loss:.3g} at most"]
+        return ", and ".join(means + losses)
+
+
+@dataclass(frozen=True)
+class AmountJudgement:
+    """What one noisy table of sums by group says of the population, sampling and noise included. Post-processing.
+
+    Lines of the table: rows, statistics, squares of these.
+    """
+
+    constraints: AmountConstraints
+    scale: Any
+    table: Array
+    noise: float
+
+    @cached_property
+    def sides(self) -> tuple[Array, Array]:
+        """The left-hand sides by these rows, and their standard errors; infinite where a group is too small."""
+        k = self.constraints.n_statistics
+        rows = self.table[:, :1]
+        seen = rows > max(FEWEST, CLEAR * self.noise)
+        size = np.where(seen, rows, 1.0)
+        means = np.clip(self.table[:, 1 : 1 + k] / size, -1.0, 1.0)
+        spread = np.clip(self.table[:, 1 + k :] / size - means**2 + 2 * self.noise / size, 0.0, 1.0)
+        variance = np.where(seen, spread / size + (1 + means**2) * (self.noise / size) ** 2, np.inf)
+        coefficients = self.constraints.lines[0]
+        parts = np.where(coefficients != 0, coefficients**2 * variance, 0.0)
+        return self.constraints.sides(self.scale, means), self.constraints.units(self.scale) * np.sqrt(
+            parts.sum(axis=(1, 2))
+        )
+
+    @cached_property
+    def said(self) -> tuple[float, float, str]:
+        """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
+        sides, errors = self.sides
+        _, of_means, bounds = self.constraints.lines
+        most = 2 * self.constraints.units(self.scale)
+        # Each by itself: the largest of them is at least that of the line that is broken most, whichever that is.
+        upper = np.minimum(sides + norm.ppf(LEVEL) * errors, most)
+        lower = np.where(np.isfinite(errors), sides - norm.ppf(1 - (1 - LEVEL) / len(sides)) * errors, -np.inf)
+        shown = of_means if of_means.any() else ~of_means
+        known = shown & np.isfinite(errors)
+        gap = float(sides[known].max()) if known.any() else math.nan
+        holds = "yes" if (upper <= bounds).all() else "no" if (lower > bounds).any() else "within the noise"
+        return gap, float(upper[shown].max()), holds
+
+    @property
+    def said_in_doubt(self) -> tuple[float, float, str]:
+        """The same by public rows that taught the network."""
+        gap, _, holds = self.said
+        return gap, float((2 * self.constraints.units(self.scale)).max()), "no" if holds == "no" else "within the noise"
+
+    def warn(self, owner: str, advice: str) -> None:
+        """Say so where a constraint is broken by more than noise and sampling explain."""
+        gap, bound, holds = self.said
+        if holds == "no":
+            warn_caller(
+                f"{owner} did not reach its constraint ({self.constraints}): its predictions for its private rows "
+                f"leave about {gap:.3g}, in the population at most {bound:.3g} with a confidence of {LEVEL:.0%}. "
+                f"{advice}",
+                FairnessWarning,
+            )
+
+
+@dataclass(frozen=True)
+class AmountJudge:
+    """One noisy table of sums of the predictions by group: rows, statistics in [-1, 1] and their squares.
+
+    A record has one line of the table, of a norm of √(1 + 2k) at most, so that one that comes, goes or gives way to a
+    null record moves it by that.
+    """
+
+    constraints: AmountConstraints
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    share: float
+
+    @property
+    def table(self) -> GaussianMechanism:
+        """For the table."""
+        moved = math.sqrt(1 + 2 * self.constraints.n_statistics)
+        mu = math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+        return GaussianMechanism((1 + 1e-9) * moved / mu, sensitivity=moved, relation=self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """The release."""
+        return self.table.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return ("a noisy table of predictions by group, summed",)
+
+    def release(self, module: Any, data: TrainingData, noise: NoiseSource) -> AmountJudgement:
+        """Release the table of a trained network, whose last layer is a scale, and judge by it."""
+        from skfairdp._networks import sums_by_group
+
+        assert data.groups is not None
+        predicted = predicted_amounts(module, data.X, self.relation)
+        of_rows = self.constraints.statistics(module[-1], predicted, data.y[:, 0])
+        lines = np.column_stack([np.ones(len(of_rows)), of_rows, of_rows**2])
+        sums = sums_by_group(lines, data.groups, len(self.constraints.groups))
+        return AmountJudgement(self.constraints, module[-1], self.table.release(sums, noise), self.table.sigma)
+
+
+def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Array:
+    """Predictions for private rows, NaN where there is none. Private.
+
+    Where a row may come or go, one by one: how a row is rounded hangs on its batch.
+    """
+    from skfairdp._networks import private_logits
+
+    size = ROWS_AT_ONCE if relation.number_is_public else 1
+    parts = [private_logits(module, X[i : i + ROWS_AT_ONCE], size)[:, 0] for i in range(0, len(X), ROWS_AT_ONCE)]
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class AmountLook:
+    """By how much the network is ahead of a constant, one noisy number.
+
+    Each row says at most 1 for or against, so that a record that comes, goes or is replaced by a null record moves the
+    sum by 1 at most.
+    """
+
+    n_rows: int
+    n_features: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    share: float = 1.0
+    power: int = 2
+
+    @property
+    def gain(self) -> GaussianMechanism:
+        """For the sum."""
+        mu = math.sqrt(FOR_GAIN * self.share) * gdp_mu(self.epsilon, self.delta)
+        return GaussianMechanism(1 / mu, sensitivity=1.0, relation=self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """The release."""
+        return self.gain.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return ("by how much the network is ahead of a constant",)
+
+    def release(self, module: Any, data: TrainingData, usual: float, noise: NoiseSource, owner: str) -> Any:
+        """Release how far ahead of a constant the module is; return it, or else one that always predicts that."""
+        from skfairdp._networks import constant_amount, sums_by_group
+
+        scale, y = module[-1], data.y[:, 0]
+        predicted = predicted_amounts(module, data.X, self.relation)
+        gains = (np.abs(y - usual) ** self.power - np.abs(y - predicted) ** self.power) / float(
+            scale.spread
+        ) ** self.power
+        lines = np.clip(gains / MOST_GAIN, -1.0, 1.0)[:, None]
+        total = sums_by_group(lines, np.zeros(len(lines), dtype=np.int64), 1)
+        ahead = float(self.gain.release(total, noise)[0, 0])
+        if ahead <= CLEARLY * self.gain.sigma:
+            stays = ahead > EVIDENCE * self.gain.sigma
+            what = "is hardly better than the constant" if stays else "predicts for every row the constant"
+            warn_caller(
+                f"{owner} {what} {usual:.4g}: by a released number its network is not clearly ahead of that. With "
+                f"{self.n_rows:,} private rows and {self.n_features} features, more rows, a larger epsilon "
+                f"({self.epsilon:g}), bounds that lie closer or features that say more would do.",
+                UtilityWarning,
+            )
+            return module if stays else constant_amount(scale, usual)
+        return module
+
+
+class AmountParity(SignedLoss):
+    """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
+
+    def __init__(self, asked: AmountConstraints, loss: str, bounds: tuple[float, float]) -> None:
+        super().__init__()
+        self.asked, self.loss, self.bounds = asked, loss, bounds
+
+    def judge(
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
+    ) -> Any:
+        """Plan the look at the predictions of the network that is returned."""
+        return AmountJudge(self.asked, epsilon, delta, relation, JUDGED * self.budget_share)
+
+    def terms(
+        self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
+    ) -> dict[str, Any]:
+        """Say what the training adds to its private gradients."""
+        from skfairdp._networks import AmountScale
+        from skfairdp.gradient._signed_loss import AmountLagrangian
+
+        assert plan.duals is not None
+        scale = AmountScale(self.loss, *self.bounds)
+        return {"loss": AmountLagrangian(scale, self.asked, plan.duals, plan.step.steps, lam)}
+
+
+class AmountPenalty(PublicPenalty):
+    """The price of differences between groups' mean predictions on public rows."""
+
+    def __init__(self, loss: str, bounds: tuple[float, float]) -> None:
+        super().__init__()
+        self.loss, self.bounds = loss, bounds
+
+    def terms(
+        self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
+    ) -> dict[str, Any]:
+        """Say what the training adds to its private gradients."""
+        from skfairdp._networks import AmountLoss, AmountScale, MeanPenalty
+
+        public, weight = data.public, self.usual_lam if lam is None else lam
+        assert public is not None and public.groups is not None
+        scale = AmountScale(self.loss, *self.bounds)
+        rows = network.tensor(public.X), network.codes(public.groups)
+        how: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed, "scale": scale}
+        penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)
+        return {"loss": AmountLoss(scale), "penalty": penalty}
+
+
+def where_amounts_lie(knots: Array, bounds: tuple[float, float]) -> tuple[float, float, float]:
+    """Mean, middle and spread of amounts, by quantiles of them at even levels in units from -1 to 1 of the bounds.
+
+    Beyond the outermost quantiles noise may have put rows far away: the next ones say how wide amounts lie.
+    """
+    middle, unit = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+    levels = (np.arange(len(knots)) + 0.5) / len(knots)
+    wider = norm.ppf(levels[-1]) / norm.ppf(levels[-2])
+    half = max(float(knots[-2] - knots[1]) / 2 * wider, 1e-6)
+    return middle + unit * float(knots.mean()), middle + unit * float(np.median(knots)), unit * half

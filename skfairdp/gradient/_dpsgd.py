@@ -1,0 +1,156 @@
+"""What private training of a network plans, whatever it predicts: network, scaling, noise, and parity beside."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skfairdp._column_tables import Cost, Scaling
+from skfairdp._estimator import PrivateEstimator
+from skfairdp._inputs import TrainingData
+from skfairdp._second_look import DOUBTFUL
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
+from skfairdp.gradient._usual_net import settled, usual_net
+from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for
+from skfairdp.utils import RandomStateLike, child_seeds, public_generator
+
+if TYPE_CHECKING:
+    from skfairdp._networks import Net, Network
+
+
+class TrainsNetwork(PrivateEstimator):
+    """Plans a private training of a network, by public numbers alone.
+
+    A subclass says where parity comes from (``_parity_for``), and what is released beside gradients (``_looks``).
+    """
+
+    epsilon: float
+    lam: float | None
+    net: Any
+    schema: Any
+    max_grad_norm: float | None
+    noise_multiplier: float | None
+    random_state: RandomStateLike
+    max_rows_per_subject: int
+
+    #: Noise above which "auto" takes no hidden units, also where terms are then straight lines; None: only with curves.
+    _most_for_lines: float | None = None
+
+    def _usual_lr(self, n_rows: int, n_features: int) -> float:
+        """Step size times clipping bound, where the user gives none."""
+        return 2.0
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing is held: no group is read."""
+        return self.lam == 0
+
+    def _usual_norm(self, parity: Any) -> float:
+        """Clipping bound, where the user gives none."""
+        return 1.0 if self._is_plain else float(parity.usual_max_grad_norm)
+
+    def _parity_for(self, data: TrainingData, n_rows: int, relation: NeighboringRelation) -> Any:
+        raise NotImplementedError
+
+    def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _plan(self, data: TrainingData) -> DPSGDPlan:
+        from skfairdp._networks import DPStep
+
+        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
+        n_rows = data.n_units if self._declared_rows is None else self._declared_rows
+        parity = PublicPenalty() if self._is_plain else self._parity_for(data, n_rows, relation)
+        max_grad_norm = self.max_grad_norm or self._usual_norm(parity)
+        duals = parity.plan(self.epsilon, self.delta, relation)
+        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
+        cost = (self.epsilon, self.delta, relation, parity.share_left)
+        net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
+        tables = None if scaling is None else scaling.tables
+        # beside gradients whose noise is given nothing else is released
+        looks = {} if self.noise_multiplier is not None else self._looks(data, net, n_rows, cost)
+        step = DPStep.calibrated(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_rows=n_rows,
+            batch_size=net.batch_size,
+            epochs=net.max_epochs,
+            max_grad_norm=max_grad_norm,
+            noise_multiplier=self.noise_multiplier,
+            beside=beside(duals, tables, looks.get("temperature"), looks.get("target"), looks.get("look"), judge),
+            relation=relation,
+            nothing_left=self._nothing_left(parity),
+        )
+        asked = None if self._is_plain else parity
+        of = "" if data.subjects is None else data.subjects.name
+        plan = DPSGDPlan(net, step, duals, scaling=scaling, taken=taken, parity=asked, judge=judge, rows_of=of, **looks)
+        if self.noise_multiplier is not None:
+            self._check_noise(plan)
+        data.reads.note("sampling probability", "computed", step.sampling_probability)
+        data.reads.note("number of steps", "computed", step.steps)
+        if taken is not None:
+            data.reads.note("network", "computed", taken)
+        if data.public is not None and data.groups is not None:
+            data.reads.note("where parity comes from", "computed", parity.shorthand, "by sizes of public groups")
+        return plan
+
+    def _net(
+        self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: Cost
+    ) -> tuple["Net", Scaling | None, str | None]:
+        """The network, what scales the columns of a table for it, and which one "auto" took."""
+        from skfairdp._networks import as_net
+
+        def read(net: Any) -> "Net":
+            owner = type(self).__name__
+            given = as_net(net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None)
+            return settled(given, n_rows, max_grad_norm, lr=self._usual_lr(n_rows, data.X.shape[1]))
+
+        if not (isinstance(self.net, str) and self.net == "auto"):
+            net = read(self.net)
+            return net, self._scaling(net, data, n_rows, cost), None
+        net = read("mlp")
+        scaling, taken = self._scaling(net, data, n_rows, cost), "mlp"
+        # without a schema the terms of an additive network would be straight lines
+        by_curves = self.schema is not None and self._is_plain
+        if (by_curves or self._most_for_lines) and self.noise_multiplier is None:
+            n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
+            most = self._most_for_lines or DOUBTFUL
+            taken = usual_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta, most=most)
+        return net if taken == "mlp" else read(taken), scaling, taken
+
+    def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:
+        """How the columns of a table are scaled: by public rows where they are read, else by what is released."""
+        scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=not self._is_plain)
+        if scaling is not None and scaling.tables is not None and self.noise_multiplier is not None:
+            return None
+        return scaling
+
+    def _nothing_left(self, parity: Any) -> str:
+        """Say what to change where no noise is enough for the gradients: the share of the rates first."""
+        share = 1 - parity.share_left
+        return (
+            f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
+            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
+            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'."
+        )
+
+    def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
+        """The untrained network, and what is added to its private gradients."""
+        from skfairdp._networks import prepare_network
+
+        owner = type(self).__name__
+        seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 2)]
+        scales = None if plan.scaling is None else plan.scaling.layer()
+        network = prepare_network(plan.net, data.X.shape[1], data.n_outputs, seed=seeds[0], owner=owner, scales=scales)
+        terms = {} if plan.parity is None else plan.parity.terms(plan, data, network, self.lam, seeds[1])
+        if data.subjects is not None:
+            terms["of_each"] = data.subjects.rows_of_each(self.max_rows_per_subject, np.random.default_rng(seeds[1]))
+        return network, terms
+
+    def _check_noise(self, plan: DPSGDPlan) -> None:
+        cost = epsilon_of(plan.event, self.delta)
+        if cost > self.epsilon:
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={cost:.4g} for "
+                f"{plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
+                "'net__max_epochs' or 'net__batch_size', or leave it None."
+            )

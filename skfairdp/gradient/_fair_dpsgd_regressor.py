@@ -1,0 +1,442 @@
+"""Amounts by DP-SGD: the network of FairDP-SGD with one output within public bounds, and means of groups held."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._column_tables import ColumnTables, Cost
+from skfairdp._docs import shared_docs
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
+from skfairdp._inputs import TrainingData, amount_bounds, read_amounts, read_features, read_training
+from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import gradient_noise
+from skfairdp.gradient._amounts import (
+    AmountConstraints,
+    AmountLook,
+    AmountParity,
+    AmountPenalty,
+    where_amounts_lie,
+)
+from skfairdp.gradient._dpsgd import TrainsNetwork
+from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger
+from skfairdp.schema import NumberPlace, Schema
+from skfairdp.utils import PublicData, RandomStateLike, as_amounts, private_error
+from skfairdp.utils._sklearn import Interval, StrOptions
+
+if TYPE_CHECKING:
+    from skfairdp._networks import Net, Network
+
+#: Noise of a linear model up to which steps may be as long as the clipping allows.
+STEADY = 0.006
+#: And noise of a network above which hidden units cost more than they find.
+MOST_FOR_LINES = 0.03
+
+
+@shared_docs
+class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
+    """Network that predicts amounts, trained by differentially private SGD, with means of groups held alike.
+
+    **Guarantee.** That of :class:`FairDPSGDClassifier`: (ε, δ)-differential privacy for the private *records*, of which
+    one may be replaced by a null record that contributes nothing; with a declared ``public_n_rows``, one may be added
+    or removed. The bounds of y, all constructor parameters, the number of rows and the public rows with their groups
+    count as public. Amounts beyond the bounds count as the bound. ``privacy_`` covers the gradients and whatever is
+    released beside them. It is no guarantee for *replacing* a row by another, which costs more.
+
+    **What else ε pays for.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
+    closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the
+    columns of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a
+    constant. Where it may not be, that constant is predicted, with a UtilityWarning. (None of these with
+    ``noise_multiplier``; the first and the last not for counts.)
+
+    **Fairness.** With ``constraints`` or ``gamma``, noisy sums of the predictions by group steer pulls at their means
+    inside the clipping, and the groups are protected as well. With public rows instead, a penalty on the difference of
+    group means there costs nothing. With neither no group is read. For whole distributions instead of means put
+    :class:`~skfairdp.postprocessing.PrivateBarycenter` around it.
+
+    Parameters
+    ----------
+    {epsilon, delta}
+    loss : {"squared", "absolute", "poisson"}, default="squared"
+        "squared" aims at means, "absolute" at medians, "poisson" at rates of counts. Clipping makes the first a little
+        more robust than it is elsewhere.
+    bounds : tuple of two floats, default=None
+        Smallest and largest y by public knowledge; needed. For "poisson" they are those of the counts, at least 0, and
+        of the rate for an exposure of 1.
+    constraints : "mean_parity", fairlearn.reductions.BoundedGroupLoss, list of both or None, default=None
+        "mean_parity": means of the predictions differ by at most 1 % of the range of ``bounds`` between any two groups.
+        ``BoundedGroupLoss(SquareLoss(low, high), upper_bound=b)``: the mean loss of each group is at most b, in squared
+        units of y; with ``AbsoluteLoss`` in units of y. Whatever limits the moment has, errors count as at most three
+        spreads of y.
+    gamma : float or None, default=None
+        The largest difference of two groups' mean predictions, in units of y, in place of "mean_parity".
+    lam : float, default=None
+        The largest price of a difference: on public rows 1 where this is None, for a constraint by the noise. In loss
+        per spread of y. 0 holds nothing.
+    net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
+        As for :class:`FairDPSGDClassifier`, with one output. Its criterion is not read: ``loss`` says what is trained.
+        "auto" is "mlp", but "additive" for counts and where noise drowns hidden units.
+    public_n_rows : int, default=None
+        Public number of private rows, as for :class:`FairDPSGDClassifier`.
+    average_last : float, default=0.5
+        Share of the last iterates whose average is kept.
+    max_grad_norm : float, default=None
+        Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows
+        would lose their weight.
+    noise_multiplier : float, default=None
+        Noise over clipping bound. None: calibrated to ``epsilon``.
+    groups : list, default=None
+        All groups (tuples for intersections). None takes those of the public rows; for a constraint, those of the
+        private ones, which is a release.
+    {sensitive_columns}
+    schema : Schema or dict, default=None
+        All that is public about the columns of a raw table; y is passed beside it, and is no column of the schema.
+    {public_data, random_state, noise_seed, ledger, verbose}
+
+    Attributes
+    ----------
+    net_ : skorch.NeuralNetRegressor
+        The trained network, on the CPU; its module predicts amounts. Differentially private.
+    net_taken_ : {"mlp", "additive"} or None
+        Which network ``net="auto"`` took.
+    groups_ : ndarray of shape (n_groups,), dtype object
+        Only where groups were used.
+    {privacy_, epsilon_spent_}
+    noise_multiplier_ : float
+        The noise multiplier used.
+    n_steps_ : int
+        Number of noisy steps.
+    gap_ : float
+        The largest difference of two groups' mean predictions, in units of y, by noisy sums; of a bound on losses
+        alone, the largest mean loss of a group. Only where something was asked for.
+    gap_bound_ : float
+        What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
+    constraint_holds_ : {"yes", "no", "within the noise"}
+        Whether all constraints hold in the population: surely, surely not, or neither.
+    {n_features_in_, feature_names_in_}
+
+    {fit_raises}
+
+    Warns
+    -----
+    FairnessWarning
+        ``constraint_holds_`` is "no".
+    UtilityWarning
+        By a released number the network is hardly better than a constant.
+
+    See Also
+    --------
+    FairDPSGDClassifier : The same for classes.
+    skfairdp.postprocessing.PrivateBarycenter : Makes distributions of predictions agree between groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.gradient import FairDPSGDRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(3000, 4))
+    >>> y = 20 + X @ [4.0, 2.0, 0.0, 0.0] + rng.normal(size=3000)
+    >>> model = FairDPSGDRegressor(epsilon=2.0, bounds=(0, 50), random_state=0).fit(X[:2000], y[:2000])
+    >>> model.score(X[2000:], y[2000:]) > 0.7, model.privacy_.epsilon <= 2.0
+    (True, True)
+    """
+
+    __metadata_request__fit = {"exposure": True}
+    __metadata_request__predict = {"exposure": True}
+    __metadata_request__score = {"exposure": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "verbose": ["verbose"],
+        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "loss": [StrOptions({"squared", "absolute", "poisson"})],
+        "bounds": "no_validation",  # amount_bounds says what is wrong
+        "constraints": "no_validation",  # and AmountConstraints
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "lam": [Interval(Real, 0, None, closed="left"), None],
+        "net": "no_validation",
+        "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "average_last": [Interval(Real, 0, 1, closed="both")],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
+        "public_data": [PublicData, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        loss: str = "squared",
+        bounds: tuple[float, float] | None = None,
+        constraints: Any = None,
+        gamma: float | None = None,
+        lam: float | None = None,
+        net: Any = "auto",
+        public_n_rows: int | None = None,
+        average_last: float = 0.5,
+        max_grad_norm: float | None = None,
+        noise_multiplier: float | None = None,
+        groups: Sequence[Any] | None = None,
+        sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
+        public_data: PublicData | None = None,
+        random_state: RandomStateLike = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.bounds = bounds
+        self.constraints = constraints
+        self.gamma = gamma
+        self.lam = lam
+        self.net = net
+        self.public_n_rows = public_n_rows
+        self.average_last = average_last
+        self.max_grad_norm = max_grad_norm
+        self.noise_multiplier = noise_multiplier
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+        self.schema = schema
+        self.public_data = public_data
+        self.random_state = random_state
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+    ) -> "FairDPSGDRegressor":
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private rows.
+        y : array-like of shape (n_rows,)
+            Private amounts. Those beyond ``bounds`` count as the bound.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Private groups; read only for a constraint.
+        exposure : array-like of shape (n_rows,), default=None
+            Private, above 0: how long or how much a count was taken of. Only with ``loss="poisson"``; None is 1.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Unlabelled public rows, for the penalty on means of their groups.
+        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
+            Public groups of the public rows; may be part of ``PublicData``.
+
+        Returns
+        -------
+        {returns_self}
+        """
+        from skfairdp._networks import fitted_net
+
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            exposure=exposure,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+        )
+        plan = self._plan(data)
+        network, terms = self._network(data, plan)
+
+        with self._spend(plan, data.reads) as noise:
+            if plan.scaling is not None:
+                plan.scaling.settle(network.scales, data.X, noise)
+            usual = self._settle(terms["loss"].scale, plan, data, noise)
+            module = _trained(self, network, data, plan, terms, noise)
+            if plan.look is not None:
+                module = plan.look.release(module, data, usual, noise, type(self).__name__)
+            judgement = plan.judge and plan.judge.release(module, data, noise)
+
+        self.net_, self.net_taken_ = fitted_net(plan.net, module, data.classes, self.privacy_), plan.taken
+        self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
+        if data.domain is not None:
+            self.groups_ = data.domain
+        if judgement is not None:
+            self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+            judgement.warn(type(self).__name__, f"Allow more, or raise 'epsilon' ({self.epsilon:g}).")
+        return self
+
+    def predict(self, X: ArrayLike, *, exposure: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Predict the amount of each row; the group is not needed.
+
+        Parameters
+        ----------
+        {X_predict}
+        exposure : array-like of shape (n_rows,), default=None
+            With ``loss="poisson"``: rates are multiplied by it. None is 1.
+
+        Returns
+        -------
+        amounts : ndarray of shape (n_rows,)
+            Within ``bounds``, times the exposure.
+        """
+        from skfairdp._networks import module_of, predict_logits
+
+        check_is_fitted(self, "net_")
+        rates = np.clip(predict_logits(module_of(self.net_), read_features(self, X))[:, 0], *amount_bounds(self))
+        return rates if exposure is None else rates * self._exposure(exposure, len(rates))
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """R² on the given rows.
+
+        Parameters
+        ----------
+        {X_predict}
+        y : array-like of shape (n_rows,)
+            Their amounts.
+        sensitive_features : ignored
+            Accepted so that it can be routed; predictions do not use the group.
+        exposure : array-like of shape (n_rows,), default=None
+            As for :meth:`predict`.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        r2 : float
+            1 for perfect predictions, 0 for the mean of y.
+        """
+        return self._r2(self.predict(X, exposure=exposure), y, sample_weight)
+
+    # ------------------------------------------------------------------ pieces
+
+    @property
+    def _most_for_lines(self) -> float:  # type: ignore[override]
+        """Amounts often are sums of what columns say; of a count it is the logarithm of its rate."""
+        return 1e-9 if self.loss == "poisson" else MOST_FOR_LINES
+
+    def _usual_norm(self, parity: Any) -> float:
+        """Rates follow rare rows that are far off: clipping those would make rates too small."""
+        return 4.0 if self.loss == "poisson" else 1.0
+
+    def _usual_lr(self, n_rows: int, n_features: int) -> float:
+        """Steps that swing around an amount no further than noise does: smaller than those of logits, which grow."""
+        noise = gradient_noise(n_rows, n_features + 1, epsilon=float(self.epsilon), delta=self.delta)
+        return min(1.0, STEADY / noise)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing is held: nothing was asked for, or with a weight of 0."""
+        return self.lam == 0 or not self._holds
+
+    @property
+    def _asked(self) -> AmountConstraints:
+        return AmountConstraints.asked(self, amount_bounds(self))
+
+    def _exposure(self, exposure: Any, n_rows: int) -> NDArray[np.float64]:
+        owner = type(self).__name__
+        if exposure is None:
+            return np.ones(n_rows)
+        if self.loss != "poisson":
+            raise ValueError(f"{owner} takes an exposure with loss='poisson' only. Got loss={self.loss!r}.")
+        found = as_amounts(exposure, n_rows, owner=owner, name="exposure")
+        if (found <= 0).any():
+            raise private_error("no exposure", owner=owner)
+        return found
+
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        exposure: Any = None,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
+    ) -> TrainingData:
+        self._validate_params()
+        owner, asked = type(self).__name__, self._asked
+        if self.loss == "poisson" and amount_bounds(self)[0] < 0:
+            raise ValueError(f"'bounds' of {owner} with loss='poisson' are those of counts, from 0 on: bounds=(0, 10).")
+        given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
+        if given and asked.n_statistics:
+            raise ValueError(
+                f"{owner} got public rows together with {'constraints' if self.gamma is None else 'gamma'!r}, which "
+                "private rows hold. Leave out the public rows, or what is to hold: the penalty has a weight, 'lam'."
+            )
+        self._holds = bool(asked.n_statistics) or given
+        private = asked.n_statistics > 0 and self.lam != 0
+        data = read_training(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            X_public=X_public,
+            sensitive_features_public=sensitive_features_public,
+            groups="private" if private else "public" if given and self.lam != 0 else "none",
+            public_rows="given" if given and self.lam != 0 else "none",
+            target=read_amounts,
+        )
+        # beside each amount the exposure of its row
+        return replace(data, y=np.column_stack([data.y, self._exposure(exposure, len(data.y))]))
+
+    def _parity_for(self, data: TrainingData, n_rows: int, relation: NeighboringRelation) -> SignedLoss | AmountPenalty:
+        bounds = amount_bounds(self)
+        if data.public is not None:
+            return AmountPenalty(self.loss, bounds)
+        assert data.domain is not None
+        return AmountParity(AmountConstraints.asked(self, bounds, data.domain.tolist()), self.loss, bounds)
+
+    def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
+        """What says where amounts lie, and whether the network beats a constant; of counts neither is said."""
+        if self.loss == "poisson":
+            return {}
+        tables = ColumnTables((NumberPlace(0),), n_rows, *cost)
+        if not tables.is_worth_it:
+            return {}
+        power = 1 if self.loss == "absolute" else 2
+        return {"target": tables, "look": AmountLook(n_rows, data.X.shape[1], *cost, power=power)}
+
+    def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
+        from skfairdp._networks import AmountLoss, AmountScale
+
+        network, terms = super()._network(data, plan)
+        return network, terms or {"loss": AmountLoss(AmountScale(self.loss, *amount_bounds(self)))}
+
+    def _settle(self, scale: Any, plan: DPSGDPlan, data: TrainingData, noise: Any) -> float:
+        """Release where amounts lie, and return the constant that a network has to beat."""
+        low, high = amount_bounds(self)
+        if plan.target is None:
+            return (low + high) / 2
+        between = 2 * (data.y[:, :1] - low) / (high - low) - 1
+        mean, middle, half = where_amounts_lie(plan.target.release(between, noise)[0], (low, high))
+        scale.settle(mean if self.loss == "squared" else middle, half)
+        return mean if self.loss == "squared" else middle
+
+
+def _trained(model: Any, network: "Network", data: TrainingData, plan: DPSGDPlan, terms: Any, noise: Any) -> Any:
+    """The trained network, whose last layer makes amounts of what it says."""
+    from skfairdp._networks import predicting
+
+    groups = np.zeros(len(data.y)) if data.groups is None else data.groups
+    targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
+    more = {"average_last": model.average_last, "verbose": model.verbose}
+    module = network.trained(data.X, targets, plan.step, noise, **more, **terms)
+    return predicting(module, terms["loss"].scale)

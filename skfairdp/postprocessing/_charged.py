@@ -1,0 +1,137 @@
+"""What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from skfairdp._estimator import PrivateEstimator
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, Protects, PublicReads
+from skfairdp.schema import RawTable, Schema
+from skfairdp.utils import as_groups, encode_labels, split_sensitive_columns, warn_caller
+
+_MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
+
+
+class ChargedForRows(PrivateEstimator):
+    """Has a fitted ``estimator``, whose price is composed with its own."""
+
+    estimator: Any
+    schema: Schema | None
+    sensitive_columns: Any
+    groups_: NDArray[np.object_]
+
+    #: What the model inside is called.
+    _kind = "classifier"
+
+    def _fitted_estimator(self) -> Any:
+        raise NotImplementedError
+
+    def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Scores of rows, NaN where the model has none."""
+        raise NotImplementedError
+
+    def _check_columns(self, model: Any, n_features: int) -> None:
+        """Refuse a model of other columns, or one that has no score for any of some rows that are made up."""
+        owner = type(self).__name__
+        if self.schema is not None and has_a_schema(model):
+            return
+        named = None if self.schema is not None else getattr(self, "feature_names_in_", None)
+        known, n_known = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
+        if self.sensitive_columns is not None:
+            n_features = self.n_features_in_
+        rng, shape = np.random.default_rng(0), (_MADE_UP, n_features)
+        rows: Any = np.vstack([np.zeros(shape[1]), np.ones(shape[1]), rng.standard_normal(shape), rng.random(shape)])
+        rows = rows if named is None else pd.DataFrame(rows, columns=named)
+        if self.sensitive_columns is not None and n_known != n_features:
+            rows, _ = split_sensitive_columns(rows, self.sensitive_columns, owner=owner, read_groups=False)
+        got: tuple[Any, Any] = n_known and f"{n_known} columns", rows.shape[1]
+        if known is not None and named is not None:
+            got = list(known), list(rows.columns)
+        if n_known not in (None, rows.shape[1]) or (isinstance(got[0], list) and got[0] != got[1]):
+            raise ValueError(
+                f"The 'estimator' of {owner} was fitted on other columns than these rows have: on {got[0]}, and here "
+                f"are {got[1]}. Nothing was spent. Give both the same columns, in the same order."
+            )
+        rows = np.asarray(rows) if known is None else pd.DataFrame(np.asarray(rows), columns=known)
+        if not np.isfinite(self._scores_of_rows(model, rows, np.arange(len(rows)))).any():
+            raise ValueError(
+                f"The 'estimator' of {owner}, {type(model).__name__}, has no score for any of {len(rows)} rows that "
+                "are made up, so it would have none for yours. Nothing was spent. See what it says of them."
+            )
+
+    def _note_the_model(self, model: Any, reads: PublicReads) -> None:
+        """Where it comes from, and what nobody accounts for."""
+        account, owner = Account.of(model), type(self).__name__
+        stated = bool(account.reports)
+        said = "" if stated else "outside the guarantee"
+        reads.note(f"the {self._kind}", "given", type(model).__name__, said, by=account.reports)
+        if stated and account.unseen:
+            warn_caller(account.warning(owner), PrivacyLeakWarning)
+        if not stated:
+            warn_caller(
+                f"The {type(model).__name__} given to {owner} has no privacy_, so it counts as public. If it has seen "
+                f"these rows, nothing protects them: fit a private {self._kind} instead, or one on public rows.",
+                PrivacyLeakWarning,
+            )
+
+    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
+        model = clone(self)
+        model.estimator = self.estimator  # a clone of it would not be fitted
+        plan = model._plan(model._read(X, y, **fit_params))
+        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
+
+    def _relation(self, model: Any) -> NeighboringRelation:
+        """That of the model, so that both guarantees add up."""
+        owner = type(self).__name__
+        stated = Account.of(model).total()
+        if stated is None:
+            return NeighboringRelation.REPLACE_ONE
+        relation = NeighboringRelation(stated.neighboring_relation)
+        if relation.protects == Protects.SUBJECT:
+            raise ValueError(
+                f"{owner} protects each row by itself, and its 'estimator' all rows of a subject: both guarantees do "
+                f"not add up. Fit the {self._kind} without 'subject'."
+            )
+        if not relation.number_is_public:
+            raise ValueError(
+                f"{owner} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
+                f"{self._kind} without 'public_n_rows'."
+            )
+        return relation
+
+    def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
+        """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""
+        if self.schema is not None:
+            return X if has_a_schema(model) else features
+        if self.sensitive_columns is not None and getattr(model, "n_features_in_", None) == self.n_features_in_:
+            return X
+        names = getattr(model, "feature_names_in_", None)
+        return features if names is None else pd.DataFrame(features, columns=names)
+
+    def _groups_to_come(self, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
+        owner = type(self).__name__
+        if self.schema is not None:
+            return RawTable.read(self.schema, X, owner=owner).groups(given)
+        if self.sensitive_columns is not None:
+            _, given = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
+        if given is None:
+            raise ValueError(f"{owner} needs sensitive_features to predict, by which it was fitted.")
+        values = as_groups(given, n_rows, owner=owner)
+        return encode_labels(values, self.groups_, owner=owner, name="sensitive_features", parameter="groups")
+
+
+def has_a_schema(model: Any) -> bool:
+    nested = model.get_params(deep=True)
+    return any(name.split("__")[-1] == "schema" and nested[name] is not None for name in nested)
+
+
+def thawed(model: Any) -> Any:
+    """Out of its FrozenEstimator, which hides the parameters of what it holds."""
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    return model

@@ -1,0 +1,311 @@
+"""Amounts that are alike between groups: a fitted regressor's predictions, moved by what noisy histograms say."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._docs import shared_docs
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
+from skfairdp._inputs import TrainingData, amount_bounds, read_features, read_training
+from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
+from skfairdp._typing import ArrayLike
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.postprocessing._charged import ChargedForRows, thawed
+from skfairdp.postprocessing._fitted_models import attribute_of, check_fitted
+from skfairdp.postprocessing._transport import KSJudgement, TransportPlan
+from skfairdp.privacy import PrivacyLedger
+from skfairdp.schema import Schema
+from skfairdp.utils import as_amounts, warn_caller
+from skfairdp.utils._sklearn import HasMethods, Interval
+
+_MOST_GROUPS = 100
+
+
+@shared_docs
+class PrivateBarycenter(PrivateRegressor, ChargedForRows):
+    """Move a fitted regressor's predictions so that their distributions agree between groups, by private rows.
+
+    **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features and group.
+    Noisy tables of counts are released: where predictions lie (twice, ever more closely), predictions by group, and
+    moved predictions by group. Everything after that is post-processing. The fitted object holds the regressor as well,
+    so ``privacy_`` **composes the regressor's own guarantee with that of the tables**, wherever it has a ``privacy_``.
+    The ledger is charged for the tables alone. A regressor without a ``privacy_`` is taken to be public, with a
+    PrivacyLeakWarning.
+
+    *Fairness.* A prediction that is above the share u of its group's becomes the mean of what all groups have at their
+    share u, weighted by rows: the barycenter in the Wasserstein distance. Of all rules that make the distributions
+    agree it moves predictions least in squares (Chzhen et al. 2020; privately Xian, Li & Zhao 2024). Order within a
+    group is kept. The group of each row is needed at prediction.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Fitted already. Wrap it in ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as searches do. It is
+        not changed.
+    epsilon : float, default=1.0
+        Privacy budget of the tables, in [1e-3, 1e6].
+    {delta}
+    bounds : tuple of two floats, default=None
+        Between which predictions lie, by public knowledge; those beyond count as the bound. None takes the ``bounds``
+        of the estimator.
+    gamma : float, default=0.05
+        The largest distance of Kolmogorov and Smirnov that ``constraint_holds_`` asks for.
+    {groups, sensitive_columns, schema, noise_seed, ledger}
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The regressor whose predictions are moved.
+    edges_ : ndarray of shape (n_cells + 1,)
+        Where cells of predictions end. Released.
+    counts_ : ndarray of shape (n_groups, n_cells)
+        Noisy counts of rows by group and cell. Released, may be negative.
+    gap_ : float
+        The largest Kolmogorov-Smirnov distance between moved predictions of two groups, by noisy counts.
+    gap_bound_ : float
+        What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
+    constraint_holds_ : {"yes", "no", "within the noise"}
+        Whether that distance is at most ``gamma`` in the population: surely, surely not, or neither.
+    {groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
+
+    {fit_raises}
+
+    See Also
+    --------
+    FairDPSGDRegressor : A private regressor, which also holds means of groups alike while it learns.
+    PrivateThresholds : The counterpart for classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp import FairDPSGDRegressor, PrivacyLedger
+    >>> from skfairdp.metrics import ks_disparity
+    >>> from skfairdp.postprocessing import PrivateBarycenter
+    >>> rng = np.random.default_rng(0)
+    >>> groups = rng.integers(2, size=12_000)
+    >>> X = rng.normal(size=(12_000, 3)) + groups[:, None] * [1.0, 0.0, 0.0]
+    >>> y = 20 + X @ [3.0, 2.0, 0.0] + rng.normal(size=12_000)
+    >>> train, test = slice(0, 8000), slice(8000, None)
+    >>> ledger = PrivacyLedger(epsilon=1.0)
+    >>> model = FairDPSGDRegressor(epsilon=0.5, bounds=(0, 50), random_state=0, ledger=ledger).fit(X[train], y[train])
+    >>> fair = PrivateBarycenter(model, epsilon=0.7, groups=[0, 1], ledger=ledger)
+    >>> fair = fair.fit(X[train], sensitive_features=groups[train])
+    >>> moved = fair.predict(X[test], sensitive_features=groups[test])
+    >>> before, after = (
+    ...     ks_disparity(None, said, sensitive_features=groups[test]) for said in (model.predict(X[test]), moved)
+    ... )
+    >>> after < 0.08 < 0.25 < before, fair.epsilon_spent_ <= 1.0  # of both fits
+    (True, True)
+    """
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__predict = {"sensitive_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "bounds": "no_validation",  # amount_bounds says what is wrong
+        "gamma": [Interval(Real, 0, 1, closed="both")],
+        **{
+            name: SHARED_CONSTRAINTS[name] for name in ("groups", "sensitive_columns", "schema", "noise_seed", "ledger")
+        },
+    }
+
+    _kind = "regressor"
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        bounds: tuple[float, float] | None = None,
+        gamma: float = 0.05,
+        groups: Sequence[Any] | None = None,
+        sensitive_columns: str | int | Sequence[str | int] | None = None,
+        schema: Schema | None = None,
+        noise_seed: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.gamma = gamma
+        self.groups = groups
+        self.sensitive_columns = sensitive_columns
+        self.schema = schema
+        self.noise_seed = noise_seed
+        self.ledger = ledger
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+    ) -> "PrivateBarycenter":
+        """Release the tables and find how predictions move.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private rows, as the regressor predicts them.
+        y : array-like of shape (n_rows,), default=None
+            There so that the signature is that of every estimator: no amount is of use.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Private groups. Needed unless ``sensitive_columns`` or a schema names them.
+
+        Returns
+        -------
+        {returns_self}
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            The regressor states no guarantee of its own.
+        FairnessWarning
+            ``constraint_holds_`` is "no", or noise hides a group.
+        """
+        data = self._read(X, y, sensitive_features=sensitive_features)
+        plan = self._plan(data)
+        model = self._fitted_estimator()
+        assert data.groups is not None and data.domain is not None
+
+        with self._spend(plan, data.reads) as noise:
+            rows = self._rows_for(model, X, data.X)
+            scores = self._scores_of_rows(model, rows, np.arange(len(data.X)))
+            transport = plan.release(scores, data.groups, noise)
+            ends = transport.ends(plan.n_looked_at)
+            moved = plan.counts(transport.move(scores, data.groups), data.groups, ends)
+            seen = KSJudgement(plan.look.release(moved, noise), plan.look.sigma)
+
+        self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
+        low, high = self._bounds
+        self.estimator_, self.groups_, self._transport = model, data.domain, transport
+        self.edges_, self.counts_ = low + (high - low) * transport.edges, transport.counts
+        self._warn(seen)
+        return self
+
+    def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Predict the amount of each row.
+
+        Parameters
+        ----------
+        {X_predict}
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Group of each row; needed unless ``sensitive_columns`` or a schema names it.
+
+        Returns
+        -------
+        amounts : ndarray of shape (n_rows,)
+            The regressor's, moved, within the bounds.
+        """
+        check_is_fitted(self, "estimator_")
+        features = read_features(self, X)
+        rows = self._rows_for(self.estimator_, X, features)
+        scores = self._scores_of_rows(self.estimator_, rows, np.arange(len(features)))
+        groups = self._groups_to_come(X, sensitive_features, len(features))
+        low, high = self._bounds
+        moved = self._transport.move(np.where(np.isnan(scores), 0.5, scores), groups)
+        return np.clip(low + (high - low) * moved, low, high)
+
+    # ------------------------------------------------------------------ pieces
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        """Given, or those of the estimator."""
+        if self.bounds is not None:
+            return amount_bounds(self)
+        within = attribute_of(getattr(self, "estimator_", None) or self._fitted_estimator(), "bounds")
+        return amount_bounds(self, within)
+
+    def _fitted_estimator(self) -> Any:
+        owner = type(self).__name__
+        if self.estimator is None:
+            raise ValueError(f"{owner} needs a fitted regressor: give one with the 'estimator' parameter.")
+        check_fitted(self.estimator, owner, "regressor")
+        if not is_regressor(self.estimator):
+            raise ValueError(
+                f"The 'estimator' parameter of {owner} must be a regressor. Got {type(self.estimator).__name__} "
+                "instead; for classes take PrivateThresholds."
+            )
+        return self.estimator
+
+    def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Predictions in [0, 1] between the bounds, NaN where there is none.
+
+        A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
+        """
+        low, high = self._bounds
+        found = row_wise_predictions(_Amounts(thawed(model)), table, None, places=places)
+        amounts = np.array([np.nan if one is NO_CLASS else one for one in found], dtype=np.float64)
+        return np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
+
+    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> TrainingData:
+        self._validate_params()
+        model, owner = self._fitted_estimator(), type(self).__name__
+        _ = self._bounds
+        check_rows_alone([_Amounts(thawed(model))], owner)
+        data = read_training(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            groups="private",
+            protects=self._relation(model).protects,
+            target=_no_target,
+        )
+        self._check_columns(model, data.X.shape[1])
+        self._note_the_model(model, data.reads)
+        data.reads.note("bounds of predictions", "given", self._bounds, by=self.bounds)
+        return data
+
+    def _plan(self, data: TrainingData) -> TransportPlan:
+        assert data.domain is not None
+        if len(data.domain) > _MOST_GROUPS:
+            raise ValueError(
+                f"{type(self).__name__} compares every two groups, and got {len(data.domain)} groups: at most "
+                f"{_MOST_GROUPS}. Merge them into fewer: each needs rows enough to show through the noise."
+            )
+        relation = self._relation(self._fitted_estimator())
+        return TransportPlan(len(data.X), len(data.domain), float(self.epsilon), float(self.delta), relation)
+
+    def _warn(self, seen: KSJudgement) -> None:
+        """Everything told here is released, or follows from it."""
+        owner = type(self).__name__
+        if not seen.sees_all:
+            group = self.groups_.tolist()[int(seen.rows.argmin())]
+            warn_caller(
+                f"The noise of {owner} hides how predictions of the group {group!r} are spread, so they may be moved "
+                f"anywhere. More rows of it or a larger epsilon ({self.epsilon:g}) would do.",
+                FairnessWarning,
+            )
+        elif self.constraint_holds_ == "no":
+            warn_caller(
+                f"{owner} did not reach gamma={self.gamma:g}: moved predictions of two groups are about "
+                f"{self.gap_:.2g} apart, in the population at most {self.gap_bound_:.2g} with a confidence of 95 %. "
+                f"More rows or a larger epsilon ({self.epsilon:g}) would help, where predictions are not all alike.",
+                FairnessWarning,
+            )
+
+
+class _Amounts(BaseEstimator):
+    """A regressor's finite predictions."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        found = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X), -1)[:, 0]
+        return np.where(np.isfinite(found), found, np.nan)
+
+
+def _no_target(estimator: Any, y: Any, n_rows: int, reads: Any, **_: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """No amount is of use; those that are given are checked."""
+    if y is not None:
+        as_amounts(y, n_rows, owner=type(estimator).__name__)
+    return np.empty(0), np.zeros(n_rows, dtype=np.int64)

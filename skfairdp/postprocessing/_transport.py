@@ -1,0 +1,228 @@
+"""What a private barycenter releases: where scores lie, how those of each group are spread, and how they end up."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
+
+from skfairdp._column_tables import ColumnTables
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
+from skfairdp.schema import NumberPlace
+
+Array = NDArray[np.float64]
+#: Of the squared cost: for the look at moved scores. The rest, but for cells, is for those of each group.
+FOR_LOOK = 0.3
+FOR_CELLS = 0.15
+ROUNDS = 3  # of where scores lie
+LEVEL = 0.95
+#: A group within so much noise says nothing.
+CLEAR = 5.0
+_DRAWS = 4000
+
+
+def _table_for(share: float, epsilon: float, delta: float, relation: NeighboringRelation) -> GaussianMechanism:
+    """For a table in which a record is in one cell, at this share of the squared cost."""
+    moved = 1.0 if relation is NeighboringRelation.ZERO_OUT else math.sqrt(2.0)
+    mu = math.sqrt(share) * gdp_mu(epsilon, delta)
+    return GaussianMechanism((1 + 1e-9) * moved / mu, sensitivity=moved, relation=relation)
+
+
+@dataclass(frozen=True)
+class ScoreCells(ColumnTables):
+    """Where scores lie; where a record may be replaced by another one, that moves two cells."""
+
+    @property
+    def counts(self) -> GaussianMechanism:
+        """For the cells, once."""
+        return _table_for(FOR_CELLS / ROUNDS, self.epsilon, self.delta, self.relation)
+
+
+@dataclass(frozen=True)
+class TransportPlan:
+    """Tables of counts, in each of which a record is in one cell: another one in its place moves two by one."""
+
+    n_rows: int
+    n_groups: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+
+    @property
+    def cells(self) -> ScoreCells:
+        """For where scores of all groups lie."""
+        return ScoreCells((NumberPlace(0),), self.n_rows, self.epsilon, self.delta, self.relation)
+
+    @property
+    def table(self) -> GaussianMechanism:
+        """For scores by cell and group."""
+        return self._of(1 - FOR_LOOK - FOR_CELLS)
+
+    @property
+    def look(self) -> GaussianMechanism:
+        """For moved scores by cell and group."""
+        return self._of(FOR_LOOK)
+
+    @property
+    def n_looked_at(self) -> int:
+        """Cells of the look, by public numbers: what is not seen inside of them beside the noise of all together."""
+        cells = (2 * self.n_rows / self.n_groups / self.look.sigma) ** (2 / 3)
+        return int(np.clip(cells, 8, 128))
+
+    def _of(self, share: float) -> GaussianMechanism:
+        return _table_for(share, self.epsilon, self.delta, self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """All releases."""
+        return compose(repeat(self.cells.counts.event, ROUNDS), self.table.event, self.look.event)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return (
+            f"{ROUNDS} noisy tables of where scores lie",
+            "a noisy table of scores by group",
+            "a noisy table of moved scores by group",
+        )
+
+    def release(self, scores: Array, groups: NDArray[np.int64], noise: NoiseSource) -> "Transport":
+        """Release how scores in [0, 1] of each group are spread; NaN where there is none, which counts nowhere."""
+        known = np.isfinite(scores)
+        between = (2 * scores[known] - 1)[:, None]
+        edges = _without_tails((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
+        return Transport(edges, self.table.release(self.counts(scores, groups, edges), noise), self.table.sigma)
+
+    def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
+        """Rows by group and cell. Private."""
+        known = np.isfinite(scores)
+        cells = np.searchsorted(edges[1:-1], scores[known], side="right")
+        shape = self.n_groups, len(edges) - 1
+        found = np.bincount(groups[known] * shape[1] + cells, minlength=math.prod(shape))
+        return found.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Transport:
+    """Moves scores of each group to where all groups together have them, keeping their order. Post-processing.
+
+    Of one dimension the barycenter in the Wasserstein distance has for its quantiles the mean of the groups' quantiles,
+    weighted by their rows.
+    """
+
+    edges: Array
+    counts: Array
+    noise: float
+
+    @cached_property
+    def levels(self) -> Array:
+        """Distribution functions of the groups at the edges."""
+        sums = np.concatenate([np.zeros((len(self.counts), 1)), self.counts.cumsum(axis=1)], axis=1)
+        total = np.maximum(sums[:, -1:], 1.0)
+        shares = np.clip(sums / total, 0.0, 1.0)
+        rising = np.stack([isotonic_regression(line, y_min=0.0, y_max=1.0) for line in shares])
+        rising[:, 0], rising[:, -1] = 0.0, 1.0
+        return rising
+
+    @cached_property
+    def weights(self) -> Array:
+        """Shares of the groups."""
+        rows = np.maximum(self.counts.sum(axis=1), 1.0)
+        return np.asarray(rows / rows.sum())
+
+    @cached_property
+    def quantiles(self) -> tuple[Array, Array]:
+        """Levels, and the scores of the barycenter there."""
+        levels = np.unique(self.levels)
+        of_groups = [np.interp(levels, *_apart(line, self.edges)) for line in self.levels]
+        return levels, self.weights @ np.stack(of_groups)
+
+    def move(self, scores: Array, groups: NDArray[np.int64]) -> Array:
+        """The moved scores; NaN stays."""
+        levels, barycenter = self.quantiles
+        out = np.full(len(scores), np.nan)
+        for code, line in enumerate(self.levels):
+            mine = groups == code
+            out[mine] = np.interp(np.interp(scores[mine], self.edges, line), levels, barycenter)
+        return out
+
+    def ends(self, n_cells: int) -> Array:
+        """Ends of so many cells of moved scores, about equally many in each."""
+        levels, barycenter = self.quantiles
+        inner = np.unique(np.interp(np.arange(1, n_cells) / n_cells, levels, barycenter))
+        return np.r_[0.0, inner[(inner > 0) & (inner < 1)], 1.0]
+
+
+def _without_tails(edges: Array) -> Array:
+    """Cells of which the outermost are no wider than the next: a few rows far away are noise, or end up nearer."""
+    ends = edges.copy()
+    ends[0] = max(edges[0], 2 * edges[1] - edges[2])
+    ends[-1] = min(edges[-1], 2 * edges[-2] - edges[-3])
+    return ends
+
+
+def _apart(levels: Array, edges: Array) -> tuple[Array, Array]:
+    """Levels that rise, with the score at which each is reached: the middle of a stretch without rows."""
+    rising, at = np.unique(levels, return_inverse=True)
+    return rising, np.bincount(at, edges) / np.bincount(at)
+
+
+@dataclass(frozen=True)
+class KSJudgement:
+    """How far moved scores of the groups are apart, by one noisy table of them.
+
+    A bound for the population, that holds though the same rows have said how to move: how far the distribution function
+    of a group's rows is from that of its population follows from scores as they were, and no rising map changes it
+    (Kolmogorov's statistic). Within a cell two groups differ by no more than at its ends and what one of them has
+    there.
+    """
+
+    counts: Array
+    noise: float
+
+    @cached_property
+    def rows(self) -> Array:
+        """Of each group."""
+        return np.maximum(self.counts.sum(axis=1), 1.0)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether every group shows through the noise."""
+        return bool((self.rows > CLEAR * self.noise * math.sqrt(self.counts.shape[1])).all())
+
+    @cached_property
+    def _pairs(self) -> list[tuple[float, float, float]]:
+        """Of each two groups: what is seen at ends of cells, what a cell adds, and what noise and sampling hide."""
+        levels = self.counts.cumsum(axis=1)[:, :-1] / self.rows[:, None]
+        masses = self.counts / self.rows[:, None]
+        n_pairs = math.comb(len(self.counts), 2)
+        spread = [_deviations(size, self.counts.shape[1], self.noise, seed) for seed, size in enumerate(self.rows)]
+        found = []
+        for a, b in combinations(range(len(self.counts)), 2):
+            seen = float(np.abs(levels[a] - levels[b]).max(initial=0.0))
+            hidden = np.abs(spread[a] - spread[b]).max(axis=1, initial=0.0)
+            error = self.noise * math.sqrt(2) / min(self.rows[a], self.rows[b])
+            inside = float(np.minimum(masses[a], masses[b]).max()) + error
+            found.append((seen, inside, float(np.quantile(hidden, 1 - (1 - LEVEL) / n_pairs))))
+        return found
+
+    def said(self, bound: float) -> tuple[float, float, str]:
+        """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
+        gap = max(seen for seen, _, _ in self._pairs)
+        if not self.sees_all:
+            return gap, 1.0, "within the noise"
+        most = min(1.0, max(sum(pair) for pair in self._pairs))
+        least = max(seen - hidden for seen, _, hidden in self._pairs)
+        return gap, most, "yes" if most <= bound else "no" if least > bound else "within the noise"
+
+
+def _deviations(n_rows: Any, n_cells: int, noise: float, seed: int) -> Array:
+    """Draws of how far a noisy distribution function is from the population's, at the inner ends of even cells."""
+    rng = np.random.default_rng(seed)
+    steps = rng.standard_normal((_DRAWS, n_cells)) * math.sqrt(1 / (n_cells * n_rows) + (noise / n_rows) ** 2)
+    sums = steps.cumsum(axis=1)
+    return np.asarray(sums[:, :-1] - np.arange(1, n_cells) / n_cells * sums[:, -1:])

@@ -1,0 +1,320 @@
+"""Amounts by private SGD: what is released and at what price, what bounds and means hold, and how it is used."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from fairlearn.metrics import MetricFrame
+from fairlearn.reductions import AbsoluteLoss, BoundedGroupLoss, SquareLoss
+from sklearn.base import clone, is_regressor
+from sklearn.linear_model import PoissonRegressor, Ridge
+from sklearn.metrics import mean_squared_error
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairdp import PrivacyLedger
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
+from skfairdp.gradient import FairDPSGDRegressor, mlp
+from skfairdp.preprocessing import PublicPreprocessor
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, epsilon_of, flatten
+from tests._tools.inside import (
+    AmountConstraints,
+    AmountJudge,
+    AmountJudgement,
+    AmountLook,
+    AmountScale,
+    PrivateRowsError,
+    sums_by_group,
+    verify_file,
+)
+from tests._tools.sources import recording_noise
+
+BOUNDS = (0.0, 80.0)
+
+
+def made(n=4000, seed=0, gap=1.5):
+    """Amounts that a column says which follows the group."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 5))
+    X[:, 2] += gap * groups
+    return X, 30 + 4 * X[:, 0] + 3 * X[:, 2] + 3 * rng.normal(size=n), groups
+
+
+X, Y, GROUPS = made()
+TRAIN, TEST = slice(0, 3000), slice(3000, None)
+
+
+def fitted(y=Y, loud=False, **options):
+    given = {"bounds": BOUNDS, "random_state": 0, "noise_seed": 0, **options}
+    exposure = given.pop("exposure", None)
+    groups = given.pop("sensitive_features", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        if not loud:
+            warnings.simplefilter("ignore", UtilityWarning)
+        return FairDPSGDRegressor(**given).fit(X[TRAIN], y[TRAIN], exposure=exposure, sensitive_features=groups)
+
+
+# ---- what it learns ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_it_is_nearly_as_good_as_a_ridge_without_privacy(loss):
+    ridge = Ridge().fit(X[TRAIN], Y[TRAIN]).score(X[TEST], Y[TEST])
+    assert fitted(epsilon=1.0, loss=loss).score(X[TEST], Y[TEST]) > ridge - 0.05
+
+
+def test_bounds_that_are_far_too_wide_cost_little():
+    assert fitted(epsilon=1.0, bounds=(-1e4, 1e4)).score(X[TEST], Y[TEST]) > 0.65
+
+
+def test_predictions_stay_within_the_bounds_whatever_row_comes():
+    model = fitted(epsilon=4.0, bounds=(28, 32))
+    found = model.predict(np.vstack([X[TEST], 1e6 * np.eye(5), -1e6 * np.eye(5)]))
+    assert 28 <= found.min() < 28.5 and 31.5 < found.max() <= 32
+
+
+def test_amounts_beyond_the_bounds_count_as_the_bound():
+    far = np.where(Y > 45, 1e12, Y)
+    one, other = fitted(y=far, bounds=(0, 45)), fitted(y=np.minimum(Y, 45), bounds=(0, 45))
+    np.testing.assert_array_equal(one.predict(X[TEST]), other.predict(X[TEST]))
+
+
+def test_amounts_that_nothing_tells_end_as_one_constant_and_that_is_said():
+    noise = np.random.default_rng(3).normal(30, 5, len(Y))
+    with pytest.warns(UtilityWarning, match="released number"):
+        model = fitted(y=noise, loud=True, epsilon=0.3)
+    assert np.ptp(model.predict(X[TEST])) < 5 and abs(model.predict(X[TEST]).mean() - 30) < 2
+
+
+def test_rates_of_counts_follow_exposure_and_add_up():
+    rng = np.random.default_rng(1)
+    exposure, rate = rng.uniform(0.1, 1.0, len(X)), 0.3 * np.exp(0.5 * X[:, 0])
+    counts = rng.poisson(rate * exposure)
+    model = fitted(y=counts, loss="poisson", bounds=(0, 10), exposure=exposure[TRAIN], epsilon=2.0)
+    said = model.predict(X[TEST])
+    assert np.corrcoef(np.log(said), np.log(rate[TEST]))[0, 1] > 0.95
+    told = model.predict(X[TEST], exposure=exposure[TEST])
+    np.testing.assert_allclose(told, said * exposure[TEST])
+    usual = PoissonRegressor(alpha=0).fit(X[TRAIN], counts[TRAIN] / exposure[TRAIN], sample_weight=exposure[TRAIN])
+    assert told.sum() == pytest.approx((usual.predict(X[TEST]) * exposure[TEST]).sum(), rel=0.2)
+    assert model.score(X[TEST], counts[TEST], exposure=exposure[TEST]) > 0
+
+
+# ---- what holds between groups -------------------------------------------------------------------------------
+def apart(model):
+    said = model.predict(X[TEST])
+    return abs(said[GROUPS[TEST] == 1].mean() - said[GROUPS[TEST] == 0].mean())
+
+
+def test_mean_parity_takes_most_of_the_gap_and_says_what_is_left():
+    plain = fitted(epsilon=3.0)
+    fair = fitted(epsilon=3.0, gamma=0.5, groups=[0, 1], sensitive_features=GROUPS[TRAIN])
+    assert apart(plain) > 3.5 and apart(fair) < 1.2
+    assert fair.score(X[TEST], Y[TEST]) > 0.3
+    assert fair.gap_bound_ > apart(fair) and fair.constraint_holds_ != "no"
+    assert not hasattr(plain, "gap_")
+
+
+def test_a_penalty_on_public_rows_takes_most_of_the_gap_for_nothing():
+    public = {"X_public": X[3000:3500], "sensitive_features_public": GROUPS[3000:3500]}
+    model = FairDPSGDRegressor(epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X[TRAIN], Y[TRAIN], **public)
+    assert apart(model) < 1.5 and model.score(X[TEST], Y[TEST]) > 0.3
+    assert len(model.privacy_.event.events) == len(fitted(epsilon=2.0).privacy_.event.events)
+
+
+def test_bounded_group_loss_is_judged_in_units_of_y():
+    for loss, bound, holds in ((SquareLoss(0, 80), 60.0, "yes"), (AbsoluteLoss(0, 80), 0.5, "no")):
+        asked = {"constraints": BoundedGroupLoss(loss, upper_bound=bound), "groups": [0, 1]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FairnessWarning)
+            model = fitted(epsilon=100.0, sensitive_features=GROUPS[TRAIN], **asked)
+        assert model.constraint_holds_ == holds
+        errors = np.abs(model.predict(X[TEST]) - Y[TEST]) ** (2 if holds == "yes" else 1)
+        assert model.gap_ == pytest.approx(max(errors[GROUPS[TEST] == g].mean() for g in (0, 1)), rel=0.2)
+
+
+def test_a_constraint_that_is_broken_is_told():
+    with pytest.warns(FairnessWarning, match="did not reach its constraint"):
+        fitted(epsilon=20.0, gamma=0.01, lam=1e-6, groups=[0, 1], sensitive_features=GROUPS[TRAIN])
+
+
+def test_the_bound_holds_in_at_least_nineteen_of_twenty_runs():
+    asked = AmountConstraints([0, 1], difference=0.5)
+    scale = AmountScale("squared", 0.0, 10.0)
+    rng, sigma, held = np.random.default_rng(0), 8.0, 0
+    for _ in range(1000):
+        said = np.concatenate([rng.normal(5.0, 1.0, 400), rng.normal(5.7, 1.5, 300)]).clip(0, 10)
+        of_rows = asked.statistics(scale, said, said)
+        lines = np.column_stack([np.ones(700), of_rows, of_rows**2])
+        table = sums_by_group(lines, np.repeat([0, 1], [400, 300]), 2) + sigma * rng.normal(size=(2, 3))
+        held += AmountJudgement(asked, scale, table, sigma).said[1] >= 0.7
+    assert held / 1000 > 0.94
+
+
+def test_errors_by_group_are_ordinary_metrics_of_fairlearn():
+    model = fitted(epsilon=1.0)
+    frame = MetricFrame(
+        metrics=mean_squared_error, y_true=Y[TEST], y_pred=model.predict(X[TEST]), sensitive_features=GROUPS[TEST]
+    )
+    assert set(frame.by_group.index) == {0, 1} and frame.difference() < 10
+
+
+# ---- privacy -------------------------------------------------------------------------------------------------
+SETTINGS = [
+    {},
+    {"loss": "absolute"},
+    {"loss": "poisson", "bounds": (0, 100)},
+    {"gamma": 0.5, "groups": [0, 1]},
+    {"constraints": ["mean_parity", BoundedGroupLoss(SquareLoss(0, 80), upper_bound=30.0)], "groups": [0, 1]},
+    {"public_n_rows": 3100},
+    {"noise_multiplier": 8.0},
+]
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_the_price_is_that_of_the_event_and_never_above_what_was_asked(options, tmp_path):
+    ledger = PrivacyLedger(epsilon=2.0)
+    model = FairDPSGDRegressor(epsilon=1.5, **{"bounds": BOUNDS, "random_state": 0, "ledger": ledger, **options})
+    groups = GROUPS[TRAIN] if "groups" in options else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=groups)
+    spent = model.privacy_
+    assert spent.epsilon == epsilon_of(spent.event, spent.delta) <= 1.5
+    (entry,) = ledger.entries
+    assert entry.event == spent.event and len(entry.releases) >= 1
+    relation = "add or remove one record" if "public_n_rows" in options else "replace one record by a null record"
+    assert str(spent.neighboring_relation) == relation
+    assert model.planned_privacy(X[TRAIN], Y[TRAIN], sensitive_features=groups).epsilon == spent.epsilon
+    (tmp_path / "statement.json").write_text(model.privacy_statement().to_json())
+    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+
+
+@pytest.mark.parametrize("options", [{}, {"gamma": 0.5, "groups": [0, 1]}], ids=str)
+def test_everything_that_is_released_is_on_the_event(options):
+    """As much Gaussian noise as is drawn, beside the gradients: tables, look, rates and judge."""
+    with recording_noise(entropy=0) as record:
+        model = FairDPSGDRegressor(epsilon=3.0, bounds=BOUNDS, random_state=0, **options)
+        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    released = [one.mechanism for one in record.releases if isinstance(one.mechanism, GaussianMechanism)]
+    beside = [one.sensitivity / one.sigma for one in released if one.sensitivity / one.sigma != released_most(released)]
+    paid = [part for part in flatten(model.privacy_.event).items() if isinstance(part[0], GaussianDpEvent)]
+    drawn = sorted(beside)
+    declared = sorted(1 / part.noise_multiplier for part, times in paid for _ in range(times))
+    np.testing.assert_allclose(drawn, declared, rtol=1e-6)
+
+
+def released_most(released):
+    """What most of the releases are: gradients."""
+    values, times = np.unique([one.sensitivity / one.sigma for one in released], return_counts=True)
+    return values[times.argmax()]
+
+
+def test_bounds_are_on_the_list_of_what_is_public():
+    facts = {fact.name: fact.value for fact in fitted().privacy_.public}
+    assert facts["bounds of y"] == list(BOUNDS) and "names of the groups" not in facts
+
+
+@pytest.mark.parametrize(
+    "options", [{"gamma": 0.5, "groups": [0, 1]}, {"constraints": "mean_parity", "groups": [0, 1]}]
+)
+def test_no_row_moves_a_release_by_more_than_its_sensitivity(options):
+    """One row in place of a null record, with noise of zeros: its amount, its columns and its group at extremes."""
+
+    def releases(y_last, x_last, group):
+        X_, y_, g_ = X[:400].copy(), Y[:400].copy(), GROUPS[:400].copy()
+        X_[-1], y_[-1], g_[-1] = x_last, y_last, group
+        with recording_noise(entropy=0) as record, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            FairDPSGDRegressor(epsilon=5.0, bounds=BOUNDS, random_state=0, net=mlp((4,), max_epochs=1), **options).fit(
+                X_, y_, sensitive_features=g_
+            )
+        return [one for one in record.releases if isinstance(one.mechanism, GaussianMechanism)]
+
+    one, other = releases(0.0, -3.0, 0), releases(80.0, 3.0, 1)
+    first = next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if np.any(a.private[0] != b.private[0]))
+    a, b = one[first], other[first]  # later ones follow from what this has told
+    assert np.linalg.norm(a.private[0] - b.private[0]) <= 2 * a.mechanism.sensitivity * (1 + 1e-9)
+
+
+def test_sums_of_groups_move_by_the_declared_sensitivity_at_most():
+    asked = AmountConstraints([0, 1], difference=0.5, largest_loss=3.0)
+    judge = AmountJudge(asked, 1.0, 1e-5, next(iter(type(fitted().privacy_.neighboring_relation))), 0.03)
+    scale, rng = AmountScale("squared", 0.0, 10.0), np.random.default_rng(0)
+    for said, y in [(0.0, 10.0), (10.0, 10.0), (10.0, 0.0), *rng.uniform(0, 10, (200, 2))]:
+        of_row = asked.statistics(scale, np.array([said]), np.array([y]))
+        line = np.column_stack([np.ones(1), of_row, of_row**2])
+        moved = np.linalg.norm(sums_by_group(line, np.array([1]), 2))
+        assert moved <= judge.table.sensitivity
+        assert np.linalg.norm(line[:, :3]) <= math.sqrt(1 + asked.n_statistics)
+
+
+def test_the_look_counts_no_row_for_more_than_one():
+    relation = next(iter(type(fitted().privacy_.neighboring_relation)))
+    assert AmountLook(100, 4, 1.0, 1e-5, relation).gain.sensitivity == 1.0
+
+
+# ---- what is refused, before anything is spent ---------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "fit", "says"),
+    [
+        ({"bounds": None}, {}, r"needs 'bounds'"),
+        ({"bounds": (5, 5)}, {}, r"needs 'bounds'"),
+        ({"bounds": "wide"}, {}, r"needs 'bounds'"),
+        ({"constraints": "equalized_odds"}, {}, r"'mean_parity'"),
+        ({"constraints": BoundedGroupLoss(SquareLoss(0, 1))}, {}, r"upper_bound"),
+        ({"gamma": 1.0}, {}, r"needs the groups"),
+        ({"gamma": 1.0}, {"X_public": X[:50], "sensitive_features_public": GROUPS[:50]}, r"'gamma'"),
+        ({"loss": "poisson", "bounds": (-1, 5)}, {}, r"from 0 on"),
+        ({}, {"exposure": np.ones(3000)}, r"loss='poisson' only"),
+        ({"loss": "poisson"}, {"exposure": np.zeros(3000)}, r"not above 0"),
+        ({"loss": "poisson"}, {"exposure": np.ones(2)}, r"inconsistent length"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_spent(options, fit, says):
+    ledger = PrivacyLedger(epsilon=1.0)
+    with pytest.raises(ValueError, match=says):
+        FairDPSGDRegressor(**{"bounds": BOUNDS, "ledger": ledger, **options}).fit(X[TRAIN], Y[TRAIN], **fit)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "Ms Smith", None])
+def test_unusable_amounts_are_refused_in_words_that_tell_none(bad):
+    y = Y[TRAIN].astype(object)
+    y[5] = bad
+    with pytest.raises(PrivateRowsError) as caught:
+        FairDPSGDRegressor(bounds=BOUNDS).fit(X[TRAIN], y)
+    assert "Smith" not in str(caught.value) and "5" not in str(caught.value)
+
+
+# ---- how it is used ------------------------------------------------------------------------------------------
+def test_it_works_where_regressors_of_scikit_learn_do():
+    model = FairDPSGDRegressor(epsilon=2.0, bounds=BOUNDS, random_state=0, net=mlp((4,), max_epochs=3))
+    assert is_regressor(model)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    pipeline = make_pipeline(PublicPreprocessor(StandardScaler(), frame[3000:]), clone(model))
+    assert pipeline.fit(frame[:3000], Y[TRAIN]).predict(frame[3000:]).shape == (1000,)
+    assert len(cross_val_score(model, X[TRAIN], Y[TRAIN], cv=KFold(2))) == 2
+    search = GridSearchCV(model, {"average_last": [0.2, 0.5]}, cv=KFold(2)).fit(X[TRAIN], Y[TRAIN])
+    assert search.best_estimator_.feature_names_in_.size if hasattr(search.best_estimator_, "feature_names_in_") else 1
+
+
+def test_a_pickle_predicts_the_same_and_carries_its_price():
+    model = fitted()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X[TEST]), model.predict(X[TEST]))
+    assert again.privacy_ == model.privacy_ and again.net_.privacy_ == model.privacy_
+    np.testing.assert_allclose(model.net_.predict(X[TEST].astype(np.float32))[:, 0], model.predict(X[TEST]), rtol=1e-5)
+
+
+def test_a_module_of_the_user_with_one_output_is_trained_and_another_is_refused():
+    from torch import nn
+
+    model = fitted(net=nn.Linear(5, 1), epsilon=3.0)
+    assert model.score(X[TEST], Y[TEST]) > 0.6
+    with pytest.raises(ValueError, match=r"\(3, 1\)|\(5, 1\)"):
+        fitted(net=nn.Linear(5, 2))
