@@ -83,9 +83,10 @@ class PrivacyLedger:
     they tell of those: keep to fits for records where whole records are what you protect.
 
     *Records and subjects.* A fit for all rows of one subject protects each of these rows as well, so it counts, as it
-    is, in the total for records too. The total for subjects is of the fits for subjects alone: a fit for records may
-    tell of a subject of k rows k times as much. Entries for subjects must name the same column, or none: then nobody
-    can see whether they protect the same, and a warning says so.
+    is, in the total for records too; one for a subject whose rows give way to none counts twice as far there, since one
+    row of several that is another is two such steps away (:func:`attribute_event`). The total for subjects is of the
+    fits for subjects alone: a fit for records may tell of a subject of k rows k times as much. Entries for subjects
+    must name the same column, or none: then nobody can see whether they protect the same, and a warning says so.
 
     *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
     number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was

@@ -16,6 +16,7 @@ REPLACED = NeighboringRelation.REPLACE_ONE
 NULL = NeighboringRelation.ZERO_OUT
 GUEST = NeighboringRelation.ADD_OR_REMOVE_ONE
 ATTRIBUTE = NeighboringRelation.REPLACE_ATTRIBUTE
+GONE = NeighboringRelation.ZERO_OUT_SUBJECT
 EVERY = frozenset(NeighboringRelation)
 KEEPS_THE_RECORD = frozenset({REPLACED, NULL, ATTRIBUTE})
 
@@ -29,7 +30,7 @@ LEAVES = {
     "LaplaceDpEvent": (dp.LaplaceDpEvent(9.0), EVERY),
     "NoOpDpEvent": (dp.NoOpDpEvent(), EVERY),
     "NonPrivateDpEvent": (dp.NonPrivateDpEvent(), EVERY),
-    "PoissonSampledDpEvent": (SAMPLED, frozenset({GUEST, NULL})),
+    "PoissonSampledDpEvent": (SAMPLED, frozenset({GUEST, NULL, GONE})),
     "RandomizedResponseDpEvent": (dp.RandomizedResponseDpEvent(0.8, 2), KEEPS_THE_RECORD),
     "RareDisclosure": (dp.RareDisclosure(1e-9), EVERY),
     "ReplaceSampledGaussian": (dp.ReplaceSampledGaussian(0.1, 2.0), KEEPS_THE_RECORD),
