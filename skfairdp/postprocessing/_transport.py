@@ -22,6 +22,12 @@ ROUNDS = 3  # of where scores lie
 LEVEL = 0.95
 #: A group within so much noise says nothing.
 CLEAR = 5.0
+#: Standard deviations of noise that the outermost cells of a group have to hold.
+CLEAR_OF_NOISE = 2.0
+#: Cells of this part of the range are points.
+NARROW = 2.0**-12
+#: Between levels at which quantiles jump, and above or below all rows.
+JUMP, BEYOND = 1e-12, 1e-6
 _DRAWS = 4000
 
 
@@ -121,7 +127,12 @@ class Transport:
     @cached_property
     def levels(self) -> Array:
         """Distribution functions of the groups at the edges."""
-        sums = np.concatenate([np.zeros((len(self.counts), 1)), self.counts.cumsum(axis=1)], axis=1)
+        clear = CLEAR_OF_NOISE * self.noise * np.sqrt(np.arange(1, self.counts.shape[1] + 1))
+        # what from either end on is no more than noise would put far away
+        below = np.maximum.accumulate(self.counts.cumsum(axis=1) > clear, axis=1)
+        above = np.maximum.accumulate(self.counts[:, ::-1].cumsum(axis=1) > clear, axis=1)[:, ::-1]
+        counts = np.where(below & above, self.counts, 0.0)
+        sums = np.concatenate([np.zeros((len(counts), 1)), counts.cumsum(axis=1)], axis=1)
         total = np.maximum(sums[:, -1:], 1.0)
         shares = np.clip(sums / total, 0.0, 1.0)
         rising = np.stack([isotonic_regression(line, y_min=0.0, y_max=1.0) for line in shares])
@@ -137,8 +148,10 @@ class Transport:
     @cached_property
     def quantiles(self) -> tuple[Array, Array]:
         """Levels, and the scores of the barycenter there."""
-        levels = np.unique(self.levels)
-        of_groups = [np.interp(levels, *_apart(line, self.edges)) for line in self.levels]
+        # where a group has no rows its quantiles jump
+        rising = self.levels + JUMP * np.arange(self.levels.shape[1])
+        levels = np.unique(rising)
+        of_groups = [np.interp(levels, line, self.edges) for line in rising]
         return levels, self.weights @ np.stack(of_groups)
 
     def move(self, scores: Array, groups: NDArray[np.int64]) -> Array:
@@ -147,8 +160,12 @@ class Transport:
         out = np.full(len(scores), np.nan)
         for code, line in enumerate(self.levels):
             mine = groups == code
-            out[mine] = np.interp(np.interp(scores[mine], self.edges, line), levels, barycenter)
-        return out
+            reached = np.clip(np.interp(scores[mine], self.edges, line), BEYOND, 1 - BEYOND)
+            out[mine] = np.interp(reached, levels, barycenter)
+        # Many rows with one score have a cell to themselves: noise in their levels is no reason to tell groups apart.
+        cells = np.clip(np.searchsorted(self.edges, out, side="right") - 1, 0, len(self.edges) - 2)
+        narrow = (np.diff(self.edges) < NARROW)[cells] & ~np.isnan(out)
+        return np.where(narrow, (self.edges[cells] + self.edges[cells + 1]) / 2, out)
 
     def ends(self, n_cells: int) -> Array:
         """Ends of so many cells of moved scores, about equally many in each."""
@@ -163,12 +180,6 @@ def _without_tails(edges: Array) -> Array:
     ends[0] = max(edges[0], 2 * edges[1] - edges[2])
     ends[-1] = min(edges[-1], 2 * edges[-2] - edges[-3])
     return ends
-
-
-def _apart(levels: Array, edges: Array) -> tuple[Array, Array]:
-    """Levels that rise, with the score at which each is reached: the middle of a stretch without rows."""
-    rising, at = np.unique(levels, return_inverse=True)
-    return rising, np.bincount(at, edges) / np.bincount(at)
 
 
 @dataclass(frozen=True)
@@ -215,7 +226,7 @@ class KSJudgement:
         gap = max(seen for seen, _, _ in self._pairs)
         if not self.sees_all:
             return gap, 1.0, "within the noise"
-        most = min(1.0, max(sum(pair) for pair in self._pairs))
+        most = float(min(1.0, max(sum(pair) for pair in self._pairs)))
         least = max(seen - hidden for seen, _, hidden in self._pairs)
         return gap, most, "yes" if most <= bound else "no" if least > bound else "within the noise"
 
