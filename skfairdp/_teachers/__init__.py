@@ -6,6 +6,7 @@ leave the fit that made them. Only a mechanism of ``skfairdp.privacy`` may relea
 
 from skfairdp._teachers._classifiers import (
     ClassifierEnsemble,
+    check_answers,
     check_fair_learner,
     made_up_cells,
     refuse_callbacks,
@@ -34,6 +35,7 @@ __all__ = [
     "Teachers",
     "as_classifiers",
     "bytes_on_disk",
+    "check_answers",
     "check_fair_learner",
     "engine_of",
     "fit_stacks",

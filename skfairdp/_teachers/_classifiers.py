@@ -21,6 +21,9 @@ FALLBACK = 0
 #: Made-up rows of each class and group that a learner is tried on: two, and more for one that sets rows aside.
 _MADE_UP = (2, 50)
 
+#: By how much probabilities of a network in single precision may miss a sum of 1.
+_ROUNDED = 1e-3
+
 #: What a part may do to its teacher. KeyboardInterrupt and the like come from outside, and end the fit.
 _FAILURES = (Exception, SystemExit)
 
@@ -163,7 +166,8 @@ def check_fair_learner(learner: Any, owner: str, *, parameter: str = "fair_estim
             f"The '{parameter}' of {owner} must have fit(X, y, sensitive_features=...). That of "
             f"{type(learner).__name__} takes no groups."
         )
-    at_prediction = inspect.signature(learner.predict).parameters.get("sensitive_features")
+    predict = getattr(learner, "predict", None)  # some have it once they are fitted
+    at_prediction = None if predict is None else inspect.signature(predict).parameters.get("sensitive_features")
     if at_prediction is not None and at_prediction.default is inspect.Parameter.empty:
         raise ValueError(
             f"The '{parameter}' of {owner} must predict without groups; {type(learner).__name__} needs them."
@@ -197,7 +201,10 @@ def made_up_cells(n_classes: int, n_groups: int, each: int) -> tuple[NDArray[np.
 def rehearse_learner(
     learner: Any, made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]], *, parameter: str, owner: str
 ) -> None:
-    """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for."""
+    """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
+
+    Whatever it can be asked for later it is asked for here. Of several errors that on most rows is repeated.
+    """
     kind = getattr(get_tags(learner), "estimator_type", None) if isinstance(learner, BaseEstimator) else None
     if kind not in ("classifier", None):  # None: reductions do not say
         raise ValueError(f"The '{parameter}' of {owner} must be a classifier. Got {learner!r}, a {kind}, instead.")
@@ -208,15 +215,29 @@ def rehearse_learner(
         try:
             with silence():
                 fitted = as_classifiers(clone(learner, safe=False), 0).fit(X, y, **given)
-                predicted = np.asarray(fitted.predict(X))
-            if predicted.shape != (len(y),):
-                raise ValueError("predict must return one label for every row.")
-            if not np.isin(predicted, np.unique(np.asarray(y))).all():
-                raise ValueError("predict must return labels that it was taught: a classifier is needed.")
+                for n_rows in (len(y), 1):
+                    check_answers(fitted, fitted.predict(X[:n_rows]), X[:n_rows], y)
             return
         except Exception as error:
-            problem = problem or error
+            problem = error
     raise ValueError(
-        f"The '{parameter}' of {owner} fails on made-up rows, {_MADE_UP[0]} or {_MADE_UP[1]} of each class and group, "
-        f"so it is tried no further and nothing is spent. {type(problem).__name__}: {problem}"
+        f"The '{parameter}' of {owner} fails in a trial on made-up rows, {_MADE_UP[0]} and {_MADE_UP[1]} of each class "
+        f"and group, so nothing is spent. Its own error: {type(problem).__name__}: {problem}"
     ) from problem
+
+
+def check_answers(fitted: Any, predicted: Any, X: Any, labels: Any) -> None:
+    """Raise where answers to rows are no labels that were taught, or probabilities, if any, are none of them."""
+    known, predicted = np.unique(np.asarray(labels)), np.asarray(predicted)
+    if predicted.shape != (len(X),):
+        raise ValueError("predict must return one label for every row.")
+    if not np.isin(predicted, known).all():
+        raise ValueError("predict must return labels that it was taught: a classifier is needed.")
+    if not hasattr(fitted, "predict_proba"):
+        return
+    columns = np.asarray(fitted.classes_)
+    proba = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+    if proba.shape != (len(X), len(columns)) or not np.isin(columns, known).all():
+        raise ValueError("predict_proba must return one column for each class in classes_, all of which it was taught.")
+    if not ((proba >= -_ROUNDED) & np.isfinite(proba)).all() or (np.abs(proba.sum(axis=1) - 1) > _ROUNDED).any():
+        raise ValueError("predict_proba must return probabilities: none negative or NaN, those of a row with sum 1.")

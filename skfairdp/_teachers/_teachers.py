@@ -175,9 +175,12 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
         return teacher
     if isinstance(teacher, str) and teacher in ("logistic", "mlp"):
         return LogisticTeachers() if teacher == "logistic" else MLPTeachers()
-    if hasattr(teacher, "fit") and hasattr(teacher, "predict") and not isinstance(teacher, type):
-        if is_classifier(teacher) or not isinstance(teacher, BaseEstimator):
+    learns = hasattr(teacher, "fit") and not isinstance(teacher, type)
+    if learns and isinstance(teacher, BaseEstimator):  # some have 'predict' only once they are fitted
+        if is_classifier(teacher):
             return None
+    elif learns and hasattr(teacher, "predict"):
+        return None
     elif callable(teacher) and not hasattr(teacher, "get_params"):
         return ModuleTeachers(teacher)
     raise ValueError(

@@ -26,7 +26,7 @@ from skfairdp.lagrangian import in_codes
 from skfairdp.privacy import PrivacyLedger, Protects, carrying
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, labels_of, silence, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.utils._sklearn import A_LEARNER, Interval
 
 
 def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
@@ -97,7 +97,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
     _parameter_constraints: dict[str, Any] = {
         **SHARED_CONSTRAINTS,
-        "fair_estimator": [HasMethods(["fit", "predict"]), None],
+        "fair_estimator": [A_LEARNER, None],
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "debias": ["boolean"],
     }

@@ -65,7 +65,7 @@ from skfairdp.utils import (
     silence,
     warn_caller,
 )
-from skfairdp.utils._sklearn import HasMethods, Interval, take_rows
+from skfairdp.utils._sklearn import A_LEARNER, Interval, take_rows
 
 #: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
 LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
@@ -195,7 +195,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
 
     _parameter_constraints: dict[str, Any] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [A_LEARNER, None],
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left"), None],

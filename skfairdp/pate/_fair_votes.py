@@ -27,7 +27,7 @@ from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable, Schema
 from skfairdp.utils import child_seeds, progress_bar, row_blocks
-from skfairdp.utils._sklearn import HasMethods
+from skfairdp.utils._sklearn import A_LEARNER
 
 #: To multiples of this, shares of a vote are rounded down where they are added up in any order: sums are then exact.
 STEP = 2.0**-16
@@ -187,7 +187,7 @@ class FairTeachers(BaseEstimator):
     LogisticRegression()
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"student": [HasMethods(["fit", "predict"]), None]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"student": [A_LEARNER, None]}
 
     def __init__(self, student: Any = None) -> None:
         self.student = student

@@ -95,7 +95,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "teacher": "no_validation",
         "student": [
             Having(
-                ["fit", "predict"],
+                ["fit"],  # some have 'predict' only once they are fitted: they are tried
                 "an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),",
             ),
             None,

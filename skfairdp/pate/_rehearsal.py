@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._teachers import (
+    check_answers,
     engine_of,
     made_up_cells,
     refuse_callbacks,
@@ -37,7 +38,9 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
     if engine is None:
 
         def attempt(rows: Any, labels: Any) -> Any:
-            return seeded_clone(teacher, 0).fit(rows, labels).predict(X_public)
+            fitted = seeded_clone(teacher, 0).fit(rows, labels)
+            check_answers(fitted, predicted := fitted.predict(X_public), X_public, labels)
+            return predicted
 
         _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
     elif len(X_public):

@@ -32,7 +32,7 @@ from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema
 from skfairdp.utils import RandomStateLike, public_generator, warn_caller
-from skfairdp.utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
+from skfairdp.utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
@@ -174,7 +174,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "fair_estimator": [HasMethods(["fit", "predict"]), None],
+        "fair_estimator": [A_LEARNER, None],
         "voting": [StrOptions({"soft", "gnmax"})],
         "max_queries": [Interval(Integral, 1, None, closed="left"), None],
         "sigma": [Interval(Real, 1e-9, 1e9, closed="both"), None],

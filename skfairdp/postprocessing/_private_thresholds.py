@@ -41,7 +41,7 @@ from skfairdp.utils import (
     public_generator,
     warn_caller,
 )
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.utils._sklearn import A_LEARNER, Interval
 
 _OWNER = "PrivateThresholds"
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
@@ -138,7 +138,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     __metadata_request__predict = {"sensitive_features": True}
 
     _parameter_constraints: dict[str, Any] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [A_LEARNER, None],
         "constraints": "no_validation",
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "delta": [Interval(Real, 0, 1, closed="neither")],

@@ -46,9 +46,9 @@ class FitArguments:
         if routed:
             return dict(process_routing(wrapper, "fit", **given)["estimator"]["fit"]) if given else {}
         prefix, steps = "", estimator
-        while isinstance(steps, Pipeline):
-            name, steps = steps.steps[-1]
-            prefix += f"{name}__"
+        while isinstance(steps, Pipeline) or _searches(steps):
+            name, steps = steps.steps[-1] if isinstance(steps, Pipeline) else ("", steps.estimator)
+            prefix += name and f"{name}__"
         return {prefix + name: value for name, value in given.items() if _takes(name, estimator)}
 
 
@@ -126,17 +126,21 @@ def _reads_groups(estimator: Any) -> bool:
 
 
 def _takes(name: str, estimator: Any) -> bool:
-    """Whether a ``fit`` has this argument, or hands on what it does not know: searches do, others with routing only."""
+    """Whether a ``fit`` has this argument, or hands on what it does not know: with routing, or to what it searches."""
     part = _last_step(estimator)
     parameters = inspect.signature(part.fit).parameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    searches = hasattr(part, "refit") and hasattr(part, "cv")
-    return name in parameters or (open_ended and (searches or get_config()["enable_metadata_routing"]))
+    return name in parameters or (open_ended and bool(get_config()["enable_metadata_routing"]))
+
+
+def _searches(estimator: Any) -> bool:
+    """Whether a ``fit`` hands on what it does not know to the estimator inside."""
+    return all(hasattr(estimator, name) for name in ("refit", "cv", "estimator"))
 
 
 def _last_step(estimator: Any) -> Any:
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
+    while isinstance(estimator, Pipeline) or _searches(estimator):
+        estimator = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator.estimator
     return estimator
 
 

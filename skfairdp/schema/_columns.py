@@ -347,7 +347,7 @@ class Date(Column):
         read.
     format : str, default=None
         How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day. A time may
-        follow.
+        follow. "%y", a year of two digits, is 1969 to 2068.
 
     privacy_ : PrivacySpent, default=None
         What was paid to find it, as ``Schema.release`` says; None for what is written down.
@@ -528,7 +528,8 @@ def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str 
 def _number_of(cell: Any) -> float:
     try:
         if isinstance(cell, str):
-            return float(cell) if cell.isascii() and "_" not in cell else math.nan
+            text = cell.strip().replace("\u2212", "-")  # the minus of printed tables, and spaces that do not break
+            return float(text) if text.isascii() and "_" not in text else math.nan
         cell = real_number(cell)
         return float(cell) if isinstance(cell, _NUMBERS) else math.nan
     except Exception:
@@ -610,7 +611,7 @@ def _spellings(value: Any) -> list[Any]:
     if isinstance(value, str):
         if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
             return [value.lower() == "true", *(f(value) for f in (str.lower, str.upper, str.capitalize))]
-        return [float(value)] if spells_number(value) else []
+        return [_number_of(value)] if spells_number(value) else []
     whole = [str(int(value))] if float(value).is_integer() else []
     return [str(value), *whole]
 

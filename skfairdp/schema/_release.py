@@ -44,6 +44,7 @@ from skfairdp.schema._columns import (
     _as_numbers,
     _day_of,
     _is_missing,
+    _number_of,
     cells_of,
     real_number,
     remembered,
@@ -67,6 +68,29 @@ _BEYOND = 0.005  # of the rows may lie beyond either bound
 _LOST = 0.02  # of the rows may lie beyond a bound for all that noise hides; no tail is cut where it hides more
 _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as if it held rows
 _N_CELLS = 128  # of the fine table, or a few more
+_NEARLY_ALL, _ALIKE = 0.95, 0.75  # of the rows in one cell of a fine table; of those, in one of the coarse one
+_FAR_APART = 16  # cells of a fine table, between bounds that far values may have stretched
+_FEW_LISTED = 0.5  # of the rows: where the values that were found stand for less, that is told
+_WHOLE_BELOW = 2.0**53  # from here on every float is a whole number
+
+_ONE_VALUE = (
+    "found one value in {names}, or numbers that lie too close together to be told apart: the column says the same of "
+    "nearly every row. If they differ by little give bounds, known={{'name': Number(low, high)}}; else leave it out, "
+    "known={{'name': None}}."
+)
+_FAR_VALUES = (
+    "found far values in {names}: nearly all rows lie in a 64th part of the bounds, and differ by next to nothing "
+    "there. If such values stand for something else give bounds of the others: known={{'name': Number(low, high)}}."
+)
+_FEW_VALUES = (
+    "lists values of {names} that less than half of the rows have; the others are read as missing. Free text, "
+    "identifiers and days of a writing of their own look like this. Leave the column out, known={{'name': None}}, or "
+    "say what it may hold."
+)
+_TWO_DIGITS = (
+    "reads years of two digits in {names}: 69 to 99 as 1969 to 1999, and 00 to 68 as 2000 to 2068. Write years with "
+    "four digits if others are meant, as dates of birth before 1969."
+)
 
 _READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
 _MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT, _WRITTEN_DAY, _WRITTEN_NUMBER = range(8)
@@ -120,6 +144,8 @@ class IncompleteSchemaError(ValueError):
 class ColumnRelease:
     """The budget of one column, and how it is spent: first on its kind, where nobody said it, then on its values.
 
+    What is odd in what was found is told beside it: it follows from the same counts.
+
     Where days or numbers are texts that are written in a way of their own, a step finds that way. Every step is a table
     of counts in which a record fills at most one cell, so that it moves by √2 where a record is replaced. The steps of
     a column cost at most ``mu`` together, whichever kind is found.
@@ -130,8 +156,8 @@ class ColumnRelease:
     failure: float
     is_role: bool = False
 
-    def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> Column | None:
-        """Release the counts of a column; return the description that follows, None where nothing is common enough."""
+    def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> "Found":
+        """Release the counts of a column; return the description that follows from them."""
         kind, share, way = self.kind, 1.0, dict[str, Any]()
         if kind is None:
             own = self.share_of_kind(len(column))
@@ -142,7 +168,7 @@ class ColumnRelease:
                 way = dict(writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma))
                 share -= own
         if kind == "boolean":
-            return Boolean(missing=True)
+            return self._truths(column, share, noise)
         if kind == "category":
             return self._values(column, share, noise)
         return self._bounds(column, kind, way, share, noise)
@@ -160,24 +186,34 @@ class ColumnRelease:
         """Which values of a column of categories are let out, for this share of its μ²."""
         return CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION, with_counts=True)
 
-    def _values(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> Column | None:
+    def _truths(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> "Found":
+        mechanism, places = self._gaussian(share), Boolean(missing=True).read(column)
+        counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=2)
+        held = _held(np.append(mechanism.release(counts, noise), 0.0), mechanism.sigma)[:-1]
+        return Found(Boolean(missing=True), "" if held.all() else _ONE_VALUE) if held.any() else Found(None)
+
+    def _values(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> "Found":
         mechanism = self.common_values(share)
         counts = Counter(_plain_values(column))
         # That a value may be missing is public: its cell is there, whether or not one is.
         found = mechanism.release({None: 0, **counts}, noise)
         known = {value: count for value, count in found.items() if value is not None}
-        if not known or not self.is_role:
-            return Category(tuple(known), missing=None in found) if known else None
+        if not known:
+            return Found(None)
+        if not self.is_role:
+            few = sum(found.values()) < _FEW_LISTED * len(column) - _hidden_by(mechanism.sigma, len(found))
+            one = _ONE_VALUE if len(found) == 1 else ""
+            return Found(Category(tuple(known), missing=None in found), _FEW_VALUES if few else one)
         # Rows without one of these values: a value of their own where the counts show some, else the commonest one.
         rest = len(column) - sum(known.values())
         if rest <= 2 * mechanism.sigma * math.sqrt(len(known)):
-            return Category(tuple(known), others=max(known, key=lambda value: known[value]))
+            return Found(Category(tuple(known), others=max(known, key=lambda value: known[value])))
         name = next(name for name in ("other", "missing or other", "none of these") if name not in known)
-        return Category((*known, name), others=name)
+        return Found(Category((*known, name), others=name))
 
     def _bounds(
         self, column: "pd.Series[Any]", kind: str, way: Mapping[str, Any], share: float, noise: NoiseSource
-    ) -> Column | None:
+    ) -> "Found":
         scale: _Magnitudes | _Blocks = _Blocks() if kind == "date" else _Magnitudes()
         numbers = _as_days(column, **way) if kind == "date" else _as_numbers(column, **way)
         known = numbers[~np.isnan(numbers)]
@@ -189,18 +225,48 @@ class ColumnRelease:
         noisy = coarse.release(np.append(cells, len(numbers) - len(known)), noise)
         held = _held(noisy, coarse.sigma)
         if not held[:-1].any():
-            return None
+            return Found(None)
         low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1], coarse.sigma))
         if not shows:
-            return _described(kind, low, high, bool(held[-1]), way)
+            return Found(_described(kind, low, high, bool(held[-1]), way))
 
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
         first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
         at = np.floor(np.clip(known, first * step, last * step) / step) - first
         counts = np.bincount(np.clip(at, 0, last - first - 1).astype(np.int64), minlength=last - first)
-        inner = _without_tails(fine.release(counts, noise), len(numbers), fine.sigma)
+        finer = fine.release(counts, noise)
+        inner = _without_tails(finer, len(numbers), fine.sigma)
         low, high = (first + inner[0]) * step, (first + inner[1] + 1) * step
-        return _described(kind, low, high, bool(held[-1]), way)
+        fullest = (first + int(np.argmax(finer)) + np.arange(2)) * step
+        powers = scale.cells(np.array([fullest[0], np.nextafter(fullest[1], fullest[0])]))
+        zero = np.flatnonzero(np.arange(powers[0], powers[1] + 1) == scale.zero)
+        odd = _odd(finer, inner, np.where(held, noisy, 0)[powers[0] : powers[1] + 1], zero)
+        if not odd and "%y" in way.get("format", ""):
+            odd = _TWO_DIGITS
+        return Found(_described(kind, low, high, bool(held[-1]), way), odd)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The description of a column, None where nothing in it is common enough, and what is odd about it."""
+
+    column: Column | None
+    odd: str = ""
+
+
+def _odd(
+    finer: NDArray[np.float64], inner: tuple[int, int], powers: NDArray[np.float64], zero: NDArray[np.int64]
+) -> str:
+    """What is odd where nearly all rows are in one cell of the fine table, or in two: it has so many by powers of two.
+
+    That most rows are zero is usual; of others they are so many only where something else is far away.
+    """
+    full = _NEARLY_ALL * finer.sum()
+    if inner[0] == inner[1]:
+        return _ONE_VALUE if finer.max() >= full and powers.max() >= _ALIKE * powers.sum() else ""
+    if inner[1] - inner[0] < _FAR_APART or (finer[1:] + finer[:-1]).max() < full:
+        return ""
+    return "" if powers[zero].sum() >= _ALIKE * finer.max() else _FAR_VALUES
 
 
 def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[str, Any]) -> Column:
@@ -208,6 +274,8 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     if kind == "number":
         return Number(low, high, missing=missing, **way)
     last = max(high - 1, low + 1)
+    if kind == "whole" and max(abs(low), abs(high)) > _WHOLE_BELOW:
+        return Number(low, high, missing=missing)
     if kind == "whole":
         return Number(int(low), int(last), step=1, missing=missing)
     days = [date(1970, 1, 1) + timedelta(days=int(day)) for day in (low, last)]
@@ -276,19 +344,20 @@ def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tup
 
 
 class _Magnitudes:
-    """Cells of numbers: the sign and the power of two below the size; between -2^-30 and 2^-30 everything is 0."""
+    """Cells of numbers: the sign and the power of two below the size; between -2^-1000 and 2^-1000 everything is 0."""
 
-    least, most = -30, 61
+    least, most = -1000, 995
     n_cells = 2 * (most - least + 1) + 1
+    zero = n_cells // 2
 
     def cells(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
         size = np.clip(np.abs(numbers), 0.0, 2.0**self.most)
         power = np.frexp(size)[1].astype(np.int64) - 1 - self.least
         power = np.where(size < 2.0**self.least, -1, power)
-        return np.asarray((self.n_cells // 2 + np.sign(numbers) * (power + 1)).astype(np.int64))
+        return np.asarray((self.zero + np.sign(numbers) * (power + 1)).astype(np.int64))
 
     def range_of(self, held: NDArray[np.int64]) -> tuple[float, float]:
-        low, high = (int(cell) - self.n_cells // 2 for cell in (held[0], held[-1]))
+        low, high = (int(cell) - self.zero for cell in (held[0], held[-1]))
         # Cell k > 0 holds the numbers from 2^(k + least - 1), which is its lower edge, to the next power.
         inner = [0.0 if k == 0 else math.copysign(2.0 ** (abs(k) - 1 + self.least), k) for k in (low, high)]
         outer = [0.0 if k == 0 else math.copysign(2.0 ** (abs(k) + self.least), k) for k in (low, high)]
@@ -300,7 +369,7 @@ class _Blocks:
     """Cells of days: blocks of 512 from 1790 to 2149, days before and after in the outermost ones."""
 
     width, half = 512, 128
-    n_cells = 2 * half
+    n_cells, zero = 2 * half, -1
 
     def cells(self, days: NDArray[np.float64]) -> NDArray[np.int64]:
         block = np.clip(np.floor(days / self.width), -self.half, self.half - 1)
@@ -362,13 +431,9 @@ def _kind_of_text(cell: str) -> int:
     text = cell.strip()
     if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return _BOOLEAN
-    try:
-        float(text)
-        digits = text.lstrip("+-")
-        code = digits[:1] == "0" and digits[1:2].isdigit()  # 007 is a name: of a place, a firm, a form
-        return _TEXT if code or "_" in text else -1
-    except ValueError:
-        pass
+    if not math.isnan(_number_of(text)):
+        digits = text.lstrip("+-\u2212")
+        return _TEXT if digits[:1] == "0" and digits[1:2].isdigit() else -1  # 007 is a name: of a place, a firm
     if text in NOTHING:
         return _MISSING
     if not np.isnan(_day_of(text)):
@@ -544,10 +609,13 @@ def released_columns(
         holds=held_by(list(plan.columns.values())),
     ) as noise:  # fmt: skip
         found = {
-            name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else column
+            name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else Found(column)
             for name, column in plan.columns.items()
         }
-    columns = _kept(_bought(plan, found, spent[0].own), roles, plan, len(frame))
+    described = {name: one.column for name, one in found.items()}
+    columns = _kept(_bought(plan, described, spent[0].own), roles, plan, len(frame))
+    for odd in dict.fromkeys(one.odd for one in found.values() if one.odd):
+        warn_caller("Schema.release " + odd.format(names=[name for name, one in found.items() if one.odd == odd]))
     say_identifiers({name: one for name, one in columns.items() if name not in known}, "Schema.release")
     return columns, spent[0]
 

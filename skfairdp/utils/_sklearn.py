@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
 __all__ = [
+    "A_LEARNER",
     "N_JOBS",
     "HasMethods",
     "Having",
@@ -44,6 +45,10 @@ class Having(HasMethods):
 
     def __str__(self) -> str:
         return self.words
+
+
+#: Some have ``predict`` only once they are fitted: whether it is there is seen where they are tried.
+A_LEARNER = Having(["fit"], "an object implementing 'fit' and 'predict'")
 
 
 def scored_without_metadata() -> bool:

@@ -106,6 +106,18 @@ def kinds_from_dtypes(patch):
 
 
 @mutant
+def truths_that_occur(patch):
+    """Whether both truths are in a column is told by the rows, so that the only False of it shows."""
+
+    def truths(self, column, share, noise):
+        places = _release.Boolean(missing=True).read(column)
+        one = len(np.unique(places[~np.isnan(places)])) < 2
+        return _release.Found(_release.Boolean(missing=True), _release._ONE_VALUE if one else "")
+
+    patch.setattr(_release.ColumnRelease, "_truths", truths)
+
+
+@mutant
 def one_complex_number_is_that_of_a_column(patch):
     """One complex number makes all others of its column complex: each would be no number any more, with a warning."""
     patch.setattr(_columns, "real_number", lambda cell: cell)

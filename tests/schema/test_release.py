@@ -195,10 +195,103 @@ def test_without_noise_the_bounds_hold_all_but_the_tails():
 def test_odd_numbers_have_finite_bounds(cells):
     rows = pd.DataFrame({"x": cells})
     for kind in ("number", "whole"):
-        column = Schema.release(rows, epsilon=200.0, known={"x": kind}).columns["x"]
+        column = quiet_release(rows, epsilon=200.0, known={"x": kind}, label=None, groups=()).columns["x"]
         assert math.isfinite(column.low) and column.low < column.high
-        value = np.clip(cells[0], -(2.0**61), 2.0**61)
-        assert column.low - 2.0**-29 <= max(value, column.low) and column.high >= min(value, 2.0**60)
+        value = np.clip(cells[0], -(2.0**995), 2.0**995)
+        assert column.low <= value <= column.high
+
+
+def beside(cells):
+    """A column of N cells in a table that has more to tell."""
+    return pd.DataFrame({"y": np.arange(N) % 2, "x": np.arange(N) % 10, "c": pd.Series(cells).to_numpy()})
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-20, 1e-11, 1e-3, 1e20, 1e100, 5e298])
+@pytest.mark.parametrize("low", [-1.0, 1.0])
+def test_numbers_of_every_size_are_told_apart(size, low):
+    """Found: numbers around 1e-11, or beyond 2^62, became a constant, in silence."""
+    cells = size * np.random.default_rng(0).uniform(low, 2.0, N)
+    with recording_noise(entropy=0):
+        column = Schema.release(beside(cells), epsilon=12.0, label="y").columns["c"]
+    places = np.unique(np.floor((column.read(cells) - column.low) / (column.high - column.low) * 8))
+    assert len(places) >= 6 and column.step is None
+
+
+RNG = np.random.default_rng(0)
+ALIKE, FAR, FEW = r"one value in \['c'\]", r"far values in \['c'\]", r"values of \['c'\] that less than half"
+SENTINEL = np.where(RNG.random(N) < 0.03, 99999, RNG.normal(size=N))
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (np.full(N, 7), ALIKE),
+        (np.zeros(N), ALIKE),
+        (["5 %"] * N, ALIKE),
+        ([True] * N, ALIKE),
+        (["yes"] * N, ALIKE),
+        (["2001-03-04"] * N, ALIKE),
+        (1e9 + RNG.random(N), ALIKE),
+        (2**62 + RNG.integers(0, 2**40, N), ALIKE),
+        (SENTINEL, FAR),
+        (np.where(SENTINEL > 99, 1e300, SENTINEL), FAR),
+        (np.where(SENTINEL > 99, 9999, RNG.integers(1, 9, N)), FAR),
+        (np.where(RNG.random(N) < 0.1, "common", [f"text {i}" for i in range(N)]), FEW),
+        ([f"{1 + i % 28}/{1 + i % 12}/{1990 + i % 20}" for i in range(N)], None),
+        (np.where(RNG.random(N) < 0.9, 0, RNG.integers(1, 5000, N)), None),
+        (RNG.random(N) < 0.05, None),
+        (np.where(RNG.random(N) < 0.6, None, "known"), None),
+        (np.exp(2 * RNG.normal(size=N)), None),
+    ],
+    ids=["sevens", "zeros", "a unit", "true", "yes", "one day", "close", "keys", "99999", "1e300", "9999", "rare texts",
+         "days", "mostly zero", "rarely true", "often missing", "skewed"],
+)  # fmt: skip
+def test_a_column_that_tells_rows_hardly_apart_is_named(cells, says):
+    with recording_noise(entropy=0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Schema.release(beside(cells), epsilon=12.0, label="y")
+    told = [str(warning.message) for warning in caught]
+    assert [re.search(says, text) is not None for text in told] == [True] if says else told == []
+
+
+@pytest.mark.parametrize("cell", [None, "inf", math.nan, "NA"], ids=repr)
+def test_a_column_in_which_nothing_can_be_read_is_named(cell):
+    """Found: the noise in the counts of its kinds made it a Boolean, of which every cell was missing."""
+    for entropy in range(5):
+        with recording_noise(entropy=entropy), pytest.warns(UserWarning, match=r" \['c'\]"):
+            found = Schema.release(beside(np.full(N, cell)), epsilon=3.0, label="y")
+        assert "c" not in found.columns or found.columns["c"] == Category([cell])  # a word for nothing is one as well
+
+
+ARABIC, WIDE = (str.maketrans("0123456789", "".join(map(chr, range(zero, zero + 10)))) for zero in (0x660, 0xFF10))
+
+
+@pytest.mark.parametrize("digits", [ARABIC, WIDE], ids=["arabic", "wide"])
+def test_digits_of_other_scripts_are_texts(digits):
+    cells = [str(cell).translate(digits) for cell in np.arange(N) % 5]
+    with recording_noise(entropy=0):
+        found = Schema.release(beside(cells), epsilon=3.0, label="y")
+    assert set(found.columns["c"].values) == set(cells) and not found.misfits(beside(cells)).any()
+
+
+@pytest.mark.parametrize("written", ["\u2212{}", "\u00a0{} ", "\u2212{},5 €"])
+def test_printed_minus_signs_and_spaces_are_read(written):
+    cells = [written.format(cell) for cell in 1 + np.arange(N) % 50]
+    with recording_noise(entropy=0):
+        column = Schema.release(beside(cells), epsilon=12.0, label="y").columns["c"]
+    sign, rest = -1 if "\u2212" in written else 1, 0.5 if "," in written else 0
+    assert np.array_equal(column.read(cells), np.clip(sign * (1 + np.arange(N) % 50 + rest), column.low, column.high))
+    assert column.high - column.low >= 45
+
+
+def test_years_of_two_digits_are_read_by_a_rule_that_is_said():
+    days = pd.Series(np.datetime64("1985-01-01") + (np.arange(N) % 1500).astype("timedelta64[D]"))
+    with recording_noise(entropy=0), pytest.warns(UserWarning, match=r"digits in \['c'\]: 69 to 99 as 1969 to 1999"):
+        column = Schema.release(beside(days.dt.strftime("%d/%m/%y")), epsilon=12.0, label="y").columns["c"]
+    read = pd.Timestamp("1970-01-01") + pd.to_timedelta(column.read(["25/12/87", "01/02/88"]), unit="D")
+    assert [str(day.date()) for day in read] == ["1987-12-25", "1988-02-01"]
+    pivot = Date("1900-01-01", "2100-01-01", format="%d/%m/%y").read(["01/01/69", "31/12/68"])
+    assert pivot.tolist() == [-365.0, 36159.0]
 
 
 # ---------------------------------------------------------------------- what it costs
@@ -593,7 +686,7 @@ def test_every_mechanism_was_made_for_the_relation_that_is_certified():
 
 def test_codes_with_leading_zeros_stay_names():
     rows = pd.DataFrame({"place": ["007", "012", "0950"] * 400, "age": ["7", "12", "0.5"] * 400, "none": ["0"] * 1200})
-    columns = Schema.release(rows, epsilon=50.0).columns
+    columns = quiet_release(rows, epsilon=50.0, label=None, groups=()).columns
     assert columns["place"] == Category(("007", "012", "0950"), missing=False)
     assert isinstance(columns["age"], Number) and isinstance(columns["none"], Number)
 
