@@ -224,3 +224,15 @@ def test_a_private_learner_inside_of_synthetic_rows_or_of_a_refit_is_composed():
         again = model.refit(estimator=inner)
     assert whole.privacy_.epsilon > 2 < again.privacy_.epsilon and model.privacy_.epsilon <= 0.5
     assert whole.privacy_.epsilon == whole.planned_privacy(X, Y, sensitive_features=GROUPS).epsilon
+
+
+@pytest.mark.parametrize("constraints", ["equalized_odds", "demographic_parity", "accuracy_parity"])
+def test_a_class_for_everybody_that_takes_a_constrained_students_place_is_judged_too(constraints):
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(600, 3)), rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    model = FairPATEClassifier(epsilon=0.1, constraints=constraints, classes=[0, 1], groups=[0, 1], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, sensitive_features=groups)
+    assert type(model.student_).__name__ == "ConstantStudent"
+    assert (model.gap_, model.gap_bound_, model.constraint_holds_) == (0.0, 1.0, "within the noise")

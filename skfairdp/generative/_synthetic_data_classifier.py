@@ -479,7 +479,10 @@ class SyntheticDataClassifier(PrivateClassifier):
         answered = np.unique(predict_codes(self.estimator_, self._shown))
         owner, beside = type(self).__name__, self._beside
         if len(answered) == 1 and len(self.classes_) > 1:
-            warn_caller(self._forecast.words(self.classes_[answered[0]], owner), UtilityWarning)
+            said = self._forecast.words(self.classes_[answered[0]], owner)
+            if self.n_samples is not None and self.n_samples < LEAST_SAMPLES:
+                said += f" Its learner was taught by 'n_samples'={self.n_samples} rows: more of them cost nothing."
+            warn_caller(said, UtilityWarning)
         elif not (beside := beside or self._on_samples()).is_better and len(self.classes_) > 1:
             beside.warn(self.classes_[beside.usual], owner, gives_way=False, advice=self._forecast.advice)
         self._tell_judgement(judgement, is_told=self._is_behind or len(answered) == 1)

@@ -374,7 +374,11 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if counted is not None and not held.needs_labels:
             return Judgement(held, counted[0][:, None, :], counted[1]), "private"
         if held.needs_labels:  # labels are estimated
-            return (Judgement(held, student.counts), "sampled") if isinstance(student, ConstrainedStudent) else None
+            if isinstance(student, ConstrainedStudent):
+                return Judgement(held, student.counts), "sampled"
+            shape = len(held.groups), len(self.classes_)  # one class for everybody, whatever group and label are
+            cells = np.indices(shape).reshape(2, -1)
+            return Judgement.by_rows(held, *cells, np.full(cells.shape[1], student.predict(public.X[:1])[0])), "sampled"
         answers = student.predict(public.X)
         if not own and not isinstance(student, ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
             for lessons, asked in self._lessons.fifths:

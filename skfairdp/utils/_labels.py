@@ -180,7 +180,8 @@ def encode_labels(
     except Exception:  # a cell that cannot be hashed or compared, such as a list, which can be in no domain either
         known = False
     if not known:
-        raise private_error("unknown value", owner=owner, name=name, parameter=parameter)
+        kind = "other classes" if parameter == "estimator" else "unknown value"  # a model's classes are not given
+        raise private_error(kind, owner=owner, name=name, parameter=parameter)
     return codes
 
 

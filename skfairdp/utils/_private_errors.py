@@ -30,6 +30,11 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "{name} of {owner} holds a value that is not in '{parameter}'. Add it to '{parameter}', or drop those rows.",
         "A value outside the public domain has no code. Any other value in its place would be made up.",
     ),
+    "other classes": PrivateError(
+        "{name} of {owner} holds a value that is none of the classes of its '{parameter}'. Drop those rows, spell "
+        "their labels as it was taught, or fit it with them.",
+        "A label that the model does not know has no code. Any other one in its place would be made up.",
+    ),
     "no kind": PrivateError(
         "{name} of {owner} holds nothing that is a number, a date, a text or a truth, such as durations, intervals, "
         "bytes or lists. Make numbers of them (series.dt.days) or leave the column out: known={{{name}: None}}.",

@@ -249,3 +249,12 @@ def test_a_learner_that_so_few_samples_do_not_suffice_for_is_refused_before_anyt
     with pytest.raises(ValueError, match="fails in a trial on made-up rows"):
         model.fit(X, y, sensitive_features=groups)
     assert not ledger.entries
+
+
+def test_a_tiny_number_of_samples_is_named_where_one_class_is_all_that_is_learned(table):
+    X, y, groups = table
+    model = SyntheticDataClassifier(LogisticRegression(), n_samples=3, classes=[0, 1], groups=[0, 1], random_state=0)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=groups)
+    assert any("'n_samples'=3 rows: more of them cost nothing" in str(one.message) for one in said)

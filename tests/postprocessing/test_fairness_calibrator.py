@@ -630,3 +630,11 @@ def test_warnings_name_a_small_group_and_a_bound_out_of_reach(biased):
         calibrator.fit(X, sensitive_features=z)
     assert not calibrator.satisfied_ and calibrator.agreement_ == 1 and not calibrator.multipliers_.any()
     assert caught[0].filename == __file__
+
+
+def test_labels_that_the_model_was_not_taught_are_blamed_on_its_classes():
+    model = FrozenEstimator(LogisticRegression().fit([[0.0], [1.0]], [0, 1]))
+    with pytest.raises(ValueError, match="none of the classes of its 'estimator'"):
+        FairnessCalibrator(model, constraints="equalized_odds").fit(
+            [[0.0], [1.0]] * 40, [0, 2] * 40, sensitive_features=[0, 0, 1, 1] * 20
+        )
