@@ -266,3 +266,12 @@ def test_verify_refuses_a_statement_that_names_other_subjects_than_its_facts_and
 
     for change in (household, dropped):
         assert written(tmp_path, change) == ["one kind of subjects"]
+
+
+@pytest.mark.parametrize("name", ["number of subjects", "ids of the subjects"])
+def test_what_a_fit_for_subjects_reads_is_not_left_out(name, tmp_path):
+    def without(content):
+        content["public"] = [fact for fact in content["public"] if fact["name"] != name]
+
+    with pytest.raises(ValueError, match=f"'{name}' is no public fact of it"):
+        written(tmp_path, without)
