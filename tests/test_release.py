@@ -47,7 +47,7 @@ def test_ci_on_github_runs_what_runs_here():
     asked = {command.removeprefix("make ") for command in ran - {".ci/run"}}
     targets = set(re.findall(r"(?m)^([a-z-]+)(?: [a-z -]+)?:", (ROOT / "Makefile").read_text("utf-8")))
     here = re.findall(r"(?m)^make (\S+)$", (ROOT / ".ci/run").read_text("utf-8"))
-    assert here == ["lint", "test", "test-kernels", "package", "docs"]
+    assert here == ["lint", "test", "test-long", "test-kernels", "package", "docs"]
     assert {*here, *asked} <= targets
 
 

@@ -490,9 +490,9 @@ def _check_facts(document: Mapping[str, Any]) -> None:
         if relations and document["neighboring_relation"] not in relations:
             raise ValueError(f"{fact['name']!r} cannot be read where neighbours differ in it")
     told = {fact["name"] for fact in document["public"]}
-    if document["protects"] == "subject" and (told or document["performed"]):
-        if absent := sorted({"number of subjects", "ids of the subjects"} - told):
-            raise ValueError(f"a fit for subjects reads their number and ids, and {absent[0]!r} is no public fact of it")
+    absent = sorted({"number of subjects", "ids of the subjects"} - told)
+    if document["protects"] == "subject" and (told or document["performed"]) and absent:
+        raise ValueError(f"a fit for subjects reads their number and ids, and {absent[0]!r} is no public fact of it")
 
 
 def _most_found(rate: float, curve: list[tuple[float, float]], mu: float | None) -> float:

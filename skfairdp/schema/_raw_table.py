@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from skfairdp._docs import shared_docs
 from skfairdp._rows import Chunk, RowSource, gathered
@@ -41,7 +42,8 @@ def schema_of(estimator: Any) -> Schema | None:
             f"The 'schema' parameter of {owner} must be a Schema or None. Got {type(schema).__name__} instead. Use "
             "Schema.from_dict or Schema.load."
         )
-    twice = [name for name in SAID_BY_SCHEMA if getattr(estimator, name, None) is not None]
+    said = {*SAID_BY_SCHEMA} - ({"bounds"} if is_regressor(estimator) else set())  # those are of the amounts
+    twice = [name for name in SAID_BY_SCHEMA if name in said and getattr(estimator, name, None) is not None]
     if twice:
         raise ValueError(
             f"{owner} got 'schema' together with {', '.join(map(repr, twice))}. A schema says all that is public about "

@@ -17,11 +17,12 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import PrivacyLedger
+from skfairdp import PrivacyLedger, Schema
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.gradient import FairDPSGDRegressor, mlp
 from skfairdp.preprocessing import PublicPreprocessor
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, epsilon_of, flatten
+from skfairdp.schema import Category, Number
 from tests._tools.inside import (
     AmountConstraints,
     AmountJudge,
@@ -324,3 +325,13 @@ def test_a_module_of_the_user_with_one_output_is_trained_and_another_is_refused(
     assert model.score(X[TEST], Y[TEST]) > 0.6
     with pytest.raises(ValueError, match=r"\(3, 1\)|\(5, 1\)"):
         fitted(net=nn.Linear(5, 2))
+
+
+def test_a_schema_reads_the_columns_and_bounds_are_of_the_amounts():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=400), "kind": rng.choice(["x", "y"], 400)})
+    schema = Schema({"a": Number(-4, 4), "kind": Category(["x", "y"])})
+    y = 10 + 2 * table["a"] + 3 * (table["kind"] == "x")
+    schema.misfits(table)
+    model = FairDPSGDRegressor(epsilon=8.0, schema=schema, bounds=(0, 20), random_state=0).fit(table, y)
+    assert model.score(table, y) > 0.5

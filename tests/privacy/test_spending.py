@@ -295,7 +295,8 @@ def test_every_release_goes_through_the_source():
 def test_a_relation_says_what_it_protects_and_reads_as_its_sentence():
     assert [relation.protects for relation in NeighboringRelation].count(Protects.SENSITIVE_ATTRIBUTE) == 1
     assert str(NeighboringRelation.ZERO_OUT) == "replace one record by a null record"
-    counts_others = [NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SUBJECT]
+    of_subjects = [NeighboringRelation.REPLACE_SUBJECT, NeighboringRelation.ZERO_OUT_SUBJECT]
+    counts_others = [NeighboringRelation.ADD_OR_REMOVE_ONE, *of_subjects]
     assert [r for r in NeighboringRelation if not r.number_is_public] == counts_others
     with pytest.raises(ValueError, match="protects one sensitive attribute, not one record"):
         PrivacySpent.of(GaussianDpEvent(1.0), 1e-5, protects="record", neighboring_relation=ATTRIBUTE)

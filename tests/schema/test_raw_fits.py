@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 import skfairdp
 from skfairdp.baselines import GroupRandomizer, LagrangianClassifier
@@ -26,6 +26,7 @@ pytestmark = [  # of seeded noise, and of few rows
 TABLE = raw_rows(300, seed=0)
 PUBLIC = raw_rows(90, seed=1)
 TEST = raw_rows(40, seed=2)
+AMOUNTS = np.arange(len(TABLE), dtype=float)
 ROLES = ["income", "sex"]
 SEEDED = {"schema": RAW_SCHEMA, "noise_seed": 0}
 FEW_STEPS = mlp((), max_epochs=1, batch_size=100)
@@ -191,7 +192,8 @@ def test_several_columns_of_groups_form_intersections():
 def says_twice():
     for cls in private_classes():
         for parameter in ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns"):
-            if parameter in inspect.signature(cls).parameters:
+            of_amounts = parameter == "bounds" and is_regressor(cls())  # those of the target, which no schema says
+            if parameter in inspect.signature(cls).parameters and not of_amounts:
                 yield pytest.param(cls, parameter, id=f"{cls.__name__}-{parameter}")
 
 
@@ -213,7 +215,8 @@ GIVEN = {
 @pytest.mark.parametrize(("cls", "parameter"), [*says_twice()])
 def test_what_the_schema_says_may_not_be_given_once_more_and_costs_nothing(cls, parameter):
     ledger = skfairdp.PrivacyLedger()
-    model = cls(schema=RAW_SCHEMA, ledger=ledger, **{parameter: GIVEN[parameter]})
+    amounts = {"bounds": (0, 400)} if is_regressor(cls()) else {}
+    model = cls(schema=RAW_SCHEMA, ledger=ledger, **amounts, **{parameter: GIVEN[parameter]})
     with pytest.raises(ValueError, match=rf"{cls.__name__}.* got 'schema' together with '{parameter}'") as raised:
         fit_with_public_rows(model)
     assert "leave the other out" in str(raised.value)
@@ -222,7 +225,8 @@ def test_what_the_schema_says_may_not_be_given_once_more_and_costs_nothing(cls, 
 
 def fit_with_public_rows(model):
     takes = inspect.signature(model.fit).parameters
-    return model.fit(TABLE, **({"X_public": PUBLIC} if "X_public" in takes else {}))
+    public = {"X_public": PUBLIC} if "X_public" in takes else {}
+    return model.fit(TABLE, AMOUNTS if is_regressor(model) else None, **public)
 
 
 @pytest.mark.parametrize("cls", private_classes())
@@ -234,10 +238,11 @@ def test_a_schema_must_be_a_schema(cls):
 @pytest.mark.parametrize("cls", private_classes())
 def test_a_table_without_names_is_refused_with_what_to_do(cls):
     ledger = skfairdp.PrivacyLedger()
+    y, given = (AMOUNTS, {"bounds": (0, 400)}) if is_regressor(cls()) else (None, {})
     with pytest.raises(ValueError, match="must be a DataFrame with the columns of its schema"):
-        cls(schema=RAW_SCHEMA, ledger=ledger).fit(np.zeros((20, 5)))
+        cls(schema=RAW_SCHEMA, ledger=ledger, **given).fit(np.zeros((20, 5)), None if y is None else y[:20])
     with pytest.raises(ValueError, match=r"lacks 1 column\(s\) of the Schema: \['age'\]"):
-        cls(schema=RAW_SCHEMA, ledger=ledger).fit(TABLE.drop(columns="age"))
+        cls(schema=RAW_SCHEMA, ledger=ledger, **given).fit(TABLE.drop(columns="age"), y)
     assert len(ledger.entries) == 0
 
 

@@ -577,6 +577,18 @@ def test_whatever_one_record_holds_the_releases_are_all_that_shows(recording, wh
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_the_only_false_among_truths_does_not_show():
+    def release(made, rows):
+        made.schema_ = Schema.release(rows, epsilon=8.0, ledger=made.ledger)
+        return made
+
+    rows = pd.DataFrame({"truth": [True] * N, "age": np.arange(N) % 70})
+    other = rows.copy()
+    other.loc[0, "truth"] = False
+    assert not Recording(Made, release, rows, probe).on(other).differences()
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_record_of_the_same_types_does_not_show_either(recording):
     neighbour = TABLE.copy()
     neighbour.iloc[7] = TABLE.iloc[8]
