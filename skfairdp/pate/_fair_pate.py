@@ -378,7 +378,8 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 return Judgement(held, student.counts), "sampled"
             shape = len(held.groups), len(self.classes_)  # one class for everybody, whatever group and label are
             cells = np.indices(shape).reshape(2, -1)
-            return Judgement.by_rows(held, *cells, np.full(cells.shape[1], student.predict(public.X[:1])[0])), "sampled"
+            one = np.full(cells.shape[1], student.predict(public.X[:1])[0])
+            return Judgement.by_rows(held, cells[0], cells[1], one), "sampled"
         answers = student.predict(public.X)
         if not own and not isinstance(student, ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
             for lessons, asked in self._lessons.fifths:
