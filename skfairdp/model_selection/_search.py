@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -52,6 +52,12 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
                 f"{type(self).__name__} scores predictions, and PFGuardGenerator makes none. Search "
                 "SyntheticDataClassifier(learner, ...), which takes the generator's parameters, trains the learner on "
                 "its rows and keeps it as best_estimator_.generator_."
+            )
+        if is_regressor(self.estimator):
+            raise ValueError(
+                f"{type(self).__name__} scores classes by tables of labels and predictions, and "
+                f"{type(self.estimator).__name__} predicts amounts. Give its fits one ledger, and compare them on "
+                "public rows."
             )
         super()._validate_params()
 

@@ -315,14 +315,14 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[n
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     problem: Exception | None = None
     try:
-        refuse_masked(y, owner=owner, name=name)
+        refuse_masked(y, owner=owner, name=name, kind="missing amount")
         column = column_or_1d(label_array(y), warn=True)
         with np.errstate(over="ignore", invalid="ignore"):
             amounts = check_array(column, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name)
     except (Warning, PrivateRowsError):
         raise
     except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
-        problem = without_values(error, owner=owner, name=name)
+        problem = without_values(error, owner=owner, name=name, missing="missing amount")
     if problem is not None:
         raise problem
     if len(amounts) != n_rows:

@@ -52,6 +52,11 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "for example fillna('unknown'), or drop those rows.",
         "A missing label or group stands for none of the public domain.",
     ),
+    "missing amount": PrivateError(
+        "{name} of {owner} holds amounts that are missing or not finite (None, NaN, infinity or masked). Drop those "
+        "rows, or write down the amount that they stand for, such as fillna(0).",
+        "A missing amount is none, and any other one in its place would be made up.",
+    ),
     "not finite": PrivateError(
         "{name} of {owner} contains NaN, infinity, a masked entry or a number too large for a float. Impute those "
         "entries with values fitted on public rows, or drop those rows.",
@@ -130,7 +135,7 @@ _PUBLIC = re.compile(
 _TABLES = frozenset({"X", "X_public"})
 
 
-def without_values(error: Exception, *, owner: str, name: str = "X") -> Exception:
+def without_values(error: Exception, *, owner: str, name: str = "X", missing: str = "missing value") -> Exception:
     """Return an error that says what was wrong with a table and repeats none of its entries."""
     said = str(error)
     if said.startswith("Expected 2D array"):
@@ -149,7 +154,7 @@ def without_values(error: Exception, *, owner: str, name: str = "X") -> Exceptio
     if "inhomogeneous" in said:
         return private_error("ragged", owner=owner, name=name)
     if isinstance(error, OverflowError) or "contains NaN" in said or "contains infinity" in said:
-        return private_error("not finite" if name in _TABLES else "missing value", owner=owner, name=name)
+        return private_error("not finite" if name in _TABLES else missing, owner=owner, name=name)
     if _PUBLIC.match(said):
         return error if owner in said and name == "X" else type(error)(f"{name} of {owner}: {said}")
     return private_error("not numbers", owner=owner, name=name)
