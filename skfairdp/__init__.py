@@ -30,7 +30,7 @@ _WHERE = {
     "PrivacyLedger": "privacy",
     "PrivacySpent": "privacy",
     "PrivateSearchCV": "model_selection",
-    "PublicData": "utils",
+    "PublicData": "_utils",
     "PublicPreprocessor": "preprocessing",
     "RandomizedResponseClassifier": "baselines",
     "SFPATEClassifier": "pate",
@@ -60,7 +60,6 @@ _ROOMS = [
     "preprocessing",
     "privacy",
     "schema",
-    "utils",
 ]
 
 __all__ = sorted(_WHERE)

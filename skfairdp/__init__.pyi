@@ -16,8 +16,8 @@ from skfairdp import (
     preprocessing as preprocessing,
     privacy as privacy,
     schema as schema,
-    utils as utils,
 )
+from skfairdp._utils import PublicData as PublicData
 from skfairdp.baselines import RandomizedResponseClassifier as RandomizedResponseClassifier
 from skfairdp.exceptions import (
     BudgetExceededError as BudgetExceededError,
@@ -53,7 +53,6 @@ from skfairdp.preprocessing import (
 )
 from skfairdp.privacy import PrivacyLedger as PrivacyLedger, PrivacySpent as PrivacySpent
 from skfairdp.schema import KeyedRows as KeyedRows, Schema as Schema, SchemaEncoder as SchemaEncoder
-from skfairdp.utils import PublicData as PublicData
 
 __all__: list[str]
 __version__: str

@@ -69,7 +69,7 @@ class ColumnTables:
     has_bounds: bool = True
 
     @property
-    def is_worth_it(self) -> bool:
+    def should_release(self) -> bool:
         """Whether there are columns of numbers, and rows enough to be seen behind the noise."""
         return bool(self.places) and self.n_rows > CLEAR * self.counts.sigma
 
@@ -174,12 +174,12 @@ class Scaling:
             return None
         if schema is not None:
             tables = ColumnTables(number_places(schema), n_rows, *cost)
-            return cls(tables.places, True, net.hidden is not None, tables) if tables.is_worth_it else None
+            return cls(tables.places, True, net.hidden is not None, tables) if tables.should_release else None
         places = tuple(map(NumberPlace, range(n_features)))
         if by_public_rows and data.public is not None and len(data.public.X) >= LEAST_PUBLIC:
             return cls(places, False, False, known=_public_quantiles(data.public.X))
         tables = ColumnTables(places, n_rows, *cost, has_bounds=False)
-        return cls(places, False, False, tables) if tables.is_worth_it else None
+        return cls(places, False, False, tables) if tables.should_release else None
 
     @property
     def n_added(self) -> int:

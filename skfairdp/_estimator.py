@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import read_labels
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import NamedEstimator, as_amounts, check_same_index, warn_caller, without_values
+from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
     SIZES,
@@ -32,9 +34,7 @@ from skfairdp.privacy import (
     held_by,
     public_facts,
 )
-from skfairdp.schema import A_SCHEMA, SchemaParameter
-from skfairdp.utils import NamedEstimator, as_amounts, check_same_index, warn_caller, without_values
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.schema import SCHEMA_CONSTRAINT, SchemaParameter
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
@@ -50,7 +50,7 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "classes": ["array-like", None],
     "groups": ["array-like", None],
     "sensitive_columns": [str, Integral, list, tuple, None],
-    "schema": [A_SCHEMA, None],
+    "schema": [SCHEMA_CONSTRAINT, None],
     "random_state": ["random_state"],
     "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
     "ledger": [HasMethods(["charge"]), None],

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import (
     CLEAR_SIZE,
-    LeftOver,
     RateConstraints,
     RateParity,
+    ResidualViolation,
     gaps_of,
     read_constraints,
     read_rate_constraints,
     violation_bounds,
 )
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
-from skfairdp.utils import warn_caller
 
 Array = NDArray[np.float64]
 
@@ -121,7 +121,7 @@ class Judgement:
     @property
     def violation_noise(self) -> float:
         """Standard deviation of the one noise of a released table in that; infinite where no group can be told."""
-        return LeftOver.of_rates(self.constraints, [self.counts], [], self.noise).violation_noise
+        return ResidualViolation.of_rates(self.constraints, [self.counts], [], self.noise).violation_noise
 
     @property
     def said(self) -> tuple[float, float, str]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import labels_of
+from skfairdp._utils import decode_labels
 
 
 def _is_exact(estimator: Any) -> bool:
@@ -42,7 +42,7 @@ class NetworkPredictions:
         {predicts_labels}
         """
         codes = self._logits(X).argmax(axis=1)
-        return labels_of(self, codes)
+        return decode_labels(self, codes)
 
     @available_if(_is_exact)
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
 from skfairdp.privacy import NeighboringRelation, Protects, gdp_mu
-from skfairdp.utils import warn_caller
 
 Codes = NDArray[np.int64]
 
@@ -68,10 +68,10 @@ class Comparison:
         """Whether no further fold would change that."""
         return abs(self.ahead) > BEYOND_DOUBT * self.error > 0
 
-    def warn(self, usual: Any, owner: str, *, gives_way: bool, advice: str = "") -> None:
+    def warn(self, usual: Any, owner: str, *, falls_back: bool, advice: str = "") -> None:
         """Say that the most frequent class is as good, whether it is predicted for every row, and what may help."""
         what = f"is {'hardly' if self.is_passed else 'no'} better than the class {usual}"
-        if gives_way:
+        if falls_back:
             what = f"predicts the class {usual} for every row"
         if not advice and self.where == ITS_ROWS and not self.is_passed:
             advice = (
@@ -112,7 +112,7 @@ def constant_meets(notions: Sequence[str | RateParity | RateBound]) -> bool:
     return _MET.issuperset(map(name_of, notions))
 
 
-def may_give_way(y: Codes) -> bool:
+def may_fall_back(y: Codes) -> bool:
     """Whether a classifier of these labels may give way to a constant: they are few enough for a trial.
 
     So few that a network may have learned them by heart, and enough to tell that it has.
@@ -174,7 +174,7 @@ FEW_ENOUGH, MOST_MEASURED = 50_000, 1_000_000
 _mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for many rows at one ε
 
 
-def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
+def default_n_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
     """How many disjoint parts to make of the rows: as many as balance the noise against what a part can learn.
 
     A student of d features is wrong by noise of standard deviation about ``Δ √d / (μ k)`` in the shares of k teachers,
@@ -192,7 +192,7 @@ def usual_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) 
 def variance_of_shares(n_features: int, *, n_rows: int, n_teachers: int, noise_std: float, n_queries: int) -> float:
     """How far off a student's shares are: by the noise of the votes, and by what a teacher of few rows does not learn.
 
-    The sum that :func:`usual_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c.
+    The sum that :func:`default_n_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c.
     """
     learnt_too_little = 2.0 / TEACHERS_PER_ROOT**3  # so that the cube root is where the sum is smallest
     return n_features * (noise_std**2 / max(n_queries, 1) + learnt_too_little * n_teachers / n_rows)
@@ -258,13 +258,13 @@ class VoteForecast:
 
         However many rows are asked about: more of them need more noise each.
         """
-        teachers = self.n_teachers or usual_teachers(
+        teachers = self.n_teachers or default_n_teachers(
             self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
         )
         return self.moved / (self.mu * teachers)
 
     @property
-    def is_hopeless(self) -> bool:
+    def snr_too_low(self) -> bool:
         """Whether no look at a student could tell what it learned from luck."""
         return self.noise > (HOPELESS if _mu(self.epsilon, self.delta) <= FREE_MU else HOPELESS_AT_EASE)
 

@@ -40,7 +40,7 @@ def two_workers():
 def rows():
     """400 private rows and 200 public ones, two classes and two groups. Not to be changed."""
     # Imported here: what the package warns of when it is imported is an error of the test module that does it first.
-    from skfairdp.utils import PublicData
+    from skfairdp._utils import PublicData
 
     X, y, groups = make_rows(600)
     return SimpleNamespace(

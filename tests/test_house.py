@@ -67,7 +67,7 @@ def test_a_release_under_another_name_is_found():
 # ---- private modules -----------------------------------------------------------------------------------------
 #: Private modules that other rooms may import, each with the reason.
 OPEN_DOORS = {
-    "skfairdp.utils._sklearn": "the only door to scikit-learn's private names, for every room",
+    "skfairdp._utils._sklearn": "the only door to scikit-learn's private names, for every room",
 }
 
 #: Module and the private module of another room that it imports, each with the reason.

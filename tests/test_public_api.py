@@ -206,7 +206,7 @@ PUT_BACK = {
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_private_sklearn_names_and_no_global_randomness(path):
     tree = ast.parse(path.read_text())
-    if path != PACKAGE / "utils" / "_sklearn.py":
+    if path != PACKAGE / "_utils" / "_sklearn.py":
         assert private_sklearn_names(tree) == []
     assert set(global_randomness(tree)) <= PUT_BACK.get(str(path.relative_to(PACKAGE)), set())
     assert generators_made_at_import(tree) == []
@@ -230,7 +230,7 @@ def test_the_scans_find_what_they_look_for():
     put_back = "with torch.random.fork_rng():\n    torch.manual_seed(0)\n"
     assert global_randomness(ast.parse(put_back)) == []
     assert global_randomness(ast.parse(put_back + "torch.manual_seed(0)\n")) == ["torch.manual_seed"]
-    assert private_sklearn_names(ast.parse((PACKAGE / "utils" / "_sklearn.py").read_text()))
+    assert private_sklearn_names(ast.parse((PACKAGE / "_utils" / "_sklearn.py").read_text()))
 
 
 def test_importing_every_module_draws_nothing():

@@ -21,7 +21,7 @@ from skfairdp.gradient import mlp as dpsgd_mlp
 from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, mlp
 from skfairdp.papers import FairClippingClassifier
 from skfairdp.pate import FairTeachers
-from tests._tools.inside import LEAST_ROWS, MOST_ROWS, learned_by_heart, may_give_way, seen, spread_by_rows, tried
+from tests._tools.inside import LEAST_ROWS, MOST_ROWS, learned_by_heart, may_fall_back, seen, spread_by_rows, tried
 from tests._tools.sources import recording_noise
 
 N_ROWS = 240
@@ -139,8 +139,8 @@ def test_a_learner_of_ones_own_is_not_tried():
 
 def test_no_trial_of_a_handful_of_rows_nor_of_many():
     for n, may in ((LEAST_ROWS - 1, False), (LEAST_ROWS, True), (MOST_ROWS, True), (MOST_ROWS + 1, False)):
-        assert may_give_way(np.arange(n) % 2) == may
-    assert not may_give_way(np.zeros(100, dtype=int))
+        assert may_fall_back(np.arange(n) % 2) == may
+    assert not may_fall_back(np.zeros(100, dtype=int))
 
 
 def test_clear_cases_take_one_fold():

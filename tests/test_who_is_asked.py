@@ -51,12 +51,12 @@ WHY = {
     "model_selection/_own_table.py": PUBLIC + ": a row of first values",
     "model_selection/_search.py": TO_COME,
     "model_selection/_test_set.py": MEASURED,
-    "pate/_asking.py": TEACHERS,
+    "pate/_query_plan.py": TEACHERS,
     "pate/_constrained_student.py": PUBLIC,
     "pate/_fair_pate.py": PUBLIC,
     "pate/_fair_teachers.py": TEACHERS,
     "pate/_fair_votes.py": TEACHERS,
-    "pate/_learning.py": PUBLIC,
+    "pate/_student_training.py": PUBLIC,
     "pate/_parity_look.py": "private rows, in blocks of a public size: a linear student, which no row makes fail",
     "pate/_parity_penalty_student.py": PUBLIC,
     "pate/_rehearsal.py": PUBLIC,
@@ -87,6 +87,6 @@ def test_what_counts_answers_of_private_rows_asks_by_the_one_function():
     for place in ("model_selection/_scores.py", "generative/_synthetic_data_classifier.py",
                   "model_selection/_own_table.py", "postprocessing/_private_thresholds.py"):  # fmt: skip
         assert "row_wise_predictions(" in (PACKAGE / place).read_text(), place
-    for place in ("_second_look.py", "gradient/_temperature.py"):
+    for place in ("_majority_baseline.py", "gradient/_temperature.py"):
         assert "private_logits(" in (PACKAGE / place).read_text(), place
     assert "private_outputs(" in (PACKAGE / "gradient/_signed_loss.py").read_text()

@@ -207,8 +207,8 @@ def replaced(folder: Path) -> Iterator[Path]:
 
 def write_frontier(table: "pd.DataFrame", folder: Path) -> list[str]:
     """Write the table, its page and, with matplotlib, its picture; return their names."""
+    from skfairdp._utils import write_csv
     from skfairdp.inspection import ParetoFrontierDisplay
-    from skfairdp.utils import write_csv
 
     with replaced(folder) as new:
         write_csv(table, new / "frontier.csv")

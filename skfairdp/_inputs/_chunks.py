@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from skfairdp._inputs._data import TrainingData
 from skfairdp._inputs._table import refuse_large
 from skfairdp._rows import RowSource, check_free_disk, check_order, gathered, key_wanted
-from skfairdp.schema import chosen_public_rows, kept_rows, number_rows, schema_of
+from skfairdp.schema import kept_rows, numeric_memmap, schema_of, subsample_rows
 
 
 def refuse_chunks(owner: str, **arguments: Any) -> None:
@@ -53,7 +53,7 @@ def read_numbers_of(
     check_order(data.source, owner)
     check_free_disk(n_rows * n_features * dtype.itemsize, owner, verbose=verbose)
     data.source.verbose = verbose
-    rows, some, y, groups = number_rows(
+    rows, some, y, groups = numeric_memmap(
         data.source, schema, owner=owner, n_features=n_features, dtype=dtype, chosen=chosen
     )
     return rows, replace(data, X=some, y=y, groups=groups)
@@ -66,7 +66,7 @@ def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int)
     schema: Any = schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     owner = type(estimator).__name__
-    kept = chosen_public_rows(data.source, schema, owner=owner, most=most)
+    kept = subsample_rows(data.source, schema, owner=owner, most=most)
     refuse_large(kept.features, f"X of {owner} holds")
     data.reads.note("rows kept in memory", "computed", kept.n_rows, "chosen by the hashes of their keys")
     return replace(data, X=kept.features, y=kept.labels())

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows import id_hashes
+from skfairdp._utils import as_groups, as_pandas, column_names, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.utils import as_groups, as_pandas, column_names, warn_caller
 
 #: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
 GRID = 2.0**-20

@@ -8,10 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from skfairdp._inputs._data import Table
-from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import PublicReads
-from skfairdp.schema import SAID_BY_SCHEMA, RawTable, note_columns, schema_of
-from skfairdp.utils import (
+from skfairdp._utils import (
     as_amounts,
     as_dense,
     as_groups,
@@ -22,14 +19,17 @@ from skfairdp.utils import (
     encode_labels,
     given_domain,
     group_domain,
-    is_numbered,
-    note_numbering,
+    labels_are_codes,
+    note_label_codes,
     private_error,
     refuse_group_among_features,
     split_sensitive_columns,
     warn_caller,
     without_values,
 )
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import PublicReads
+from skfairdp.schema import SCHEMA_PARAMETERS, RawTable, note_columns, schema_of
 
 #: Squares of larger numbers are not finite.
 LARGEST_PUBLIC = 1e100
@@ -155,7 +155,7 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) ->
     if getattr(estimator, "schema", None) is not None:
         schema: Any = schema_of(estimator)
         raw = RawTable.read(schema, X, owner=type(estimator).__name__)
-        if is_numbered(estimator):
+        if labels_are_codes(estimator):
             return raw.labels(y, unknown=-1, numbered=y is not None)
         return raw.known_labels(y)
     return as_labels(y, n_rows, owner=type(estimator).__name__, check_kind=parameter_of(estimator, "classes") is None)
@@ -171,7 +171,7 @@ def read_classes(
     raw: RawTable | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Read the labels and what classes there are."""
-    numbered = note_numbering(estimator, y)
+    numbered = note_label_codes(estimator, y)
     if raw is not None:
         classes, codes = raw.classes, raw.labels(y, public=public, numbered=numbered)
         reads.note("classes", "given", classes, by=raw.schema.classes)
@@ -319,7 +319,7 @@ def refuse_large(public: NDArray[np.float64], whose: str) -> None:
 
 def parameter_of(estimator: BaseEstimator, name: str) -> Any:
     """What a constructor parameter says, or a schema in its place; None where neither does."""
-    if name not in SAID_BY_SCHEMA or getattr(estimator, "schema", None) is None:
+    if name not in SCHEMA_PARAMETERS or getattr(estimator, "schema", None) is None:
         return getattr(estimator, name, None)
     schema: Any = schema_of(estimator)
     return {"classes": schema.classes, "groups": schema.group_values}.get(name)

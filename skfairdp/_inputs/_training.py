@@ -26,9 +26,7 @@ from skfairdp._inputs._table import (
 )
 from skfairdp._rows import KeyedRows, opened
 from skfairdp._tables import SyntheticRows
-from skfairdp.privacy import Protects, PublicReads
-from skfairdp.schema import RawTable, check_roles, made_up, schema_of
-from skfairdp.utils import (
+from skfairdp._utils import (
     PublicData,
     as_groups,
     check_same_index,
@@ -37,6 +35,8 @@ from skfairdp.utils import (
     group_domain,
     refuse_private_as_public,
 )
+from skfairdp.privacy import Protects, PublicReads
+from skfairdp.schema import RawTable, check_roles, made_up, schema_of
 
 #: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of both; of
 #: none.

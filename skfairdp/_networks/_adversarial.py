@@ -17,7 +17,7 @@ from skfairdp._networks._generator import own_generator
 from skfairdp._networks._image_adversaries import ImageLayers, ImageScore, StackedImageScores
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._stacked import resolve_device
-from skfairdp.utils import child_seeds
+from skfairdp._utils import child_seeds
 
 _CHUNK = 65_536
 _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and under noise

@@ -18,7 +18,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from skfairdp._networks._hooked_gradients import hooked_gradients
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
-from skfairdp.utils import by_halves
+from skfairdp._utils import by_halves
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from skfairdp.utils import BLAS
+from skfairdp._utils import BLAS
 
 #: Steps of fewer products than this are over before threads have met: some five milliseconds of one core.
 _SMALL = 2**26

@@ -23,8 +23,8 @@ from skfairdp._networks._generator import own_generator
 from skfairdp._networks._resnet import ResNet
 from skfairdp._networks._shorthands import CNN, MLP, widths
 from skfairdp._networks._stacked import resolve_device
+from skfairdp._utils import warn_caller
 from skfairdp.privacy import held_by
-from skfairdp.utils import warn_caller
 
 _AUTO = "'auto', "
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN, "resnet": ResNet}

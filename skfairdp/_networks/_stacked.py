@@ -16,7 +16,7 @@ from torch import Tensor
 
 from skfairdp._networks._generator import seconds_of_steps
 from skfairdp._networks._precision import check_precision
-from skfairdp.utils import progress_bar
+from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
 # which the calls themselves would cost more than the arithmetic.

@@ -18,9 +18,9 @@ from skfairdp._networks._nets import Net
 from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
+from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
-from skfairdp.schema import KeptRows
-from skfairdp.utils import progress_bar
+from skfairdp.schema import RowStore
 
 Array = NDArray[np.floating[Any]]
 
@@ -233,9 +233,9 @@ class Network:
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, and no warning tells it
             return torch.from_numpy(np.array(X, dtype=narrow)).to(dtype=dtype, device=self.device)
 
-    def rows(self, X: Array | KeptRows) -> "Tensor | RowsOnDemand":
+    def rows(self, X: Array | RowStore) -> "Tensor | RowsOnDemand":
         """The same of an array; of rows that are kept elsewhere, what makes such copies of those that are asked for."""
-        return RowsOnDemand(X, self) if isinstance(X, KeptRows) else self.tensor(X)
+        return RowsOnDemand(X, self) if isinstance(X, RowStore) else self.tensor(X)
 
     def codes(self, codes: NDArray[np.int64]) -> Tensor:
         """Codes of classes or groups, at the place of the parameters; a copy."""
@@ -243,7 +243,7 @@ class Network:
 
     def trained(
         self,
-        X: Array | KeptRows,
+        X: Array | RowStore,
         y: NDArray[np.int64],
         step: DPStep,
         source: NoiseSource,
@@ -281,7 +281,7 @@ class Network:
 class RowsOnDemand:
     """Private rows of which only those are made that a step asks for."""
 
-    def __init__(self, X: KeptRows, network: Network) -> None:
+    def __init__(self, X: RowStore, network: Network) -> None:
         self._X, self._network = X, network
         self.device = network.device
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skfairdp._rows._chunks import as_pandas
 from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, Tenths, made_by_threads
-from skfairdp.utils import progress_bar
+from skfairdp._utils import progress_bar
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")

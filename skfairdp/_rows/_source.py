@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows._spill import Spill
-from skfairdp.utils import progress_bar
+from skfairdp._utils import progress_bar
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.utils import say
+from skfairdp._utils import say
 
 HELD = 2**26  # bytes that wait in memory, so that small tables never reach the disk
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from skfairdp._tables._bin_search import BinSearch
 from skfairdp._tables._dataframes import as_entries, as_numbers, codes_of_entries
 from skfairdp._tables._declared import as_objects
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
-from skfairdp.utils import warn_caller
 
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
 _STEPS = 4  # bins per doubling where there are no bounds

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.utils import as_pandas, private_error
+from skfairdp._utils import as_pandas, private_error
 
 _BLOCK = 8192  # rows
 

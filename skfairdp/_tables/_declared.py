@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.utils import given_domain
+from skfairdp._utils import given_domain
 
 _OBJECT = np.dtype(object)
 
@@ -250,7 +250,7 @@ class SampleForm:
     group_columns: tuple[tuple[int, Any, Any], ...]
     owner: str
 
-    def labels_of(self, codes: NDArray[np.int64]) -> Any:
+    def decode_labels(self, codes: NDArray[np.int64]) -> Any:
         """Labels of sampled rows in the container that fit was given."""
         assert self.classes is not None and self.labels_form is not None
         return self.labels_form.restore(self.classes.tolist(), codes)

@@ -21,8 +21,8 @@ from skfairdp._tables._tree import (
     joint_given_cells,
     with_mean,
 )
+from skfairdp._utils._sklearn import StrOptions
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
-from skfairdp.utils._sklearn import StrOptions
 
 _GRID = 1024.0  # steps of one row
 _TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}

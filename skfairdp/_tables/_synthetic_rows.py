@@ -18,8 +18,8 @@ from skfairdp._tables._columns import is_out_of_scale, say_out_of_scale
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
+from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
-from skfairdp.utils._sklearn import Interval
 
 #: Pairs of columns are scored up to this many columns: their number grows with the square.
 _MOST_IN_A_TREE = 100
@@ -189,7 +189,7 @@ class SyntheticRowsPlan:
         return self.backend.noise_by_label_at(self.scale) / math.sqrt(self.layout.n_groups)
 
     @property
-    def usual_bins(self) -> int:
+    def default_bins(self) -> int:
         """Bins of a number: as many as leave each with twelve standard deviations of noise in each group and label.
 
         Rows are drawn within a bin as a first count says, so few are enough (tests/statistical/test_own_rows.py).
@@ -202,7 +202,7 @@ class SyntheticRowsPlan:
     def n_values(self) -> int:
         """Values of all categories, and bins of all numbers."""
         codings = [column.coding for column in self.columns]
-        return sum(self.usual_bins if coding is None else coding.n_values for coding in codings)
+        return sum(self.default_bins if coding is None else coding.n_values for coding in codings)
 
     @property
     def variance(self) -> float:
@@ -261,7 +261,7 @@ class SyntheticRowsPlan:
         for j, line in zip(self.numbers, noisy, strict=True):
             if columns[j].bounds is None and is_out_of_scale(columns[j].grid, line, evidence, self.layout.n_rows):
                 beyond.append(columns[j].positions[0])
-            columns[j] = columns[j].settled(line, evidence, self.usual_bins, self.layout.n_rows)
+            columns[j] = columns[j].settled(line, evidence, self.default_bins, self.layout.n_rows)
         say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
         return columns
 

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from skfairdp._teachers._net_classifier import as_classifiers
 from skfairdp._teachers._partition import Parts, rounded_down, run_tasks
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import child_seeds, silence
+from skfairdp._utils import child_seeds, silence
 
 #: The vote of a teacher that has no rows, or that its rows keep from being trained or from predicting. Public, and the
 #: same for all: a record that makes a teacher fail moves one vote, as any other record does.

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, rounded_down, run_tasks
-from skfairdp.utils import BLAS
+from skfairdp._utils import BLAS
 
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8

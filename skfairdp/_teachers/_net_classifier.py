@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp._utils import RandomStateLike, public_generator
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import RandomStateLike, progress_bar, public_generator, row_blocks, silence
+from skfairdp._utils import RandomStateLike, progress_bar, public_generator, row_blocks, silence
 
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
 _CHUNK_VOTES = 2**18

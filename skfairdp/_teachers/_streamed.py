@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from skfairdp._rows import Chunk, PartWork, RowSource, other_rows, row_hashes
 from skfairdp._teachers._partition import vote_histogram
 from skfairdp._teachers._teachers import fit_teachers
+from skfairdp._utils import child_seeds
 from skfairdp.schema import CompactRows, RawTable, Schema
-from skfairdp.utils import child_seeds
 
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 

@@ -20,7 +20,7 @@ from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
 from skfairdp._teachers._partition import Parts, check_count
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import RandomStateLike, child_seeds, public_generator, silence
+from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
 
 
 class TeacherCache(Protocol):
@@ -91,7 +91,7 @@ def fit_teachers(
     **Every part has its vote, whatever its rows do to its teacher.** Where a classifier cannot be fitted on its part
     (one fold without a class, a number that overflows) it always answers class 0; where it cannot predict, or predicts
     what is no class, that vote is for class 0. Nothing tells it: no error, warning, print, log record or count. Errors
-    that parameters cause are the matter of :func:`rehearse_teacher`, which reads public rows.
+    that parameters cause are the matter of :func:`dry_run_teacher`, which reads public rows.
 
     References
     ----------

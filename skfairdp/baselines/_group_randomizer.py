@@ -16,10 +16,10 @@ from skfairdp._estimator import SpendsPrivacy
 from skfairdp._inputs import read_private_groups, refuse_chunks
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import as_groups, encode_labels
+from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PublicReads, RandomizedResponse
-from skfairdp.schema import A_SCHEMA, RawTable, Schema, schema_of
-from skfairdp.utils import as_groups, encode_labels
-from skfairdp.utils._sklearn import HasMethods, Interval
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GroupRandomizer(SpendsPrivacy):
     _parameter_constraints: dict[str, Any] = {
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "groups": ["array-like", None],
-        "schema": [A_SCHEMA, None],
+        "schema": [SCHEMA_CONSTRAINT, None],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
     }

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import NamedEstimator, group_membership, warn_caller
+from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
-from skfairdp.utils import NamedEstimator, group_membership, warn_caller
-from skfairdp.utils._sklearn import Interval
 
 Array = NDArray[np.float64]
 

@@ -18,15 +18,15 @@ from skfairdp._inputs import TrainingData, read_features, read_training
 from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import Comparison, may_give_way, seen, tried
+from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
+from skfairdp._utils import RandomStateLike, decode_labels, silence, warn_caller
+from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.baselines._group_randomizer import RandomizedGroups
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
 from skfairdp.privacy import PrivacyLedger, Protects, carrying
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, labels_of, silence, warn_caller
-from skfairdp.utils._sklearn import A_LEARNER, Interval
 
 
 def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
@@ -164,8 +164,8 @@ class RandomizedResponseClassifier(PrivateClassifier):
             unbiased = plan.mechanism.weights(answers)
             released["group_weights"] = unbiased if self.debias else np.eye(len(plan.domain))[answers]
         trial = self._tried(data, released)
-        gives_way = trial is not None and not trial.is_passed
-        if gives_way or len(np.unique(data.y)) < 2:
+        falls_back = trial is not None and not trial.is_passed
+        if falls_back or len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
         try:
             self.fair_estimator_ = carrying(learner.fit(data.X, data.y, **released), self.privacy_)
@@ -178,7 +178,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if trial is None:
             trial = seen(predict_codes(self.fair_estimator_, data.X), data.y, data.X.shape[1])
         if not trial.is_better and len(data.classes) > 1:
-            trial.warn(data.classes[trial.usual], type(self).__name__, gives_way=gives_way)
+            trial.warn(data.classes[trial.usual], type(self).__name__, falls_back=falls_back)
         return self
 
     def _rehearse(self, learner: Any, takes_weights: bool, domain: NDArray[Any], data: TrainingData) -> None:
@@ -197,7 +197,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
     def _tried(self, data: TrainingData, released: dict[str, Any]) -> Comparison | None:
         """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""
-        if self.fair_estimator is not None or not may_give_way(data.y):
+        if self.fair_estimator is not None or not may_fall_back(data.y):
             return None
 
         def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -226,7 +226,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
-        return labels_of(self, predict_codes(self.fair_estimator_, read_features(self, X)))
+        return decode_labels(self, predict_codes(self.fair_estimator_, read_features(self, X)))
 
     _settles_coins = True
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils import RandomStateLike, public_generator
 from skfairdp.datasets._files import DATA_VARIABLE
 from skfairdp.datasets._images import _checked_count
-from skfairdp.utils import RandomStateLike, public_generator
 
 _LARGEST = 1024
 _UTK_HOMEPAGE = "https://susanqq.github.io/UTKFace/"

@@ -13,9 +13,9 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import RandomStateLike, public_generator
 from skfairdp.datasets._files import DATA_VARIABLE, data_file
 from skfairdp.datasets._idx import IDX_FILES, idx_folder, read_idx
-from skfairdp.utils import RandomStateLike, public_generator
 
 COLORS = ("red", "green")
 _HOMEPAGE = "http://yann.lecun.com/exdb/mnist"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.utils import RandomStateLike, public_generator
+from skfairdp._utils import RandomStateLike, public_generator
 
 _OWNER = "make_biased_classification"
 

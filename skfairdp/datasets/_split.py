@@ -9,7 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp.utils import PublicData, RandomStateLike, check_same_index, private_error, public_generator, refuse_masked
+from skfairdp._utils import (
+    PublicData,
+    RandomStateLike,
+    check_same_index,
+    private_error,
+    public_generator,
+    refuse_masked,
+)
 
 _OWNER = "train_private_public_test_split"
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import RandomStateLike, public_generator
 from skfairdp.datasets._images import _averaged, _checked_count, _checked_images
-from skfairdp.utils import RandomStateLike, public_generator
 
 
 def make_rotated_subgroups(

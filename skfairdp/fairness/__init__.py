@@ -35,6 +35,6 @@ from skfairdp.fairness._rates import (
     read_rate_constraints as read_rate_constraints,
     rule_of_gate as rule_of_gate,
 )
-from skfairdp.fairness._reached import CLEAR_SIZE as CLEAR_SIZE, LeftOver as LeftOver
+from skfairdp.fairness._reached import CLEAR_SIZE as CLEAR_SIZE, ResidualViolation as ResidualViolation
 
 __all__ = ["FairnessGate", "RateBound", "RateParity", "disparities"]

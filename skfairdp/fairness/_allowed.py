@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 _HALVINGS = 50
 
 
-def nearest_allowed(constraint: RateParity | RateBound, differences: Array, means: Array) -> Array:
+def project_to_bounds(constraint: RateParity | RateBound, differences: Array, means: Array) -> Array:
     """The point nearest to some differences among those that a constraint allows."""
     if isinstance(constraint, RateBound):
         lower, upper = _interval(constraint)

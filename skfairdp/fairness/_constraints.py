@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.fairness._allowed import nearest_allowed
+from skfairdp.fairness._allowed import project_to_bounds
 from skfairdp.fairness._notions import name_of
 from skfairdp.fairness._rates import RateBound, RateParity
 
@@ -161,7 +161,7 @@ class FairnessConstraints:
         return found
 
     @cached_property
-    def asked_once(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def unique_columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Constraints that ask for groups, one for each score, and for each constraint whose place among them it has.
 
         Who releases what groups say of each score releases it once, whatever is asked of it. A constraint that asks for
@@ -186,7 +186,7 @@ class FairnessConstraints:
         """Whether a constraint has a bound of its own."""
         return any(column.allowed is not None for column in self.columns)
 
-    def nearest_allowed(self, violations: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project_to_bounds(self, violations: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
         """The violations nearest to these that the constraints allow, of the same shape; 0 where they allow none."""
         found = np.zeros_like(violations)
         for c, column in enumerate(self.columns):
@@ -194,7 +194,7 @@ class FairnessConstraints:
                 cells, sign = list(column.cells(self.n_cells)), -1.0 if column.is_complement else 1.0
                 rates = 1.0 - means[..., cells, c] if column.is_complement else means[..., cells, c]
                 here = sign * violations[..., cells, c]
-                found[..., cells, c] = sign * nearest_allowed(column.allowed, here, rates)
+                found[..., cells, c] = sign * project_to_bounds(column.allowed, here, rates)
         return found
 
     def means(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ CLEAR_SIZE = 3.0
 
 
 @dataclass(frozen=True)
-class LeftOver:
+class ResidualViolation:
     """By how much each inequality is broken, by numbers that are released or public: post-processing."""
 
     names: Sequence[str]
@@ -27,7 +27,7 @@ class LeftOver:
     @classmethod
     def of_rates(
         cls, constraints: RateConstraints, last: Sequence[Any], earlier: Sequence[Any], noise: float
-    ) -> "LeftOver":
+    ) -> "ResidualViolation":
         """What the mean of the last tables of counts says, with sizes from all tables."""
         counts, n_tables = np.mean(last, axis=0), len(last) + len(earlier)
         sizes = np.mean([*earlier, *last], axis=0).sum(2)

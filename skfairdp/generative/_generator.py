@@ -17,6 +17,8 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, RandomStateLike
+from skfairdp._utils import PublicData, public_generator, warn_caller
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.generative._admissible import AdmissibleLabels, read_admissible
 from skfairdp.generative._group_rates import BALANCES, Balance, fair_label_rates, restricted, target_rates
@@ -27,8 +29,6 @@ from skfairdp.generative._usefulness import TableForecast
 from skfairdp.generative._vector_codec import UnitCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import Schema
-from skfairdp.utils import PublicData, public_generator, warn_caller
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 #: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
 BACKENDS = {
@@ -354,7 +354,7 @@ class PFGuardGenerator(PrivateEstimator):
             return plan
         forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         # not at rows that are read in chunks
-        looks = len(data.cells) > 0 and (forecast.is_doubtful or self._asked_in_blocks)
+        looks = len(data.cells) > 0 and (forecast.snr_marginal or self._asked_in_blocks)
         gain = forecast.gain if looks else None
         return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
 
@@ -417,7 +417,7 @@ class PFGuardGenerator(PrivateEstimator):
         X, labels, groups = self._draw(n_samples, conditions, random_state)
         if self._schema is not None:
             X = raw_table(
-                self._schema, X, None if self.classes_ is None else self._form.labels_of(labels),
+                self._schema, X, None if self.classes_ is None else self._form.decode_labels(labels),
                 None if self.groups_ is None else self._form.groups_of(groups),
             )  # fmt: skip
         return (X, self._form.groups_of(groups)) if return_sensitive else X
@@ -460,7 +460,7 @@ class PFGuardGenerator(PrivateEstimator):
         X, labels, groups = self._draw(n_samples, conditions, random_state)
         if self._schema is not None:
             X = raw_features(self._schema, X)
-        y = self._form.labels_of(labels)
+        y = self._form.decode_labels(labels)
         return (X, y, self._form.groups_of(groups)) if return_sensitive else (X, y)
 
     def _draw(

@@ -40,25 +40,25 @@ from skfairdp._tables import (
     read_table,
     type_of,
 )
-from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.generative._admissible import read_admissible
-from skfairdp.generative._group_rates import Balance, given_label_rates
-from skfairdp.generative._schema_columns import declarations_of, numbers_of
-from skfairdp.generative._streamed import StreamedRows, StreamedTable
-from skfairdp.generative._table_codec import TableCodec, TableEncoder, usual_bins
-from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
-from skfairdp.privacy import PublicReads
-from skfairdp.schema import RawTable, Schema, check_roles, made_up, note_columns, schema_of
-from skfairdp.utils import (
+from skfairdp._utils import (
     as_dense,
     check_same_index,
     given_domain,
-    note_numbering,
+    note_label_codes,
     private_error,
     refuse_masked,
     refuse_private_as_public,
     warn_caller,
 )
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.generative._admissible import read_admissible
+from skfairdp.generative._group_rates import Balance, given_label_rates
+from skfairdp.generative._schema_columns import declarations_of, numbers_of
+from skfairdp.generative._streamed import StreamedRows, StreamedTable
+from skfairdp.generative._table_codec import TableCodec, TableEncoder, default_bins
+from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
+from skfairdp.privacy import PublicReads
+from skfairdp.schema import RawTable, Schema, check_roles, made_up, note_columns, schema_of
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
         table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=groups.names
     )
     public = None if public is None else read_table(public).without(taken)
-    bins = usual_bins(len(table), len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
-    encoder, read = codec.plan(table, declarations, public=public, usual_bins=bins, owner=owner)
+    bins = default_bins(len(table), len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+    encoder, read = codec.plan(table, declarations, public=public, default_bins=bins, owner=owner)
     if read:
         shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
         warn_caller(
@@ -279,8 +279,8 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
         known = read_table(numbers_of(shown))
         reads.note("public rows X_public", "given", shown.n_rows)
     table = read_table(numbers_of(raw))
-    bins = usual_bins(n_rows, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
-    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, usual_bins=bins, owner=owner)
+    bins = default_bins(n_rows, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
     return _Features(table, encoder, known, raw=raw, source=source)
 
 
@@ -340,7 +340,7 @@ def _read_labels(
         return codes, classes, Form.of(y, classes)
     owner = type(estimator).__name__
     classes = _declared_classes(estimator.classes, owner)
-    named = np.arange(len(classes)) if note_numbering(estimator, y) else classes
+    named = np.arange(len(classes)) if note_label_codes(estimator, y) else classes
     codes = codes_of_entries(_label_entries(y, n_rows, owner), named.tolist(), missing=-1, other=-1)
     if (codes < 0).any():
         raise private_error("unknown value", owner=owner, name="y", parameter="classes")

@@ -42,6 +42,20 @@ from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend
 from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
+from skfairdp._utils import (
+    PublicData,
+    RandomStateLike,
+    as_groups,
+    child_seeds,
+    copy_label_encoding,
+    decode_labels,
+    encode_labels,
+    group_domain,
+    public_generator,
+    silence,
+    warn_caller,
+)
+from skfairdp._utils._sklearn import A_LEARNER, Interval, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
@@ -52,20 +66,6 @@ from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying, composed, held_by
 from skfairdp.schema import Schema, SchemaEncoder, schema_of
-from skfairdp.utils import (
-    PublicData,
-    RandomStateLike,
-    answer_like,
-    as_groups,
-    child_seeds,
-    encode_labels,
-    group_domain,
-    labels_of,
-    public_generator,
-    silence,
-    warn_caller,
-)
-from skfairdp.utils._sklearn import A_LEARNER, Interval, take_rows
 
 #: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
 LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
@@ -286,12 +286,12 @@ class SyntheticDataClassifier(PrivateClassifier):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(generator, name, getattr(self, name))
-        answer_like(generator, self)
+        copy_label_encoding(generator, self)
         learner = self._learner(data.layout.n_classes)
         self._rehearse(*learner, data)
         plan, rng = self._plan(data), public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
-        self._is_behind = self._forecast.is_hopeless
+        self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
             self._adopt(generator, data)
@@ -308,7 +308,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         if problem is not None:
             problem.add_note("The generator is released and paid for: refit(estimator=...) trains another learner.")
             raise problem
-        return self._give_way(judgement)
+        return self._fall_back(judgement)
 
     def _looked_at(
         self, plan: GeneratorPlan, X: Any, data: GeneratorData, noise: NoiseSource, *, has_learned: bool
@@ -390,7 +390,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         other.privacy_ = composed(self.privacy_, *held_by(other))
         drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
         other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
-        return other._learn(*other._learner(len(other.classes_), self.bound_factor_))._give_way()
+        return other._learn(*other._learner(len(other.classes_), self.bound_factor_))._fall_back()
 
     @property
     def _free_parameters(self) -> frozenset[str]:
@@ -467,7 +467,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         """The most frequent class, by released counts."""
         return int(self.generator_.observed_rates_.sum(axis=0).argmax())
 
-    def _give_way(self, judgement: Judgement | None = None) -> "SyntheticDataClassifier":
+    def _fall_back(self, judgement: Judgement | None = None) -> "SyntheticDataClassifier":
         """Answer the most frequent class where the learner is not ahead of it, and say so wherever one class is all."""
         if self._is_behind:
             self.estimator_ = self._constant
@@ -484,7 +484,7 @@ class SyntheticDataClassifier(PrivateClassifier):
                 said += f" Its learner was taught by 'n_samples'={self.n_samples} rows: more of them cost nothing."
             warn_caller(said, UtilityWarning)
         elif not (beside := beside or self._on_samples()).is_better and len(self.classes_) > 1:
-            beside.warn(self.classes_[beside.usual], owner, gives_way=False, advice=self._forecast.advice)
+            beside.warn(self.classes_[beside.usual], owner, falls_back=False, advice=self._forecast.advice)
         self._tell_judgement(judgement, is_told=self._is_behind or len(answered) == 1)
         del self._constant, self._shown, self._left, self._beside
         return self
@@ -520,7 +520,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "estimator_")
-        return labels_of(self, predict_codes(self.estimator_, self._encoded(X)))
+        return decode_labels(self, predict_codes(self.estimator_, self._encoded(X)))
 
     _settles_coins = True
 

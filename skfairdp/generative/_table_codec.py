@@ -31,8 +31,8 @@ from skfairdp._tables import (
     quantile_starts,
     release_bins,
 )
+from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
-from skfairdp.utils._sklearn import Interval
 
 LEAST_BINS, MOST_BINS = 6, 24
 
@@ -59,7 +59,7 @@ class TableCodec(BaseEstimator):
         self.n_bins = n_bins
 
     def plan(
-        self, table: Table, declarations: Declarations, *, public: Table | None, usual_bins: int, owner: str
+        self, table: Table, declarations: Declarations, *, public: Table | None, default_bins: int, owner: str
     ) -> tuple["TableEncoder", list[Any]]:
         """Decide what is known of every column before any value is counted.
 
@@ -71,7 +71,7 @@ class TableCodec(BaseEstimator):
             What parameters say of the columns.
         public : Table or None
             Public rows in the same columns.
-        usual_bins : int
+        default_bins : int
             Bins of a number where ``n_bins`` is None.
         owner : str
             Class name for error messages.
@@ -85,7 +85,7 @@ class TableCodec(BaseEstimator):
             guarantee.
         """
         self._validate_params()
-        n_bins = usual_bins if self.n_bins is None else self.n_bins
+        n_bins = default_bins if self.n_bins is None else self.n_bins
         columns: list[Column] = []
         unsettled, read = [], []
         for j, name in enumerate(table.names):
@@ -187,7 +187,7 @@ class TableEncoder:
         return _one_array(values)
 
 
-def usual_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -> int:
+def default_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -> int:
     """How many bins to cut a number into, by public numbers: as many as hold twelve standard deviations of noise each.
 
     The noise is that of a table's counts of two groups and two labels. Where bins hold little but noise, a learner is

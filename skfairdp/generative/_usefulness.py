@@ -53,12 +53,12 @@ class TableForecast:
         return math.sqrt(2.0) * self.n_columns / (self._mu * self.n_rows)
 
     @property
-    def is_hopeless(self) -> bool:
+    def snr_too_low(self) -> bool:
         """Whether no learner is worth a look."""
         return self.n_classes > 1 and self.noise > HOPELESS
 
     @property
-    def is_doubtful(self) -> bool:
+    def snr_marginal(self) -> bool:
         """Whether a learner has to show that it is ahead of the most frequent class."""
         return self.n_classes > 1 and DOUBTFUL < self.noise <= HOPELESS
 
@@ -83,15 +83,15 @@ class TableForecast:
     def pure_counts(self) -> LaplaceCounts | None:
         """For those counts where no learner is worth a look: by a pure ε, by which a single release says most."""
         n_kinds = self.n_groups * self.n_classes
-        return LaplaceCounts.at(PURE * self.epsilon, n_rows=self.n_rows, n_kinds=n_kinds) if self.is_hopeless else None
+        return LaplaceCounts.at(PURE * self.epsilon, n_rows=self.n_rows, n_kinds=n_kinds) if self.snr_too_low else None
 
     @property
     def gain(self) -> GaussianMechanism | None:
         """For the number of rows by which the learner is ahead: replacing a row moves it by two."""
-        if self.is_hopeless or self.n_classes < 2:
+        if self.snr_too_low or self.n_classes < 2:
             return None
         mu = math.sqrt(FOR_GAIN) * self._mu
-        if not self.is_doubtful:
+        if not self.snr_marginal:
             mu = min(math.sqrt(FOR_CLEAR_GAIN) * self._mu, 2 / (self.n_looked_at * ENOUGH))
         return GaussianMechanism(2 / mu, sensitivity=2.0, relation=RELATION)
 
@@ -133,7 +133,7 @@ class TableForecast:
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
         opening = f"{owner} predicts the class {predicted} for every row"
-        if not (self.is_doubtful or self.is_hopeless):
+        if not (self.snr_marginal or self.snr_too_low):
             return (
                 f"{opening}: on the rows that its generator makes the learner found nothing better. Take another "
                 f"'estimator', or raise 'epsilon' ({self.epsilon:g})."
@@ -142,7 +142,7 @@ class TableForecast:
         ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
         why = (
             "no learner could be clearly better"
-            if self.is_hopeless
+            if self.snr_too_low
             else "by a released count its learner is not clearly better than that"
         )
         return (

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
-from skfairdp.utils import warn_caller
 
 if TYPE_CHECKING:
     from skfairdp._networks import Network

@@ -7,11 +7,11 @@ import numpy as np
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData
-from skfairdp._second_look import DOUBTFUL
+from skfairdp._majority_baseline import DOUBTFUL
+from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
-from skfairdp.gradient._usual_net import settled, usual_net
+from skfairdp.gradient._usual_net import default_net, settled
 from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for
-from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -114,7 +114,7 @@ class TrainsNetwork(PrivateEstimator):
         if (by_curves or self._most_for_lines) and self.noise_multiplier is None:
             n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
             most = self._most_for_lines or DOUBTFUL
-            taken = usual_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta, most=most)
+            taken = default_net(n_rows, n_features, data.n_outputs, epsilon=self.epsilon, delta=self.delta, most=most)
         return net if taken == "mlp" else read(taken), scaling, taken
 
     def _scaling(self, net: "Net", data: TrainingData, n_rows: int, cost: Cost) -> Scaling | None:

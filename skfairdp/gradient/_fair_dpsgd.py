@@ -11,19 +11,19 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._judge import Judgement, asked_constraints
+from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
-from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
+from skfairdp._utils import PublicData, RandomStateLike, warn_caller
+from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._dpsgd import TrainsNetwork
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, usual_parity
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, default_parity
 from skfairdp.gradient._temperature import Temperature
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
-from skfairdp.schema import Schema, bytes_kept
-from skfairdp.utils import PublicData, RandomStateLike, warn_caller
-from skfairdp.utils._sklearn import Interval
+from skfairdp.schema import Schema, storage_bytes
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
@@ -355,7 +355,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
                 "show it. Leave 'public_n_rows' and the schema's n_rows None, or pass the rows as a DataFrame."
             )
         assert self.schema is not None
-        check_free_disk(bytes_kept(self.schema, len(data.X)), owner, verbose=self.verbose)
+        check_free_disk(storage_bytes(self.schema, len(data.X)), owner, verbose=self.verbose)
 
     def _parity_part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""
@@ -391,14 +391,14 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         if data.public is None or data.groups is None:
             return self._parity_part(data.public is not None)
         rates = SignedLoss().plan(self.epsilon, self.delta, relation)
-        return usual_parity(data.public, n_rows, rates)
+        return default_parity(data.public, n_rows, rates)
 
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         """What looks at the trained network again."""
         if len(data.classes) < 2:
             return {}
         temperature = Temperature(*cost)
-        look = SecondLook(n_rows, data.X.shape[1], *cost)
+        look = MajorityBaselineTest(n_rows, data.X.shape[1], *cost)
         return {"look": look, "temperature": temperature if temperature.fits(net) else None}
 
     @property

@@ -15,6 +15,8 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
 from skfairdp._inputs import TrainingData, amount_bounds, read_amounts, read_features, read_training
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import gradient_noise
+from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.gradient._amounts import (
     AmountConstraints,
     AmountLook,
@@ -26,8 +28,6 @@ from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.schema import NumberPlace, Schema
-from skfairdp.utils import PublicData, RandomStateLike, as_amounts, private_error
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -409,7 +409,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if self.loss == "poisson":
             return {}
         tables = ColumnTables((NumberPlace(0),), n_rows, *cost)
-        if not tables.is_worth_it:
+        if not tables.should_release:
             return {}
         power = 1 if self.loss == "absolute" else 2
         return {"target": tables, "look": AmountLook(n_rows, data.X.shape[1], *cost, power=power)}

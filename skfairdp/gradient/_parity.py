@@ -13,9 +13,9 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._judge import Judge
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, NeighboringRelation, Protects, compose
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skfairdp._column_tables import ColumnTables, Scaling
@@ -361,7 +361,7 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: An
     return signed
 
 
-def usual_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPenalty | SignedLoss:
+def default_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPenalty | SignedLoss:
     """Return the signed loss where it knows the rates of the smallest group clearly better, by public numbers.
 
     A penalty makes a model fair to the public rows. With m of them in a group, a rate there is off by ``.5 / sqrt(m)``

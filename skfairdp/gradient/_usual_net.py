@@ -5,14 +5,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from skfairdp._second_look import DOUBTFUL
+from skfairdp._majority_baseline import DOUBTFUL
 from skfairdp._usefulness import gradient_noise, larger_batches
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
 
-def usual_net(
+def default_net(
     n_rows: int,
     n_features: int,
     n_outputs: int,
@@ -25,10 +25,10 @@ def usual_net(
     """Return "additive" where noise drowns hidden units, else "mlp".
 
     Every parameter carries noise of its own, of standard deviation ``C / (μ n)`` beside gradients of a norm of up to C,
-    so that P parameters together carry ``√P / (μ n)``. The usual bound is the one above which ``SecondLook`` doubts a
-    linear rule whatever its features say. Beyond it hidden units cost more than they find: without them a table of two
-    classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is about accuracy:
-    what drowns in noise has no gap between groups either, so parity is no reason for it.
+    so that P parameters together carry ``√P / (μ n)``. The usual bound is the one above which ``MajorityBaselineTest``
+    doubts a linear rule whatever its features say. Beyond it hidden units cost more than they find: without them a
+    table of two classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is
+    about accuracy: what drowns in noise has no gap between groups either, so parity is no reason for it.
     """
     n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_outputs]))
     noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.schema import Boolean, Category, Column, Date, Number, RawTable, Schema, feature_places
-from skfairdp.utils import warn_caller
 
 if TYPE_CHECKING:
     from skfairdp._networks import AdditiveParts

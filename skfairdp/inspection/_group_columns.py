@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import as_groups, encode_labels, group_domain, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.utils import as_groups, encode_labels, group_domain, warn_caller
 
 _BINS = 64
 

@@ -21,8 +21,8 @@ import pandas as pd
 
 import skfairdp
 from skfairdp import __version__
+from skfairdp._utils import write_text
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
-from skfairdp.utils import write_text
 
 
 def write_frontier_page(frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None) -> Path:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp._utils import as_groups, write_text
 from skfairdp.metrics import distribution_disparity, downstream_scores, kl_to_uniform
-from skfairdp.utils import as_groups, write_text
 
 _OWNER = "SyntheticDataReport"
 _NOTE = (

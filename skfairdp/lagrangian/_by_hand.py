@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 _PIECE = 1024  # rows of one sum
 
 
-class PlainLayers:
+class NumpyMLP:
     """Linear layers with tanh or ReLU between them, as views of their parameters."""
 
     def __init__(self, weights_of: list[tuple[Floats, Floats]], activations: list[nn.Module]) -> None:
@@ -43,7 +43,7 @@ class PlainLayers:
         )
 
     @classmethod
-    def of(cls, module: nn.Module) -> "PlainLayers":
+    def of(cls, module: nn.Module) -> "NumpyMLP":
         """Of a module that it reads; its parameters and these are the same memory."""
         assert isinstance(module, nn.Sequential)
         layers = list(module)
@@ -87,7 +87,7 @@ class PlainRows:
 
     positions = 1
 
-    def __init__(self, layers: PlainLayers, x: Floats, outputs_to_slopes: Callable[[Tensor], Floats]) -> None:
+    def __init__(self, layers: NumpyMLP, x: Floats, outputs_to_slopes: Callable[[Tensor], Floats]) -> None:
         self._layers = layers
         *self._entering, logits = layers.forward(x)
         slopes = outputs_to_slopes(torch.from_numpy(logits))

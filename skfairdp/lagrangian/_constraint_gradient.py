@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from skfairdp._networks import SLACK, Network, fused_layers, looped_gradients, vectorized_gradients
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._by_hand import PlainLayers, PlainRows
+from skfairdp.lagrangian._by_hand import NumpyMLP, PlainRows
 from skfairdp.lagrangian._centred import FusedLayers, RowGradients, centred_norms, row_gradients
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource, PoissonSample
@@ -161,7 +161,7 @@ class ConstraintGradient:
             def by_logits(logits: Tensor) -> Any:
                 return self._slopes(torch.softmax(logits, dim=1).numpy(), y, with_loss)
 
-            return PlainRows(PlainLayers.of(module), self.X.numpy().take(positions, axis=0), by_logits)
+            return PlainRows(NumpyMLP.of(module), self.X.numpy().take(positions, axis=0), by_logits)
         at = torch.from_numpy(positions).to(self.X.device)
         return row_gradients(
             module,
@@ -185,7 +185,7 @@ class ConstraintGradient:
         """The layers that have rules, if all have, and whether they are written out."""
         if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
             layers = None if self.fused is False else fused_layers(module)
-            by_hand = layers is not None and PlainLayers.reads(module, self.X)
+            by_hand = layers is not None and NumpyMLP.reads(module, self.X)
             self._seen.update(module=module, layers=(layers, by_hand))
         return self._seen["layers"]
 

@@ -64,11 +64,11 @@ class DualAscent:
         violations: Callable[[Any], Any],
         sizes: Any,
         noise: float = 0.0,
-        nearest_allowed: Callable[[Any, Any], Any] | None = None,
+        project_to_bounds: Callable[[Any, Any], Any] | None = None,
         shares: Any = None,
     ) -> None:
         self.violations, self.sizes, self.bound = violations, sizes, training.lam_max
-        self.nearest_allowed = nearest_allowed if constraints.has_bounds else None
+        self.project_to_bounds = project_to_bounds if constraints.has_bounds else None
         self.multipliers = 0.0 * sizes
         if training.dual_step is not None:
             self.first_step: Any = training.dual_step
@@ -79,15 +79,15 @@ class DualAscent:
             # steps that shrink to nothing add up a third of the variance that as many full ones would
             walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)
             self.first_step = np.minimum(self.first_step, part**2 * _WALK / np.maximum(walked, 1e-12))
-        if self.nearest_allowed is not None:  # which compares groups: they go in step
+        if self.project_to_bounds is not None:  # which compares groups: they go in step
             self.first_step = _slowest(self.first_step)
 
     def follow(self, scores: Any, share: float) -> None:
         """Move by a share of the first step."""
         step = share * self.first_step
         moved = self.multipliers + step * self.violations(scores) / self.sizes
-        if self.nearest_allowed is not None:
-            beyond = moved / step - self.nearest_allowed(moved / step, scores)
+        if self.project_to_bounds is not None:
+            beyond = moved / step - self.project_to_bounds(moved / step, scores)
             moved = step * beyond
         self.multipliers = moved.clip(-self.bound, self.bound)
 

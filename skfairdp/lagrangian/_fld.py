@@ -15,10 +15,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
-from skfairdp.utils import (
+from skfairdp._utils import (
     NamedEstimator,
     RandomStateLike,
     as_groups,
@@ -27,7 +24,10 @@ from skfairdp.utils import (
     group_membership,
     public_generator,
 )
-from skfairdp.utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
+from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
+from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net

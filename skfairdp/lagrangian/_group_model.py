@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from skfairdp._utils import BLAS, fit_softmax
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
-from skfairdp.utils import BLAS, fit_softmax
 
 Array = NDArray[np.float64]
 _ROWS, _AT_ONCE = 8192, 2**14  # estimated together, and described together

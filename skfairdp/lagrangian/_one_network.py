@@ -131,7 +131,7 @@ class OneNetwork:
 
     def _once(self, weights: Tensor) -> Tensor:
         """The weights of what is released: all that is asked of a score together, and nothing of all rows."""
-        first, place = self.constraints.asked_once
+        first, place = self.constraints.unique_columns
         if len(first) == len(place):
             return weights
         found = torch.zeros_like(weights)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
-from skfairdp.lagrangian._schedule import usual_batches, usual_lr, usual_passes
+from skfairdp.lagrangian._schedule import default_lr, usual_batches, usual_passes
 
 if TYPE_CHECKING:
     from skfairdp._networks import StackedMLP
@@ -103,7 +103,7 @@ class FairPerceptron:
         a_pass, settings = -(-n_rows // batch), dict(self.settings)
         passes = math.ceil(usual_passes(a_pass, larger) if self.epochs is None else self.epochs)
         if settings.get("lr") is None:
-            settings["lr"] = usual_lr(passes * a_pass, larger)
+            settings["lr"] = default_lr(passes * a_pass, larger)
         return LagrangianTraining(epochs=passes, batch_size=min(batch, max(1, n_rows)), **settings)
 
     def network(self, n_features: int, n_classes: int) -> "StackedMLP":

@@ -19,15 +19,15 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen, tried
+from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
+from skfairdp._utils import RandomStateLike, child_seeds, public_generator
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
 from skfairdp.lagrangian._plan import PFLDPlan, release_asked
 from skfairdp.lagrangian._primal import GroupModel, NoisyGradients, as_primal
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, child_seeds, public_generator
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -265,22 +265,22 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             module, multipliers = train_lagrangian(
                 network, rows, data.y, constraints, constraints.sizes(of_asked), self._training(net),
                 violations=asked, watched=watched, **released,
-                dual_noise=plan.largest_dual_noise(len(constraints.asked_once[0])),
+                dual_noise=plan.largest_dual_noise(len(constraints.unique_columns[0])),
                 make_optimizer=net.make_optimizer, seed=seeds[1], verbose=self.verbose,
             )  # fmt: skip
             # all of this is released or public, up to the table of the answers of what is returned
             answers = predict_logits(module, rows).argmax(axis=1)
             trial = self._tried(answers, rows, data, net, seeds[1])
-            gives_way = not trial.is_passed and may_give_way(data.y) and constant_meets(constraints.notions)
+            falls_back = not trial.is_passed and may_fall_back(data.y) and constant_meets(constraints.notions)
             judgement = plan.release_answers(
-                groups, data.y, np.full_like(answers, trial.usual) if gives_way else answers, noise
+                groups, data.y, np.full_like(answers, trial.usual) if falls_back else answers, noise
             )
 
-        module = _constant(data) if gives_way else behind(scales, module)
+        module = _constant(data) if falls_back else behind(scales, module)
         self.net_ = fitted_net(net, module, data.classes, self.privacy_)
         self.multipliers_, self.noisy_counts_ = multipliers[: len(domain)], counts[: len(domain)]
         self.classes_, self.groups_ = data.classes, domain
-        self._tell(trial, gives_way, judgement)
+        self._tell(trial, falls_back, judgement)
         return self
 
     def _tried(
@@ -300,7 +300,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp.lagrangian._trainer import train_with_groups
 
         on_its_rows = seen(predicted, data.y, rows.shape[1])
-        if not on_its_rows.is_passed or not may_give_way(data.y):
+        if not on_its_rows.is_passed or not may_fall_back(data.y):
             return on_its_rows
         known: list[float] = []
 
@@ -314,13 +314,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         trial = tried(data.y, answers, seed)
         return replace(trial, ahead=on_its_rows.ahead - max(0.0, float(np.mean(known)) - trial.ahead))
 
-    def _tell(self, trial: Comparison, gives_way: bool, judgement: Judgement) -> None:
+    def _tell(self, trial: Comparison, falls_back: bool, judgement: Judgement) -> None:
         """Say so where one class is as good, or where the answers of what is returned do not hold a constraint."""
         if not trial.is_better and len(self.classes_) > 1:
-            trial.warn(self.classes_[trial.usual], type(self).__name__, gives_way=gives_way)
+            trial.warn(self.classes_[trial.usual], type(self).__name__, falls_back=falls_back)
         self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
         self.violation_, self.violation_noise_ = judgement.violation, judgement.violation_noise
-        if gives_way or self.lam_max == 0:  # one class for everybody is told already, and 0 asks for nothing
+        if falls_back or self.lam_max == 0:  # one class for everybody is told already, and 0 asks for nothing
             return
         at_bound = bool((np.abs(self.multipliers_) >= self.lam_max).any())
         ways = [f"raise 'lam_max' ({self.lam_max:g}), which a multiplier has reached, or "] if at_bound else []

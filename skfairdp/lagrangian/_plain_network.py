@@ -16,14 +16,14 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._by_hand import Floats, PlainLayers
+from skfairdp.lagrangian._by_hand import Floats, NumpyMLP
 from skfairdp.lagrangian._dual_ascent import followed_scores
 from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
 
 _CHUNK = 1024  # rows whose activations stay in a cache
 
 
-class PlainNetwork(OneNetwork):
+class NumpyMLPTraining(OneNetwork):
     """As :class:`OneNetwork` for what :meth:`fits`: the same steps, up to the last digits of their sums."""
 
     ROWS_OF_A_THREAD: ClassVar[int] = 16 * _CHUNK  # at a time
@@ -32,7 +32,7 @@ class PlainNetwork(OneNetwork):
     def fits(module: nn.Module, X: Tensor, constraints: FairnessConstraints, optimizer: torch.optim.Optimizer) -> bool:
         """Whether it is linear layers with tanh or ReLU between them, on the CPU, and Adam as it usually is."""
         return (
-            PlainLayers.reads(module, X)
+            NumpyMLP.reads(module, X)
             and all(column.power == 1 for column in constraints.columns)
             and _Adam.is_usual(optimizer)
         )
@@ -41,10 +41,10 @@ class PlainNetwork(OneNetwork):
         super().__init__(*args, **kwargs)
         self.vector = np.concatenate([p.detach().numpy().ravel() for p in self.parameters])
         self.slope, self.mean = np.zeros_like(self.vector), np.zeros_like(self.vector)
-        pieces = PlainLayers.of(self.module).split(self.vector)
+        pieces = NumpyMLP.of(self.module).split(self.vector)
         for p, view in zip(self.parameters, (view for of_layer in pieces for view in of_layer), strict=True):
             p.data = torch.from_numpy(view)
-        self.layers = PlainLayers.of(self.module)
+        self.layers = NumpyMLP.of(self.module)
         self.slopes_of = self.layers.split(self.slope)
         self.adam = _Adam(self.optimizer, self.vector)
         self.rows: Floats = self.X.numpy()

@@ -249,7 +249,7 @@ def release_asked(
     plan: PFLDPlan, constraints: FairnessConstraints, groups: NDArray[np.int64], source: NoiseSource, scores: Array
 ) -> Array:
     """The violations as multipliers ask for them: those of each score once, whatever is asked of it."""
-    first, place = constraints.asked_once
+    first, place = constraints.unique_columns
     if not len(first):  # all is asked of all rows together
         return np.zeros((plan.n_groups, constraints.n_cells, len(place)))
     cells = constraints.cells

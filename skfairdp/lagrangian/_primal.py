@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._estimator import as_part
+from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._group_model import PublicFeatures, estimate_groups, group_coefficients
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource
-from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
     from torch import Tensor

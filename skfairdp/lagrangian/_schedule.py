@@ -44,7 +44,7 @@ def usual_passes(steps_of_pass: float, larger: float = 1.0) -> float:
     return max(_EPOCHS / larger, _LEAST_STEPS / max(1.0, steps_of_pass))
 
 
-def usual_lr(steps: int, larger: float = 1.0) -> float:
+def default_lr(steps: int, larger: float = 1.0) -> float:
     """Steps of Adam move a parameter by as much at most; all together by 2, and none by less than .001, more than .01.
 
     By batches that are larger than usual they are longer by the root of that: so much less noise has their slope.
@@ -57,5 +57,5 @@ def settled(net: "Net", n_rows: int) -> "Net":
     batch, larger = usual_batches(net.max_epochs, net.batch_size, n_rows)
     a_pass = n_rows / min(batch, n_rows)
     epochs = usual_passes(a_pass, larger) if net.max_epochs is None else net.max_epochs
-    lr = usual_lr(round(epochs * a_pass), larger) if net.lr is None else net.lr
+    lr = default_lr(round(epochs * a_pass), larger) if net.lr is None else net.lr
     return replace(net, batch_size=batch, max_epochs=epochs, lr=lr)

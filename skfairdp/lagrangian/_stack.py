@@ -91,12 +91,12 @@ class StackedParity:
             out[:, c] = self._sums(self.membership * centred[:, None], c) / self.group_sizes[:, c]
         return out * self.compared
 
-    def nearest_allowed(self, violations: Tensor, scores: Tensor) -> Tensor:
+    def project_to_bounds(self, violations: Tensor, scores: Tensor) -> Tensor:
         """The nearest violations that bounds allow, of the same shape; see :class:`FairnessConstraints`."""
         columns = range(self.constraints.n_constraints)
         sums = torch.stack([self._sums(scores[:, c].to(torch.float64), c) for c in columns], 1)
         means = self.by_network((sums / self.counts)[:, :, None])[:, 0]
-        found = self.constraints.nearest_allowed(self.by_network(violations).transpose(1, 0, 2, 3), means)
+        found = self.constraints.project_to_bounds(self.by_network(violations).transpose(1, 0, 2, 3), means)
         by_segment = np.ascontiguousarray(found.transpose(1, 2, 3, 0)).reshape(violations.shape)
         return torch.from_numpy(by_segment).to(violations)
 

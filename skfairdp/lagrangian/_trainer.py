@@ -24,12 +24,12 @@ from skfairdp._networks import (
     seconds_of_steps,
     threads_of_steps,
 )
+from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
-from skfairdp.lagrangian._plain_network import PlainNetwork
+from skfairdp.lagrangian._plain_network import NumpyMLPTraining
 from skfairdp.lagrangian._stack import Stack, StackedParity
-from skfairdp.utils import progress_bar
 
 Array = NDArray[np.float64]
 
@@ -87,12 +87,12 @@ def train_lagrangian(
     of_seen = None if watched is None else (rows[watched[0]], seen.of_labels(codes[watched[0]]))
     ascent = DualAscent(
         training, seen, lambda h: seen.where_compared(violations(h)), sizes, dual_noise,
-        lambda found, h: seen.nearest_allowed(found, seen.means(h)), sizes / len(seen.y),
+        lambda found, h: seen.project_to_bounds(found, seen.means(h)), sizes / len(seen.y),
     )  # fmt: skip
     with own_generator(seed, network.device):
         optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
-        by_hand = PlainNetwork.fits(module, rows, of_rows, optimizer)
-        learner = (PlainNetwork if by_hand else OneNetwork)(
+        by_hand = NumpyMLPTraining.fits(module, rows, of_rows, optimizer)
+        learner = (NumpyMLPTraining if by_hand else OneNetwork)(
             module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient,
             optimizer=optimizer, watched=of_seen,
         )  # fmt: skip
@@ -172,7 +172,7 @@ def train_stacked_lagrangian(
             parity.constraints,
             parity.violations,
             ones,
-            nearest_allowed=parity.nearest_allowed,
+            project_to_bounds=parity.project_to_bounds,
             shares=parity.shares,
         )
     if sizes.any():

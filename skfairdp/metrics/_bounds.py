@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import encode_labels, given_domain, group_domain
 from skfairdp.fairness import RateConstraints, RateParity, rate_bounds, read_rate_constraints, violation_bounds
 from skfairdp.metrics._rows import group_codes, read_labels
-from skfairdp.utils import encode_labels, given_domain, group_domain
 
 
 def gap_bound(

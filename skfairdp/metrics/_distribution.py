@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import ks_2samp, wasserstein_distance
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import check_same_index, refuse_masked
 from skfairdp.metrics._rows import group_codes, warn_if_vacuous
-from skfairdp.utils import check_same_index, refuse_masked
 
 
 def wasserstein_disparity(

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import check_same_index, encode_labels, given_domain, group_domain
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.metrics._rows import group_codes, read_labels, read_rejected, warn_if_vacuous
-from skfairdp.utils import check_same_index, encode_labels, given_domain, group_domain
 
 
 def demographic_disparity(

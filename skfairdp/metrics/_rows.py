@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import as_groups, encode_labels, given_domain, group_domain, refuse_masked, warn_caller
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.utils import as_groups, encode_labels, given_domain, group_domain, refuse_masked, warn_caller
 
 
 def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> NDArray[np.object_]:

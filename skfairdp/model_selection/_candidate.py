@@ -15,11 +15,11 @@ from sklearn.pipeline import Pipeline
 
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._rows import RowSource, opened
+from skfairdp._utils import PRIVATE_ERRORS, warn_caller
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.model_selection._planned_fit import planned_entry
 from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, flatten, ledger_in_use
-from skfairdp.utils import PRIVATE_ERRORS, warn_caller
-from skfairdp.utils._sklearn import take_rows
 
 
 class SearchFailedError(RuntimeError):

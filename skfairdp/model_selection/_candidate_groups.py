@@ -9,11 +9,11 @@ from typing import Any
 import joblib
 from sklearn.exceptions import FitFailedWarning
 
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.model_selection._candidate import Candidate, Part
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, compose, epsilon_of
-from skfairdp.utils import warn_caller
 
 Members = tuple[tuple[int, Mapping[str, Any]], ...]
 

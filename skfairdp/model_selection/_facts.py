@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from skfairdp._utils import PublicData
 from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._scores import PublicScores
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import NeighboringRelation, PublicFact, PublicReads
 from skfairdp.schema import note_columns
-from skfairdp.utils import PublicData
 
 
 def search_facts(data: SearchData) -> tuple[PublicFact, ...]:

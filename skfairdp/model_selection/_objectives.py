@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from skfairdp import metrics
+from skfairdp._utils import encode_labels, group_domain
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils import encode_labels, group_domain
 
 _GAPS = ("demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
 _BUILT_IN = {"accuracy": False, "coverage": False, "disparity": True, "epsilon": True, **dict.fromkeys(_GAPS, True)}

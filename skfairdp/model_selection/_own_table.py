@@ -15,6 +15,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp._row_wise import public_row, row_wise_predictions
+from skfairdp._utils import progress_bar, public_generator, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier
@@ -42,7 +43,6 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
-from skfairdp.utils import progress_bar, public_generator, warn_caller
 
 _RELATION = NeighboringRelation.REPLACE_ONE
 #: Of the smallest ε and of δ, where the schema has to be released: the least that shows a value of one row in five. As

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import PublicData, RandomStateLike, warn_caller
+from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.model_selection._candidate_groups import GroupsPlan, plan_groups
 from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
@@ -21,8 +23,6 @@ from skfairdp.model_selection._search import SearchBase
 from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.model_selection._search_run import SearchRun
 from skfairdp.model_selection._total_epsilon import divided
-from skfairdp.utils import PublicData, RandomStateLike, warn_caller
-from skfairdp.utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 
 _ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
 

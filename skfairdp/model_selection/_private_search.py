@@ -9,6 +9,8 @@ from typing import Any
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import PublicData, RandomStateLike, silence, warn_caller
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._facts import search_facts
@@ -26,8 +28,6 @@ from skfairdp.privacy import (
     WorstOf,
     epsilon_of,
 )
-from skfairdp.utils import PublicData, RandomStateLike, silence, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions
 
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
 

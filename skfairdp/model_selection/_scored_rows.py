@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.model_selection._candidate import Candidate, Rows
-from skfairdp.schema import RawTable, Schema
-from skfairdp.utils import (
+from skfairdp._utils import (
     PublicData,
     as_groups,
     encode_labels,
@@ -18,6 +15,9 @@ from skfairdp.utils import (
     split_sensitive_columns,
     warn_caller,
 )
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.schema import RawTable, Schema
 
 
 @dataclass(frozen=True)

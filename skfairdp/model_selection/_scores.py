@@ -15,6 +15,8 @@ from sklearn.dummy import DummyClassifier
 
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, other_rows
+from skfairdp._utils import PublicData
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.model_selection._objectives import Answers, Objective
 from skfairdp.privacy import (
     UNCHARGED,
@@ -27,8 +29,6 @@ from skfairdp.privacy import (
     repeat,
 )
 from skfairdp.schema import RawTable, Schema
-from skfairdp.utils import PublicData
-from skfairdp.utils._sklearn import take_rows
 
 #: Beside the objectives of a model: how accurate the commonest class for everybody is on the same rows.
 COMMONEST = "the commonest class for everybody"

@@ -14,11 +14,11 @@ from sklearn.utils.metaestimators import available_if
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import NamedEstimator
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import PrivacySpent, StatesPrivacy
-from skfairdp.utils import NamedEstimator
 
 _NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation"))
 

@@ -16,6 +16,20 @@ from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import check_public_columns
 from skfairdp._row_wise import check_rows_alone
 from skfairdp._rows import KeyedRows, gathered, opened
+from skfairdp._utils import (
+    PublicData,
+    as_groups,
+    check_same_index,
+    child_seeds,
+    column_names,
+    given_domain,
+    label_array,
+    public_generator,
+    refuse_masked,
+    split_sensitive_columns,
+    without_values,
+)
+from skfairdp._utils._sklearn import n_columns
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._objectives import Objective
 from skfairdp.model_selection._scored_rows import read_scored
@@ -33,20 +47,6 @@ from skfairdp.privacy import (
     ledger_in_use,
 )
 from skfairdp.schema import RawTable
-from skfairdp.utils import (
-    PublicData,
-    as_groups,
-    check_same_index,
-    child_seeds,
-    column_names,
-    given_domain,
-    label_array,
-    public_generator,
-    refuse_masked,
-    split_sensitive_columns,
-    without_values,
-)
-from skfairdp.utils._sklearn import n_columns
 
 _PLACE = "validation"
 _VALIDATION = "PublicData(X, sensitive_features, y)"

@@ -7,13 +7,13 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
+from skfairdp._utils import progress_bar, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UnplannedReleaseError
 from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, reserve_for, score_fold
 from skfairdp.model_selection._facts import search_facts
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, name_of_release, note_release
-from skfairdp.utils import progress_bar, warn_caller
 
 
 class SearchRun:

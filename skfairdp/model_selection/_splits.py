@@ -20,8 +20,8 @@ from sklearn.model_selection import (
 )
 
 from skfairdp._rows import FoldRows, FoldRule, RowSource, fold_sizes, key_wanted
+from skfairdp._utils import public_generator
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, SecretDraws, WorstOf, compose, repeat
-from skfairdp.utils import public_generator
 
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
 Split = Positions | tuple[RowSource, RowSource]  # a train and a test part

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
+from skfairdp._utils import PublicData, as_groups, encode_labels, group_domain
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection._frame import (
     as_gamma,
@@ -19,7 +20,6 @@ from skfairdp.model_selection._frame import (
 )
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import Account, PrivacySpent, Protects
-from skfairdp.utils import PublicData, as_groups, encode_labels, group_domain
 
 
 class EvaluationSet:

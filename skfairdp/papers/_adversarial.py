@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
+from skfairdp._utils import progress_bar
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.papers._convolutional import ConvolutionalLayers, layers_for
 from skfairdp.papers._gan_samplers import NORMALIZATIONS, SAMPLINGS, TeacherParts
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
-from skfairdp.utils import progress_bar
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 _MISSING_SHARE = 0.05  # of the squared cost of the answers, for how many values each column misses
 _EVIDENCE = 4.0  # standard deviations of noise that such a count must exceed

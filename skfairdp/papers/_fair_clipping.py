@@ -13,9 +13,11 @@ from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training
+from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._second_look import SecondLook
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import RandomStateLike, child_seeds, public_generator
+from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
@@ -27,8 +29,6 @@ from skfairdp.privacy import (
     relation_for,
 )
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, child_seeds, public_generator
-from skfairdp.utils._sklearn import Interval
 
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
@@ -205,7 +205,7 @@ class ClippingPlan:
     step: "DPStep"
     sizes: GaussianMechanism | None
     count_share: float
-    look: SecondLook | None = None
+    look: MajorityBaselineTest | None = None
     scaling: Scaling | None = None
 
     @property
@@ -414,7 +414,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, 1.0 if sizes is None else 1.0 - self.count_share)
         scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
-        look = SecondLook(n_rows, data.X.shape[1], *cost) if len(data.classes) > 1 else None
+        look = MajorityBaselineTest(n_rows, data.X.shape[1], *cost) if len(data.classes) > 1 else None
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils._sklearn import Interval
 from skfairdp.papers._adversarial import AdversarialBackend, AdversarialPlan
 from skfairdp.papers._convolutional import ConvolutionalLayers
 from skfairdp.papers._gan_releases import BinnedGradients, MajorityBits, TopSigns
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
-from skfairdp.utils._sklearn import Interval
 
 _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about those that the generator makes now
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost

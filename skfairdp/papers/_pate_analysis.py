@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.utils import check_array
 
 from skfairdp._typing import ArrayLike
-from skfairdp.utils import as_groups, fit_softmax, group_domain, public_generator
+from skfairdp._utils import as_groups, fit_softmax, group_domain, public_generator
 
 Array = NDArray[np.float64]
 
@@ -212,13 +212,13 @@ class PATEFairnessAnalysis:
 
     def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
         from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
-        from skfairdp.pate import count_teachers, usual_teacher
+        from skfairdp.pate import count_teachers, default_teacher
 
         model = self.estimator
         n_teachers = count_teachers(model, len(X), n_classes)
         rng = public_generator(model.random_state)
         teachers = fit_teachers(
-            usual_teacher(model.teacher, X_public),
+            default_teacher(model.teacher, X_public),
             X,
             y,
             position_partition(len(X), n_teachers, random_state=rng),

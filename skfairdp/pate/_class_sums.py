@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
+from skfairdp._utils import BLAS, fit_softmax, row_blocks
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
-from skfairdp.utils import BLAS, fit_softmax, row_blocks
 
 Array = NDArray[np.float64]
 

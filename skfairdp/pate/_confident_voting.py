@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._utils import progress_bar
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.pate._votes import NOISE_SCALE, UNANSWERED, Asked, ReleasedVotes, VotePlan, Voting
 from skfairdp.privacy import (
     DpEvent,
@@ -22,8 +24,6 @@ from skfairdp.privacy import (
     epsilon_of,
     repeat,
 )
-from skfairdp.utils import progress_bar
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 
 class ConfidentVoting(Voting):

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import on_simplex
+from skfairdp._utils import BLAS, NamedEstimator, fit_softmax
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.pate._group_blind import MET, group_blind_rule
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.utils import BLAS, NamedEstimator, fit_softmax
 
 Array = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skfairdp._usefulness import VoteForecast, smallest, usual_teachers
+from skfairdp._usefulness import VoteForecast, default_n_teachers, smallest
 
 #: Noise in the mean share of a group from which on gaps stay as they were (1,000 and 4,000 rows with a gap of .3).
 FAIR_NOISE = 0.025
@@ -33,7 +33,7 @@ class FairForecast:
     def n_teachers(self) -> int:
         """Disjoint parts of the rows."""
         votes = self.votes
-        return votes.n_teachers or usual_teachers(
+        return votes.n_teachers or default_n_teachers(
             votes.n_rows, n_values=votes.n_values, epsilon=votes.epsilon, delta=votes.delta
         )
 

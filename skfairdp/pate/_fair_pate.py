@@ -18,6 +18,8 @@ from skfairdp._judge import Judgement
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import PublicData, RandomStateLike, public_generator, warn_caller
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import (
     FairnessGate,
@@ -29,30 +31,28 @@ from skfairdp.fairness import (
     rule_of_gate,
     tally,
 )
-from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._constrained_student import ConstrainedStudent
-from skfairdp.pate._learning import (
+from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
+from skfairdp.pate._pate import PATEClassifier
+from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
+from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._student_training import (
     GATES,
     ConstantStudent,
     LabelGate,
     LearnsFromVotes,
-    Lessons,
+    StudentTrainingSet,
     VoteGate,
     fit_student,
     held_student,
-    paid_votes,
+    note_votes_are_released,
     seeded,
-    tell_answers,
+    set_release_attributes,
 )
-from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
-from skfairdp.pate._pate import PATEClassifier
-from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._usefulness import no_worse, warn_of_gaps
+from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
 from skfairdp.schema import Schema
-from skfairdp.utils import PublicData, RandomStateLike, public_generator, warn_caller
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
@@ -276,7 +276,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
-            lessons = Lessons.of(asked, released, n_classes, self._held_to(n_classes)[1])
+            lessons = StudentTrainingSet.of(asked, released, n_classes, self._held_to(n_classes)[1])
             seen = data.one_row_each
             if plan.look is not None and seen.groups is not None:
                 denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
@@ -286,7 +286,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
         self._lessons = lessons
-        with paid_votes("; refit(student=...) trains another from them"):
+        with note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn()
 
     def _read(
@@ -329,14 +329,14 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         lessons = self._lessons
         labels = self._labels(lessons)
         student = self._teach(lessons, labels)
-        student = no_worse(student, lessons, self.classes_, type(self).__name__, self._teach)
+        student = fall_back_to_majority(student, lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
-        tell_answers(self, lessons, labels)
+        set_release_attributes(self, lessons, labels)
         if lessons.groups is not None:
-            self._tell_gaps(lessons.public, lessons.groups, labels)
+            self._set_gap_attributes(lessons.public, lessons.groups, labels)
         return self
 
-    def _tell_gaps(self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
+    def _set_gap_attributes(self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
@@ -502,7 +502,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
-    def _labels(self, lessons: Lessons) -> NDArray[np.int64]:
+    def _labels(self, lessons: StudentTrainingSet) -> NDArray[np.int64]:
         """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
@@ -514,7 +514,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
         return kept
 
-    def _teach(self, lessons: Lessons, labels: NDArray[np.int64] | None = None) -> Any:
+    def _teach(self, lessons: StudentTrainingSet, labels: NDArray[np.int64] | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None

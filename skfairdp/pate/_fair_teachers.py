@@ -17,8 +17,8 @@ from skfairdp._teachers import (
     seeded_clone,
     total_fit,
 )
+from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.lagrangian import FairPerceptron, as_perceptron
-from skfairdp.utils import RandomStateLike, child_seeds, public_generator
 
 
 def fit_fair_teachers(

@@ -19,15 +19,15 @@ from skfairdp._teachers import (
     streamed_counts,
     vote_histogram,
 )
+from skfairdp._utils import child_seeds, progress_bar, row_blocks
+from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._fair_teachers import fit_fair_teachers
-from skfairdp.pate._rehearsal import rehearse_fair_teacher, rehearse_teacher
+from skfairdp.pate._rehearsal import dry_run_teacher, rehearse_fair_teacher
 from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable, Schema
-from skfairdp.utils import child_seeds, progress_bar, row_blocks
-from skfairdp.utils._sklearn import A_LEARNER
 
 #: To multiples of this, shares of a vote are rounded down where they are added up in any order: sums are then exact.
 STEP = 2.0**-16
@@ -130,7 +130,7 @@ class GroupTeachers(BaseEstimator):
 
     def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
         """Try the teacher on its features, which are public, with made-up groups."""
-        rehearse_teacher(
+        dry_run_teacher(
             self._learner(),
             rows.with_labels,
             n_rows=-(-rows.n_rows // n_teachers),

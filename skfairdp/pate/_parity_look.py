@@ -36,7 +36,7 @@ def share_of_look(forecast: VoteForecast) -> float:
 
 
 @dataclass(frozen=True)
-class ParityLook:
+class NoisyParityEstimate:
     """Noisy counts of the answers to the private rows by group and class, at all levels of a student together.
 
     A replaced row takes one count of each level away and adds one to another.
@@ -108,7 +108,7 @@ def corrected(
     return rates, errors, (sizes / sizes.sum())[0, :, 0]
 
 
-def allowing_for_few_rows(student: Any, public: Any) -> Any:
+def shrink_gaps(student: Any, public: Any) -> Any:
     """The student, with its level chosen by what its gaps on so few public rows leave likely on others.
 
     Of a group of 90 rows a rate of 7 % is six rows, and the first of 21 levels on which they happen to agree with the
@@ -124,7 +124,7 @@ def allowing_for_few_rows(student: Any, public: Any) -> Any:
         rates = counts / counts.sum(axis=1, keepdims=True)
         errors = np.sqrt(rates * (1 - rates) / counts.sum(axis=1, keepdims=True))
         likely.append(likely_gap(rates, errors, weights))
-    return student.with_likely_gaps(likely)
+    return student.with_upper_gaps(likely)
 
 
 def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float64]:

@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import check_numbers
+from skfairdp._utils import NamedEstimator, RandomStateLike, public_generator
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import ShareProblem
-from skfairdp.utils import NamedEstimator, RandomStateLike, public_generator
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 Array = NDArray[np.float64]
 

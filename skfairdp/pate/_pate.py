@@ -11,15 +11,21 @@ from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
-from skfairdp.pate._asking import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
-from skfairdp.pate._learning import LearnsFromVotes, Lessons, fit_student, paid_votes, tell_answers
+from skfairdp._utils import PublicData, RandomStateLike, public_generator
+from skfairdp._utils._sklearn import N_JOBS, HasMethods, Having, Interval, StrOptions
+from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._usefulness import no_worse
+from skfairdp.pate._student_training import (
+    LearnsFromVotes,
+    StudentTrainingSet,
+    fit_student,
+    note_votes_are_released,
+    set_release_attributes,
+)
+from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
-from skfairdp.schema import A_SCHEMA, Schema
-from skfairdp.utils import PublicData, RandomStateLike, public_generator
-from skfairdp.utils._sklearn import N_JOBS, HasMethods, Having, Interval, StrOptions
+from skfairdp.schema import SCHEMA_CONSTRAINT, Schema
 
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 
@@ -104,7 +110,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "classes": ["array-like", None],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": N_JOBS,
-        "schema": [A_SCHEMA, None],
+        "schema": [SCHEMA_CONSTRAINT, None],
         "random_state": ["random_state"],
         "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
         "ledger": [HasMethods(["charge"]), None],
@@ -182,8 +188,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state))
 
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
-        self._lessons = Lessons.of(asked, released, len(data.classes))
-        with paid_votes("; refit(student=...) trains another from them"):
+        self._lessons = StudentTrainingSet.of(asked, released, len(data.classes))
+        with note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn()
 
     def _read(self, X: Any, y: Any, *, X_public: Any = None, subject: Any = None) -> TrainingData:
@@ -200,12 +206,12 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
         lessons = self._lessons
-        student = no_worse(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
+        student = fall_back_to_majority(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
-        tell_answers(self, lessons, lessons.labels(self._parts()["voting"]))
+        set_release_attributes(self, lessons, lessons.labels(self._parts()["voting"]))
         return self
 
-    def _teach(self, lessons: Lessons) -> Any:
+    def _teach(self, lessons: StudentTrainingSet) -> Any:
         if self.student is None and lessons.denoiser is not None:
             return lessons.denoiser
         labels = lessons.labels(self._parts()["voting"])

@@ -19,14 +19,14 @@ from skfairdp._teachers import (
     seeded_clone,
     takes_groups,
 )
+from skfairdp._utils import silence
 from skfairdp.pate._fair_teachers import fair_copy, seeded_predictions
-from skfairdp.utils import silence
 
 _PASSED: set[str] = set()  # by hash: a search plans the same fit many times
 _MOST_PASSED = 1024
 
 
-def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, owner: str) -> None:
+def dry_run_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, owner: str) -> None:
     """Fit a teacher on public rows with made-up labels, as many as a part has; let it predict them.
 
     Teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as silent there
@@ -50,7 +50,7 @@ def rehearse_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int
 def rehearse_fair_teacher(
     learner: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, n_groups: int, owner: str
 ) -> None:
-    """As :func:`rehearse_teacher`, of a fair classifier: labels and groups go round as well."""
+    """As :func:`dry_run_teacher`, of a fair classifier: labels and groups go round as well."""
 
     def attempt(rows: Any, labels: Any) -> Any:
         groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups

@@ -17,22 +17,22 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import Comparison, constant_meets, may_give_way, seen, tried
+from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
+from skfairdp._utils import RandomStateLike, public_generator, warn_caller
+from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
-from skfairdp.pate._asking import count_teachers, warn_of_many_teachers
 from skfairdp.pate._fair_forecast import FairForecast
 from skfairdp.pate._fair_teachers import seeded_predictions
 from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, GroupTeachers, fair_network
-from skfairdp.pate._learning import ConstantStudent, LearnsFromVotes, paid_votes
+from skfairdp.pate._query_plan import count_teachers, warn_of_many_teachers
 from skfairdp.pate._rehearsal import rehearse_student
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
+from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema
-from skfairdp.utils import RandomStateLike, public_generator, warn_caller
-from skfairdp.utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
@@ -293,7 +293,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 )
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
-            with paid_votes(f"; refit({other}=...) trains another from them"):
+            with note_votes_are_released(f"; refit({other}=...) trains another from them"):
                 raise problem
         carrying(self.student_, self.privacy_)
         if judgement is not None:
@@ -412,11 +412,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if trial is None or trial.is_passed:
             on_its_rows = seen(self._codes_of(self.student_, released.X), released.y, released.X.shape[1])
             trial = on_its_rows if trial is None or not on_its_rows.is_passed else trial
-        gives_way = may_be_constant and not trial.is_passed
-        if gives_way:
+        falls_back = may_be_constant and not trial.is_passed
+        if falls_back:
             self.student_ = ConstantStudent(released.n_classes, trial.usual)
         if not trial.is_better and released.n_classes > 1:
-            trial.warn(released.classes[trial.usual], type(self).__name__, gives_way=gives_way)
+            trial.warn(released.classes[trial.usual], type(self).__name__, falls_back=falls_back)
 
     def _student(self, released: Released) -> Any:
         """A student of released votes and public rows, those of a trial too."""
@@ -439,7 +439,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Whether a student taught by some of the rows beats one class alone on the others; of our own network only."""
         released = self._released
         others = [learner for learner in (self.fair_estimator, self._given_student) if learner is not None]
-        if not may_give_way(released.y) or any(as_perceptron(learner) is None for learner in others):
+        if not may_fall_back(released.y) or any(as_perceptron(learner) is None for learner in others):
             return None
 
         def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:

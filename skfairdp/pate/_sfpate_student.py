@@ -10,13 +10,13 @@ from sklearn.base import clone
 
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._teachers import as_classifiers, check_fair_learner
+from skfairdp._utils import child_seeds, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import Perceptron, as_perceptron
 from skfairdp.pate._fair_votes import AttributeRows, features_and_labels
-from skfairdp.pate._learning import ConstantStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
+from skfairdp.pate._student_training import ConstantStudent
 from skfairdp.pate._votes import ReleasedVotes
-from skfairdp.utils import child_seeds, warn_caller
 
 Array = NDArray[np.float64]
 FEW_ROWS = 10

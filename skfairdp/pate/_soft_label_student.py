@@ -13,9 +13,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils import BLAS, NamedEstimator, fit_softmax, row_blocks
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils import BLAS, NamedEstimator, fit_softmax, row_blocks
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ _ENOUGH, _ENOUGH_EACH = 2**14, 100
 
 
 @dataclass(frozen=True)
-class Bends:
+class HingeFeatures:
     """Adds columns to a matrix: how far a number is below the lower and above the upper quartile of public rows.
 
     In standard deviations of the public rows, and in no more than three of them from their mean. A column with two
@@ -55,7 +55,7 @@ class Bends:
     high: Array
 
     @classmethod
-    def of(cls, X_public: Array) -> "Bends":
+    def of(cls, X_public: Array) -> "HingeFeatures":
         """The bends that follow from public rows."""
         least, most = X_public.min(axis=0), X_public.max(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -92,7 +92,7 @@ class Bends:
 
 
 #: No bends.
-STRAIGHT = Bends.of(np.zeros((1, 0)))
+NO_HINGES = HingeFeatures.of(np.zeros((1, 0)))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class ShareProblem:
     n_public: int
     targets: Array
     scored: Array
-    bends: Bends
+    bends: HingeFeatures
     center: Array
     scale: Array
     alpha: float
@@ -129,7 +129,7 @@ class ShareProblem:
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
         candidates = []
-        for bent, doubt in ((STRAIGHT, 0.0), *([(Bends.of(public), DOUBT)] if bends else ())):
+        for bent, doubt in ((NO_HINGES, 0.0), *([(HingeFeatures.of(public), DOUBT)] if bends else ())):
             terms = bent(public)
             center = terms.mean(axis=0)
             terms = terms - center
@@ -368,7 +368,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """Released counts of the answers to private rows, (n_groups, n_classes), and their noise; None without any."""
         return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1])
 
-    def with_likely_gaps(self, likely: Sequence[float]) -> "SoftLabelStudent":
+    def with_upper_gaps(self, likely: Sequence[float]) -> "SoftLabelStudent":
         """Return the same student, whose level is the first whose likely gap is within ``gamma``.
 
         Where there is none, the level with the smallest of those that keep to ``gamma`` on the rows it was fitted on.

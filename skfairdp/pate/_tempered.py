@@ -20,7 +20,7 @@ CAUTION = 1.0
 SMALLEST_SHARE = 1e-5
 
 
-def tempered(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: Array) -> Array:
+def temperature_scaled(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: Array) -> Array:
     """Labels that tables tell of rows, as sure as the votes on those rows confirm.
 
     Tables of single columns know nothing of how columns go together, and sum up what each of them says: two that say

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skfairdp._usefulness import CLEAR, Comparison, VoteForecast, learned_by_heart
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.pate._asking import ALL_BUT
 from skfairdp.pate._constrained_student import ConstrainedStudent
-from skfairdp.pate._learning import ConstantStudent, LabelGate, Lessons
+from skfairdp.pate._query_plan import ALL_BUT
+from skfairdp.pate._student_training import ConstantStudent, LabelGate, StudentTrainingSet
 from skfairdp.pate._votes import UNANSWERED
-from skfairdp.utils import warn_caller
 
 FOLDS = 3
 LEAST_QUERIES = 4 * FOLDS
@@ -25,7 +25,13 @@ ALLOWED = 0.005
 NEAR = 0.005
 
 
-def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, teach: Callable[[Lessons], Any]) -> Any:
+def fall_back_to_majority(
+    student: Any,
+    lessons: StudentTrainingSet,
+    classes: NDArray[Any],
+    owner: str,
+    teach: Callable[[StudentTrainingSet], Any],
+) -> Any:
     """The student, or the most frequent class where the released votes do not show that the student beats it.
 
     All of it is post-processing of what was released, decided by public numbers. A student that stays is compared with
@@ -40,8 +46,8 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
         return student
     noise = forecast.noise
     if noise > CLEAR:
-        usual = usual_class(lessons)
-        if forecast.is_hopeless or not _beats(usual, lessons, teach):
+        usual = majority_class(lessons)
+        if forecast.snr_too_low or not _beats(usual, lessons, teach):
             student = ConstantStudent(lessons.n_classes, usual)
     predicted = np.asarray(student.predict(lessons.X), dtype=np.int64)
     if len(np.unique(predicted)) == 1:
@@ -58,23 +64,23 @@ def no_worse(student: Any, lessons: Lessons, classes: NDArray[Any], owner: str, 
     of_usual, where = float(shares[:, usual].mean()), "of the released votes"
     found = Comparison(usual, float(gains.mean()) - by_heart, of_usual, error, where, least=ALLOWED)
     if not found.is_better:
-        found.warn(classes[usual], owner, gives_way=False)
+        found.warn(classes[usual], owner, falls_back=False)
     return student
 
 
-def usual_class(lessons: Lessons) -> int:
+def majority_class(lessons: StudentTrainingSet) -> int:
     """The most frequent class by what was released: counts, else votes."""
     return int(_rates(lessons).argmax())
 
 
-def _rates(lessons: Lessons) -> NDArray[np.float64]:
+def _rates(lessons: StudentTrainingSet) -> NDArray[np.float64]:
     """Released rates of the classes."""
     counts = lessons.votes.class_counts
     rates = np.maximum(_shares(lessons).mean(axis=0) if counts is None else counts, 1e-9)
     return rates / rates.sum()
 
 
-def _shares(lessons: Lessons) -> NDArray[np.float64]:
+def _shares(lessons: StudentTrainingSet) -> NDArray[np.float64]:
     votes = lessons.votes
     if votes.shares is not None:
         return votes.shares
@@ -82,7 +88,7 @@ def _shares(lessons: Lessons) -> NDArray[np.float64]:
     return np.eye(lessons.n_classes)[votes.labels] * (votes.labels != UNANSWERED)[:, None]
 
 
-def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> bool:
+def _beats(usual: int, lessons: StudentTrainingSet, teach: Callable[[StudentTrainingSet], Any]) -> bool:
     """Whether students get so much more of the votes kept from them than the usual class that nothing is at risk.
 
     A student that learned nothing, and predicts classes as often as this one, loses ``L = Σ q_k (p_usual - p_k)`` in
@@ -111,7 +117,7 @@ def _beats(usual: int, lessons: Lessons, teach: Callable[[Lessons], Any]) -> boo
 
 
 def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
-    if forecast.is_hopeless and forecast.share < 1 - ALL_BUT + 1e-9:  # nearly everything went to counts, as votes had
+    if forecast.snr_too_low and forecast.share < 1 - ALL_BUT + 1e-9:  # nearly everything went to counts, as votes had
         forecast = replace(forecast, share=min(1.0, forecast.share / (1 - ALL_BUT)))  # had too much noise before that
     target = min(CLEAR, forecast.noise / 2)
     rows, epsilon = forecast.enough_rows(target), forecast.enough_epsilon(target)
@@ -130,8 +136,8 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
 def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
     """Say so where the gate stopped answering, or the student is above ``gamma`` though something aims at it.
 
-    A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows; ``no_worse`` has
-    told that it does.
+    A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows;
+    ``fall_back_to_majority`` has told that it does.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
     rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")

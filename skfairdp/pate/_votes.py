@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._usefulness import VoteForecast
+from skfairdp._utils import progress_bar
+from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import (
     DpEvent,
@@ -30,8 +32,6 @@ from skfairdp.privacy import (
     gdp_mu,
     repeat,
 )
-from skfairdp.utils import progress_bar
-from skfairdp.utils._sklearn import Interval
 
 UNANSWERED = -1
 #: What is released beside votes on public rows.

@@ -75,7 +75,7 @@ class BinsPlan:
         return self.n_rows * (1 - 1 / HELD)
 
     @property
-    def is_hopeless(self) -> bool:
+    def snr_too_low(self) -> bool:
         """Whether noise is going to say more of the rates than the rows: a function of public numbers."""
         return self.table.sigma * math.sqrt(2 * self.n_groups * self.n_bins) > HOPELESS * self.n_counted
 

@@ -22,6 +22,16 @@ from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import (
+    NamedEstimator,
+    PublicData,
+    as_groups,
+    check_same_index,
+    encode_labels,
+    warn_caller,
+    without_cells,
+)
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.postprocessing._constrained import (
@@ -56,17 +66,7 @@ from skfairdp.postprocessing._wrapped import (
     without_group_columns,
 )
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
-from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaEncoder, SchemaParameter
-from skfairdp.utils import (
-    NamedEstimator,
-    PublicData,
-    as_groups,
-    check_same_index,
-    encode_labels,
-    warn_caller,
-    without_cells,
-)
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, SchemaParameter
 
 _OWNER = "FairnessCalibrator"
 _FEW_ROWS = 30
@@ -244,7 +244,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "disparity": [StrOptions({"others", "overall", "between"})],
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
-        "schema": [A_SCHEMA, None],
+        "schema": [SCHEMA_CONSTRAINT, None],
         "public_data": [PublicData, None],
     }
 

@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp._estimator import PrivateEstimator
+from skfairdp._utils import as_groups, encode_labels, split_sensitive_columns, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, Protects, PublicReads
 from skfairdp.schema import RawTable, Schema
-from skfairdp.utils import as_groups, encode_labels, split_sensitive_columns, warn_caller
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 

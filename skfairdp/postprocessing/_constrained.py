@@ -10,13 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from skfairdp._utils import coins_of, encode_labels, without_cells
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
 from skfairdp.postprocessing._bins import bins_of
 from skfairdp.postprocessing._fair_answers import fair_answers, predicted_counts
 from skfairdp.postprocessing._fitted_models import class_codes, probabilities
 from skfairdp.postprocessing._thresholding import fit_group_estimator, group_probabilities, own_threshold
 from skfairdp.postprocessing._trade_off import CalibrationRows
-from skfairdp.utils import coins_of, encode_labels, without_cells
 
 Array = NDArray[np.float64]
 

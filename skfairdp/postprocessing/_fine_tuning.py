@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp._utils import without_cells
+from skfairdp._utils._sklearn import Interval
 from skfairdp.postprocessing._fitted_models import class_codes, network_of, network_view, with_network
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
-from skfairdp.utils import without_cells
-from skfairdp.utils._sklearn import Interval
 
 
 class FineTuning(BaseEstimator):

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp.utils import encode_labels, without_cells
+from skfairdp._utils import encode_labels, without_cells
 
 
 def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:

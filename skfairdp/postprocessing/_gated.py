@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints
-from skfairdp.utils import warn_caller
 
 
 def asked_of_labels(constraints: Any) -> tuple[RateParity | RateBound, ...]:

@@ -18,6 +18,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import (
+    NamedEstimator,
+    PublicData,
+    as_groups,
+    check_same_index,
+    group_domain,
+    split_sensitive_columns,
+    warn_caller,
+    without_cells,
+)
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import (
     AnswerGate,
@@ -54,18 +65,7 @@ from skfairdp.postprocessing._wrapped import (
     takes_public_rows,
     without_group_columns,
 )
-from skfairdp.schema import A_SCHEMA, Schema, SchemaParameter
-from skfairdp.utils import (
-    NamedEstimator,
-    PublicData,
-    as_groups,
-    check_same_index,
-    group_domain,
-    split_sensitive_columns,
-    warn_caller,
-    without_cells,
-)
-from skfairdp.utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
+from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, SchemaParameter
 
 #: Threads of a service commit in turn; one lock for all, which no copy or pickle has to carry along.
 _COMMITS = threading.Lock()
@@ -243,7 +243,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "reject_label": "no_validation",
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
-        "schema": [A_SCHEMA, None],
+        "schema": [SCHEMA_CONSTRAINT, None],
         "store": [str, os.PathLike, None],
     }
 

@@ -13,8 +13,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skfairdp._inputs import refuse_chunks, without_subject
-from skfairdp.schema import RawTable, Schema, schema_of
-from skfairdp.utils import (
+from skfairdp._utils import (
     as_groups,
     check_same_index,
     encode_groups,
@@ -26,6 +25,7 @@ from skfairdp.utils import (
     refuse_masked,
     split_sensitive_columns,
 )
+from skfairdp.schema import RawTable, Schema, schema_of
 
 
 def refuse_regressor(estimator: Any, *, owner: str) -> None:

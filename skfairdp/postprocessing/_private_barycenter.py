@@ -15,14 +15,14 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
 from skfairdp._inputs import TrainingData, amount_bounds, read_features, read_training
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import as_amounts, warn_caller
+from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._fitted_models import attribute_of, check_fitted
 from skfairdp.postprocessing._transport import KSJudgement, TransportPlan
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
-from skfairdp.utils import as_amounts, warn_caller
-from skfairdp.utils._sklearn import HasMethods, Interval
 
 _MOST_GROUPS = 100
 

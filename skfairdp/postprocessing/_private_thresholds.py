@@ -19,6 +19,14 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import (
+    RandomStateLike,
+    coins_of,
+    decode_labels,
+    public_generator,
+    warn_caller,
+)
+from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of
@@ -34,14 +42,6 @@ from skfairdp.postprocessing._inputs import schema_for
 from skfairdp.postprocessing._smoothed_counts import smoothed_counts
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of
-from skfairdp.utils import (
-    RandomStateLike,
-    coins_of,
-    labels_of,
-    public_generator,
-    warn_caller,
-)
-from skfairdp.utils._sklearn import A_LEARNER, Interval
 
 _OWNER = "PrivateThresholds"
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
@@ -231,7 +231,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         self.violation_ = constraints.largest_violation(predicted_counts(smoothed, answers))
         self._key = key
         self._warn(plan, weight)
-        if self.violation_ <= 1e-6 and not plan.is_hopeless:  # else it is told already
+        if self.violation_ <= 1e-6 and not plan.snr_too_low:  # else it is told already
             judgement.warn(
                 _OWNER,
                 "the private rows kept aside",
@@ -261,7 +261,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if len(self.answers_) > 1:
             rules = self._groups_to_come(X, sensitive_features, len(bins))
         second = coins_of(features, self._key) < self.answers_[rules, bins]
-        return labels_of(self, second.astype(np.int64))
+        return decode_labels(self, second.astype(np.int64))
 
     def score(
         self,
@@ -385,7 +385,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     ) -> NDArray[np.float64]:
         """The chance of the second class by rule and bin; the classifier's own answers where counts are mere noise."""
         by_group = self.group_at_prediction
-        if plan.is_hopeless:
+        if plan.snr_too_low:
             own = (np.append(0.0, edges) >= 0.5).astype(np.float64)
             return np.tile(own, (plan.n_groups if by_group else 1, 1))
         in_favour = for_own_answers(counts, edges, plan.table.sigma, plan.n_counted)
@@ -393,7 +393,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     def _warn(self, plan: BinsPlan, weight: float) -> None:
         """Everything told here is released, or follows from it."""
-        if plan.is_hopeless:
+        if plan.snr_too_low:
             self._warn_if_no_better(plan.table.sigma)
             warn_caller(
                 f"With {plan.n_rows:,} rows at epsilon={self.epsilon:g} the counts of {_OWNER} are too noisy to say "

@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from skfairdp._utils import without_cells
+from skfairdp._utils._sklearn import HasMethods
 from skfairdp.fairness import disparities, largest_disparity, tally
 from skfairdp.postprocessing._fitted_models import class_codes, probabilities
 from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
-from skfairdp.utils import without_cells
-from skfairdp.utils._sklearn import HasMethods
 
 Array = NDArray[np.float64]
 

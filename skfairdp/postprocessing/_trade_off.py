@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.utils._sklearn import take_rows
 
 
 @dataclass(frozen=True)

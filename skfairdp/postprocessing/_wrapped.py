@@ -14,8 +14,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._utils import PublicData, decode_labels, split_sensitive_columns
 from skfairdp.postprocessing._inputs import shape_of
-from skfairdp.utils import PublicData, labels_of, split_sensitive_columns
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def last_part(estimator: Any) -> Any:
 
 def classes_of(model: Any) -> NDArray[Any]:
     """The classes of a fitted model, in the form that it answers them in."""
-    return labels_of(last_part(model), np.arange(len(model.classes_)))
+    return decode_labels(last_part(model), np.arange(len(model.classes_)))
 
 
 def needs_labels(estimator: Any) -> bool:

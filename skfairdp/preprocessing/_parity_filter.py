@@ -12,10 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from skfairdp._docs import shared_docs
 from skfairdp._rows import RowSource, opened
-from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
-from skfairdp.schema import A_SCHEMA, RawTable, Schema, SchemaParameter, schema_of
-from skfairdp.utils import (
+from skfairdp._utils import (
     NamedEstimator,
     RandomStateLike,
     as_groups,
@@ -29,7 +26,10 @@ from skfairdp.utils import (
     warn_caller,
     without_values,
 )
-from skfairdp.utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp.exceptions import FairnessWarning
+from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, schema_of
 
 OWNER = "DemographicParityFilter"
 
@@ -132,7 +132,7 @@ class DemographicParityFilter(NamedEstimator):
         "classes": ["array-like", None],
         "groups": "no_validation",
         "sensitive_columns": [str, Integral, "array-like", None],
-        "schema": [A_SCHEMA, None],
+        "schema": [SCHEMA_CONSTRAINT, None],
     }
 
     schema: Any = SchemaParameter()

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._docs import shared_docs
-from skfairdp.utils import NamedEstimator, PublicData, without_values
+from skfairdp._utils import NamedEstimator, PublicData, without_values
 
 
 @shared_docs

@@ -283,7 +283,7 @@ class PrivacyLedger:
         """
         page = html_of(self._known(), self._where(), whole_page=True)
         if path is not None:
-            from skfairdp.utils import write_text  # only here: accounting needs no tables
+            from skfairdp._utils import write_text  # only here: accounting needs no tables
 
             write_text(path, page)
         return page

@@ -256,7 +256,7 @@ def together(events: list[Any]) -> Any:
 
 
 # ---- a record replaced by another one --------------------------------------------------------------------------------
-def a_record_replaced(event: Any) -> Any:
+def to_replace_one(event: Any) -> Any:
     """The event of the same releases where a record becomes another one, of an event for none in its place.
 
     Written from what each event promises for one step, record → none, since the change is two of them.
@@ -264,9 +264,9 @@ def a_record_replaced(event: Any) -> Any:
     parts: list[Any] = []
     for leaf, times in releases_of(event):
         if isinstance(leaf, ours.WorstOf):
-            one: Any = ours.WorstOf(tuple(a_record_replaced(option) for option in leaf.events))
+            one: Any = ours.WorstOf(tuple(to_replace_one(option) for option in leaf.events))
         elif isinstance(leaf, RepeatAndSelectDpEvent):
-            one = RepeatAndSelectDpEvent(a_record_replaced(leaf.event), leaf.mean, leaf.shape)
+            one = RepeatAndSelectDpEvent(to_replace_one(leaf.event), leaf.mean, leaf.shape)
         else:
             one = _two_steps(leaf)
         parts.append(dp.SelfComposedDpEvent(one, times))

@@ -14,7 +14,7 @@ from scipy import stats
 
 from skfairdp.privacy._allowance import Allowance, allowance
 from skfairdp.privacy._events import compose, event_from_dict, flatten
-from skfairdp.privacy._recompute import SecondOpinion, a_record_replaced, check_effort, together
+from skfairdp.privacy._recompute import SecondOpinion, check_effort, to_replace_one, together
 from skfairdp.privacy._report import NeighboringRelation
 
 _SLACK = 1e-9  # of rounding between two programs; a claim that is too low by more than that is refuted
@@ -462,7 +462,7 @@ def _added_up(document: Mapping[str, Any], parts: Any, whole: SecondOpinion) -> 
         else:
             same = claimed == _figure(document["epsilon"], "epsilon") and delta == _delta(document["delta"])
             checks.append(Check("the only part", f"{claimed:.9g} at δ = {delta:g}", "the whole", same))
-        events.append(a_record_replaced(event) if _twice(document, part) else event)
+        events.append(to_replace_one(event) if _twice(document, part) else event)
     if any(_twice(document, part) for part, _ in parts):
         claimed, delta = _figure(document["epsilon"], "epsilon"), _delta(document["delta"])
         checks.append(_at_least("parts", claimed, SecondOpinion(together(events)).epsilon(delta, claimed), ""))
@@ -591,13 +591,13 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
         if relation not in (*_WEAKER, _BY_NONE):
             events.setdefault((entry["protects"], relation), []).append(event)
         elif "record" in promised:
-            one = a_record_replaced(event) if relation == _BY_NONE else event
+            one = to_replace_one(event) if relation == _BY_NONE else event
             events.setdefault(("record", (of_records or [relation])[-1]), []).append(one)
         if entry["protects"] == "subject":
             events.setdefault(("subject", of_subjects[-1]), []).append(event)
         if entry["protects"] != attribute[0] and attribute[0] in promised:
             twice = relation not in _WEAKER[:2]
-            events.setdefault(attribute, []).append(a_record_replaced(event) if twice else event)
+            events.setdefault(attribute, []).append(to_replace_one(event) if twice else event)
     check_effort(every)
     checks = _add_up(entries)
     if claimed is not None:

@@ -9,16 +9,9 @@ from skfairdp.schema._encoder import (
     feature_places as feature_places,
     number_places as number_places,
 )
-from skfairdp.schema._kept_rows import (
-    KeptRows as KeptRows,
-    bytes_kept as bytes_kept,
-    chosen_public_rows as chosen_public_rows,
-    kept_rows as kept_rows,
-    number_rows as number_rows,
-)
 from skfairdp.schema._raw_table import (
-    A_SCHEMA as A_SCHEMA,
-    SAID_BY_SCHEMA as SAID_BY_SCHEMA,
+    SCHEMA_CONSTRAINT as SCHEMA_CONSTRAINT,
+    SCHEMA_PARAMETERS as SCHEMA_PARAMETERS,
     RawTable as RawTable,
     check_roles as check_roles,
     made_up as made_up,
@@ -26,6 +19,13 @@ from skfairdp.schema._raw_table import (
     schema_of as schema_of,
 )
 from skfairdp.schema._release import IncompleteSchemaError, SchemaPlan as SchemaPlan, planned_schema as planned_schema
+from skfairdp.schema._row_store import (
+    RowStore as RowStore,
+    kept_rows as kept_rows,
+    numeric_memmap as numeric_memmap,
+    storage_bytes as storage_bytes,
+    subsample_rows as subsample_rows,
+)
 from skfairdp.schema._schema import Schema, SchemaParameter as SchemaParameter, SchemaRows as SchemaRows
 
 __all__ = ["Boolean", "Category", "Date", "IncompleteSchemaError", "KeyedRows", "Number", "Schema", "SchemaEncoder"]

@@ -14,8 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils import as_series
 from skfairdp.privacy import PrivacySpent
-from skfairdp.utils import as_series
 
 _EPOCH = date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (date.min, date.max))

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils import NamedEstimator, PublicData
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._schema import Schema, SchemaParameter
-from skfairdp.utils import NamedEstimator, PublicData
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from skfairdp.utils import as_series
+from skfairdp._utils import as_series
 
 
 class SameNameError(ValueError):

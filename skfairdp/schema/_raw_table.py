@@ -12,19 +12,19 @@ from sklearn.base import is_regressor
 
 from skfairdp._docs import shared_docs
 from skfairdp._rows import Chunk, RowSource, gathered
+from skfairdp._utils import given_domain, private_error, warn_caller
+from skfairdp._utils._sklearn import Having
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema._columns import Category, spells_number
 from skfairdp.schema._encoder import encoded_features
 from skfairdp.schema._frames import SameNameError, as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, values_of
-from skfairdp.utils import given_domain, private_error, warn_caller
-from skfairdp.utils._sklearn import Having
 
 #: What ``schema=`` may be.
-A_SCHEMA = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
+SCHEMA_CONSTRAINT = Having(["numbers"], "a Schema, as Schema({...}), Schema.from_dict and Schema.load make it,")
 #: What a schema says, so that no parameter may say it once more.
-SAID_BY_SCHEMA = ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns")
+SCHEMA_PARAMETERS = ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns")
 #: What to do where a label or a group that is public is missing.
 _MISSING_ROLE = (
     " A label or group that is missing is such a value: drop its row, or fillna('unknown') and list 'unknown', or let "
@@ -42,8 +42,8 @@ def schema_of(estimator: Any) -> Schema | None:
             f"The 'schema' parameter of {owner} must be a Schema or None. Got {type(schema).__name__} instead. Use "
             "Schema.from_dict or Schema.load."
         )
-    said = {*SAID_BY_SCHEMA} - ({"bounds"} if is_regressor(estimator) else set())  # those are of the amounts
-    twice = [name for name in SAID_BY_SCHEMA if name in said and getattr(estimator, name, None) is not None]
+    said = {*SCHEMA_PARAMETERS} - ({"bounds"} if is_regressor(estimator) else set())  # those are of the amounts
+    twice = [name for name in SCHEMA_PARAMETERS if name in said and getattr(estimator, name, None) is not None]
     if twice:
         raise ValueError(
             f"{owner} got 'schema' together with {', '.join(map(repr, twice))}. A schema says all that is public about "

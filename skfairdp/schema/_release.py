@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skfairdp._utils import private_error, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
     CommonValues,
@@ -51,7 +52,6 @@ from skfairdp.schema._columns import (
 )
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._writings import DAYS, NUMBERS, Writings
-from skfairdp.utils import private_error, warn_caller
 
 #: What a column may be said to be, where its bounds or values are to be found.
 _KINDS = ("number", "whole", "category", "boolean", "date", "any")

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils import private_error, write_text
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, composed, held_by, record_of, releases_of
 from skfairdp.schema._columns import (
     Boolean,
@@ -28,7 +29,6 @@ from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._guesses import described, guessed, is_numbering
 from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
 from skfairdp.schema._release import released_columns, say_identifiers
-from skfairdp.utils import private_error, write_text
 
 
 @dataclass(frozen=True)

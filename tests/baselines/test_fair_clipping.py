@@ -87,8 +87,8 @@ def run(method, rows, members, value=0.0, told=None, follow=None, present=None):
         return balancing(noisy if told is None else told[1][0], max_weight)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ColumnTables, "is_worth_it", False)  # its releases have tests of their own
-        patch.setattr(_fair_clipping, "SecondLook", lambda *cost: None)  # and so have these
+        patch.setattr(ColumnTables, "should_release", False)  # its releases have tests of their own
+        patch.setattr(_fair_clipping, "MajorityBaselineTest", lambda *cost: None)  # and so have these
         patch.setattr(FairClippingStep, "release_counts", counting)
         patch.setattr(WeightsByGroup, "balancing", staticmethod(balanced))
         trace = trace_of(model, X, y, groups, source, follow=follow)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfairdp.fairness import FairnessConstraints, RateBound, RateConstraints, RateParity
-from tests._tools.inside import nearest_allowed
+from tests._tools.inside import project_to_bounds
 
 ASKED = {
     "a difference": RateParity("selection_rate", 0.07),
@@ -51,28 +51,28 @@ def test_the_nearest_is_allowed_and_no_allowed_point_is_nearer(constraint, group
     for _ in range(12):
         mean = rng.uniform(0.1, 0.9)
         given = rng.normal(scale=0.2, size=groups).clip(-mean, 1 - mean)
-        nearest = nearest_allowed(constraint, given[:, None], np.array([mean]))[:, 0]
+        nearest = project_to_bounds(constraint, given[:, None], np.array([mean]))[:, 0]
         assert max(broken_by(constraint, nearest, mean)) < 1e-9
         # of a convex set, the nearest point is the one from which the given one lies opposite to all others
         for other in rng.normal(scale=0.2, size=(8, groups)):
-            other = nearest_allowed(constraint, other[:, None], np.array([mean]))[:, 0]
+            other = project_to_bounds(constraint, other[:, None], np.array([mean]))[:, 0]
             assert (given - nearest) @ (other - nearest) < 1e-9
 
 
 @pytest.mark.parametrize("constraint", ASKED.values(), ids=ASKED)
 def test_what_is_allowed_stays_as_it_is(constraint):
     rng = np.random.default_rng(0)
-    given = nearest_allowed(constraint, rng.normal(size=(3, 50)), np.full(50, 0.45))
-    np.testing.assert_allclose(nearest_allowed(constraint, given, np.full(50, 0.45)), given, atol=1e-12)
+    given = project_to_bounds(constraint, rng.normal(size=(3, 50)), np.full(50, 0.45))
+    np.testing.assert_allclose(project_to_bounds(constraint, given, np.full(50, 0.45)), given, atol=1e-12)
 
 
 @pytest.mark.parametrize("constraint", ASKED.values(), ids=ASKED)
 def test_many_cells_at_once_are_as_each_alone(constraint):
     rng = np.random.default_rng(1)
     given, means = rng.normal(scale=0.3, size=(3, 4, 2)), rng.uniform(size=(4, 2))
-    together = nearest_allowed(constraint, given, means)
+    together = project_to_bounds(constraint, given, means)
     for cell in np.ndindex(4, 2):
-        alone = nearest_allowed(constraint, given[:, *cell][:, None], means[cell][None])
+        alone = project_to_bounds(constraint, given[:, *cell][:, None], means[cell][None])
         np.testing.assert_array_equal(together[:, *cell], alone[:, 0])
 
 

@@ -9,10 +9,10 @@ import pytest
 from skfairdp import FairDPSGDClassifier, LagrangianClassifier, PFLDClassifier, SFPATEClassifier
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import (
-    LeftOver,
     RateBound,
     RateConstraints,
     RateParity,
+    ResidualViolation,
 )
 from skfairdp.gradient import SignedLoss
 from skfairdp.lagrangian import mlp
@@ -51,7 +51,7 @@ def test_the_noise_of_what_is_left_is_that_of_simulated_tables(asked):
 
     def drawn():
         tables = list(exact + rng.normal(scale=20.0, size=(8, *exact.shape)))
-        return LeftOver.of_rates(constraints, tables[-2:], tables[:-2], 20.0)
+        return ResidualViolation.of_rates(constraints, tables[-2:], tables[:-2], 20.0)
 
     all_ = [drawn() for _ in range(400)]
     np.testing.assert_allclose(
@@ -61,7 +61,7 @@ def test_the_noise_of_what_is_left_is_that_of_simulated_tables(asked):
 
 def test_a_group_that_noise_may_have_made_is_not_spoken_of():
     constraints = RateConstraints([RateParity("selection_rate", 0.01)], ["f", "m"], [0, 1])
-    left = LeftOver.of_rates(constraints, [np.array([[[3.0, 9.0]], [[500.0, 20.0]]])], [], 10.0)
+    left = ResidualViolation.of_rates(constraints, [np.array([[[3.0, 9.0]], [[500.0, 20.0]]])], [], 10.0)
     assert left.violation_noise == math.inf
 
 

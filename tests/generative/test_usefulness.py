@@ -67,12 +67,12 @@ def test_tables_counts_and_the_look_together_cost_at_most_epsilon(n, epsilon):
 
 
 def test_public_numbers_alone_decide_whether_there_is_a_look():
-    assert forecast().is_doubtful and forecast().gain is not None
-    assert forecast(n=60, epsilon=0.5).is_hopeless and forecast(n=60, epsilon=0.5).gain is None
+    assert forecast().snr_marginal and forecast().gain is not None
+    assert forecast(n=60, epsilon=0.5).snr_too_low and forecast(n=60, epsilon=0.5).gain is None
     clear = forecast(n=20_000)
-    assert not (clear.is_doubtful or clear.is_hopeless) and clear.counts_share == 0.02
+    assert not (clear.snr_marginal or clear.snr_too_low) and clear.counts_share == 0.02
     assert clear.gain.sensitivity == 2 and (2 / clear.gain.sigma) ** 2 <= 0.02 * gdp_mu(1.0, 1e-5) ** 2
-    assert not (forecast(n_classes=1).is_doubtful or forecast(n=9, n_classes=1).is_hopeless)
+    assert not (forecast(n_classes=1).snr_marginal or forecast(n=9, n_classes=1).snr_too_low)
     for table in (noise_table(600), clear_table(600)):
         plan = planned(classifier(), table)
         assert plan.gain == forecast().gain and plan.counts_share == forecast().counts_share

@@ -24,9 +24,9 @@ from skfairdp.privacy import (
 from tests._tools.formulas import plain_formula
 from tests._tools.inside import (
     DPStep,
+    MajorityBaselineTest,
     ParityPenalty,
     Places,
-    SecondLook,
     Temperature,
     check_network,
     clipped_gradient_sum,
@@ -461,7 +461,7 @@ def test_the_report_follows_from_the_declared_steps():
     steps, beside = spent.event.events
     assert steps.count == model.n_steps_ == 50 and steps.event.sampling_probability == 0.1
     table = Temperature(2.0, 1e-5, NeighboringRelation.ZERO_OUT)
-    look = SecondLook(200, 4, 2.0, 1e-5, NeighboringRelation.ZERO_OUT)
+    look = MajorityBaselineTest(200, 4, 2.0, 1e-5, NeighboringRelation.ZERO_OUT)
     assert list(beside.events) == [table.event, look.event]
     assert spent.accountant == "pld" and not spent.data_dependent
     assert "number of private rows" in {fact.name for fact in spent.public}

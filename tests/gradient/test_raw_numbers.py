@@ -79,7 +79,7 @@ def test_tables_and_all_else_together_cost_at_most_epsilon(make, n_rows, rounds)
 def test_what_the_tables_cost_is_a_part_of_epsilon_and_little_of_large_tables():
     for n_rows, most in ((900, 0.2), (4000, 0.08), (60_000, 0.01)):
         one = tables(5, n_rows)
-        assert one.is_worth_it
+        assert one.should_release
         assert one.rounds * (one.counts.sensitivity / one.counts.sigma) ** 2 <= most * gdp_mu(1.0, 1e-5) ** 2 * 1.001
 
 

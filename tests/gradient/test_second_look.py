@@ -10,7 +10,7 @@ from hypothesis import example, given, settings, strategies as st
 from scipy.stats import norm
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._second_look import DOUBTFUL, FOR_GAIN, GAIN_NOISE, SecondLook
+from skfairdp._majority_baseline import DOUBTFUL, FOR_GAIN, GAIN_NOISE, MajorityBaselineTest
 from skfairdp._usefulness import CLEARLY, EVIDENCE, LEAST
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
@@ -34,7 +34,7 @@ def noise_table(n=120, n_features=12, rate=0.2, n_classes=2, seed=0):
 
 
 def look(n_rows=120, n_features=12, epsilon=0.5, **options):
-    return SecondLook(n_rows, n_features, epsilon, 1e-5, NeighboringRelation.ZERO_OUT, **options)
+    return MajorityBaselineTest(n_rows, n_features, epsilon, 1e-5, NeighboringRelation.ZERO_OUT, **options)
 
 
 class Linear(torch.nn.Module):

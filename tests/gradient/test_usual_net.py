@@ -8,9 +8,9 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._second_look import DOUBTFUL
+from skfairdp._majority_baseline import DOUBTFUL
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.gradient._usual_net import settled, usual_net
+from skfairdp.gradient._usual_net import default_net, settled
 from skfairdp.inspection import AdditiveTerms
 from skfairdp.privacy import gdp_mu
 from skfairdp.schema import Category, Number, Schema
@@ -47,13 +47,13 @@ def n_parameters(net, n_features, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_the_bound_is_where_the_noise_of_all_parameters_together_is_doubtful(n_classes):
     edge = math.sqrt(n_parameters("mlp", 30, n_classes)) / (gdp_mu(1.0, 1e-5) * DOUBTFUL)
-    taken = [usual_net(round(edge * part), 30, n_classes, epsilon=1.0, delta=1e-5) for part in (0.99, 1.01)]
+    taken = [default_net(round(edge * part), 30, n_classes, epsilon=1.0, delta=1e-5) for part in (0.99, 1.01)]
     assert taken == ["additive", "mlp"]
 
 
 def test_more_rows_more_epsilon_fewer_columns_never_lead_back_to_fewer_units():
     def clear(n_rows=3000, n_features=40, epsilon=1.0, delta=1e-5):
-        return usual_net(n_rows, n_features, 2, epsilon=epsilon, delta=delta) == "mlp"
+        return default_net(n_rows, n_features, 2, epsilon=epsilon, delta=delta) == "mlp"
 
     for values in (
         [clear(n_rows=n) for n in range(500, 20_000, 250)],

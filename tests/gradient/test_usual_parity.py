@@ -9,7 +9,7 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.privacy import NeighboringRelation, epsilon_of
-from tests._tools.inside import PublicRows, usual_parity
+from tests._tools.inside import PublicRows, default_parity
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
@@ -47,7 +47,7 @@ def test_the_signed_loss_is_taken_where_it_halves_the_error_of_the_rate_of_the_s
     expected = SignedLoss if by_private.std() < by_public.std() / 2 else PublicPenalty
 
     public = PublicRows(np.zeros((n_public, 1)), np.arange(n_public) // few == 0, np.array([False, True], dtype=object))
-    assert isinstance(usual_parity(public, n_private, rates_of(epsilon)), expected)
+    assert isinstance(default_parity(public, n_private, rates_of(epsilon)), expected)
 
 
 def test_few_public_rows_leave_the_fit_to_the_signed_loss_bit_for_bit():

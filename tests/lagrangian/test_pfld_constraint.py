@@ -12,6 +12,7 @@ from fairlearn.reductions import DemographicParity
 from sklearn.base import clone
 
 from skfairdp import SFPATEClassifier
+from skfairdp._utils import child_seeds, public_generator
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateParity
@@ -19,7 +20,6 @@ from skfairdp.lagrangian import GroupModel, LagrangianClassifier, NoisyGradients
 from skfairdp.privacy import (
     NonPrivateDpEvent,
 )
-from skfairdp.utils import child_seeds, public_generator
 from tests._tools.lagrangian import (
     NOTIONS,
     biased,

@@ -7,7 +7,7 @@ from torch import nn
 
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDClassifier, PFLDPlan, mlp, train_lagrangian
-from skfairdp.lagrangian._plain_network import PlainNetwork, _Adam
+from skfairdp.lagrangian._plain_network import NumpyMLPTraining, _Adam
 from skfairdp.privacy import NoiseSource
 from tests._tools.inside import as_net, prepare_network
 from tests._tools.lagrangian import BOUNDED, NAMED, in_words
@@ -92,7 +92,7 @@ def fits(module, optimizer=None, notions=("demographic_parity",), X=None):
     y = np.array([0, 1])
     constraints = FairnessConstraints(notions, y, 2).of_labels(torch.from_numpy(y))
     optimizer = torch.optim.Adam(module.parameters()) if optimizer is None else optimizer
-    return PlainNetwork.fits(module, torch.zeros(2, 4) if X is None else X, constraints, optimizer)
+    return NumpyMLPTraining.fits(module, torch.zeros(2, 4) if X is None else X, constraints, optimizer)
 
 
 def test_only_what_it_can_do_is_done_by_hand():
@@ -114,7 +114,7 @@ def test_only_what_it_can_do_is_done_by_hand():
 def test_any_number_of_threads_scores_the_rows_alike_and_gives_the_libraries_theirs_back(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 3)), rng.integers(2, size=2000)
-    monkeypatch.setattr(PlainNetwork, "ROWS_OF_A_THREAD", 128)
+    monkeypatch.setattr(NumpyMLPTraining, "ROWS_OF_A_THREAD", 128)
 
     def multipliers(n_threads):
         before = torch.get_num_threads()

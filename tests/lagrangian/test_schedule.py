@@ -9,7 +9,7 @@ from skfairdp import PFLDClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import DualAscent, LagrangianClassifier, LagrangianTraining, mlp
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled, usual_batches, usual_lr
+from skfairdp.lagrangian._schedule import LEFT_OPEN, default_lr, settled, usual_batches
 from skfairdp.metrics import demographic_disparity
 from tests._tools.inside import as_net, as_perceptron, dual_schedule
 
@@ -82,7 +82,7 @@ def test_many_rows_come_in_larger_batches_and_fewer_passes_unless_a_net_says_oth
 def test_a_net_that_takes_so_many_passes_gets_batches_small_enough_for_a_thousand_steps():
     found = [usual_batches(epochs, None, n) for epochs, n in ((15, 2000), (1, 2000), (15, 10**6), (None, 2000))]
     assert found == [(30, 1.0), (16, 1.0), (256, 1.0), (256, 1.0)]
-    assert [usual_lr(steps) for steps in (1, 1000, 10**6)] == [0.01, 2e-3, 1e-3]
+    assert [default_lr(steps) for steps in (1, 1000, 10**6)] == [0.01, 2e-3, 1e-3]
 
 
 def test_pf_ld_shrinks_the_weights_of_its_own_perceptron_and_of_no_other_net():

@@ -175,9 +175,9 @@ def test_groups_that_a_bound_compares_go_in_step_in_arrays_and_in_tensors():
     def allowed(found, h):
         return found
 
-    array = DualAscent(training, bounded, None, 100 * shares, nearest_allowed=allowed, shares=shares)
+    array = DualAscent(training, bounded, None, 100 * shares, project_to_bounds=allowed, shares=shares)
     tensor = DualAscent(
-        training, bounded, None, torch.ones(1, 1, 3), nearest_allowed=allowed, shares=torch.tensor(shares.T.copy())
+        training, bounded, None, torch.ones(1, 1, 3), project_to_bounds=allowed, shares=torch.tensor(shares.T.copy())
     )
     assert array.first_step.ravel() == pytest.approx([10 * 0.2**0.5]) == tensor.first_step.ravel().tolist()
 

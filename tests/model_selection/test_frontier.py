@@ -8,13 +8,13 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 
+from skfairdp._utils import PublicData
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.model_selection import frontier, join_frontiers, measure_estimators, pareto_frontier
 from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
-from skfairdp.utils import PublicData
 from tests._tools.inside import mark_non_dominated
 
 FITS = []

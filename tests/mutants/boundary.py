@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from skfairdp._utils import encode_labels
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.pate import _usefulness
 from skfairdp.privacy import GaussianMechanism, NoisyVotes, PublicReads, _statement
-from skfairdp.utils import encode_labels
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -37,7 +37,7 @@ def the_most_frequent_class_of_private_rows(patch):
         return honest(self, votes, source)
 
     patch.setattr(NoisyVotes, "release", release)
-    patch.setattr(_usefulness, "usual_class", lambda lessons: int(true_counts[-1][0].argmax()))
+    patch.setattr(_usefulness, "majority_class", lambda lessons: int(true_counts[-1][0].argmax()))
 
 
 @mutant

@@ -34,8 +34,8 @@ from tests._tools.inside import (
     Judge,
     Judgement,
     LayerRows,
+    MajorityBaselineTest,
     RateLagrangian,
-    SecondLook,
     Temperature,
     beside,
 )
@@ -151,7 +151,7 @@ def rates_of_the_groups_are_free(patch):
 @mutant
 def a_second_look_for_nothing(patch):
     """Whether the network is kept follows from private rows, and costs as much as any other release of them."""
-    patch.setattr(SecondLook, "event", property(lambda self: self.counts.event))
+    patch.setattr(MajorityBaselineTest, "event", property(lambda self: self.counts.event))
 
 
 @mutant
@@ -171,7 +171,7 @@ def scales_of_a_fair_clipping_for_nothing(patch):
 @mutant
 def a_warning_by_the_exact_number_of_rows(patch):
     """Whether a network is called hardly better follows from how many rows it is ahead by, without noise."""
-    honest = SecondLook.gain.fget
+    honest = MajorityBaselineTest.gain.fget
 
     class Exact:
         def __init__(self, sigma):
@@ -180,7 +180,7 @@ def a_warning_by_the_exact_number_of_rows(patch):
         def release(self, values, source):
             return np.asarray(values, dtype=float)
 
-    patch.setattr(SecondLook, "gain", property(lambda self: Exact(honest(self).sigma)))
+    patch.setattr(MajorityBaselineTest, "gain", property(lambda self: Exact(honest(self).sigma)))
 
 
 @mutant
@@ -193,7 +193,7 @@ def the_most_frequent_class_from_exact_counts(patch):
         def release(self, values, source):
             return np.asarray(values, dtype=float)
 
-    patch.setattr(SecondLook, "counts", property(lambda self: Exact()))
+    patch.setattr(MajorityBaselineTest, "counts", property(lambda self: Exact()))
 
 
 @mutant

@@ -36,7 +36,7 @@ def a_rate_of_one_true_class_is_held_in_all(patch):
 @mutant
 def a_bound_is_held_as_equality(patch):
     """Found: who asks for four fifths gets equal rates, and pays for them. Right: what is allowed pulls nothing."""
-    patch.setattr(FairnessConstraints, "nearest_allowed", lambda self, violations, means: 0.0 * violations)
+    patch.setattr(FairnessConstraints, "project_to_bounds", lambda self, violations, means: 0.0 * violations)
 
 
 @mutant
@@ -48,13 +48,13 @@ def a_bound_on_a_rate_is_pulled_apart_only(patch):
 @mutant
 def a_bound_of_one_group_is_held_in_all(patch):
     """Found: who bounds a rate of women bounds that of men. Right: groups that no bound names have no multiplier."""
-    nearest = _constraints.nearest_allowed
+    nearest = _constraints.project_to_bounds
 
     def of_all(asked, differences, means):
         asked = replace(asked, groups=None) if isinstance(asked, RateBound) else asked
         return nearest(asked, differences, means)
 
-    patch.setattr(_constraints, "nearest_allowed", of_all)
+    patch.setattr(_constraints, "project_to_bounds", of_all)
 
 
 @mutant

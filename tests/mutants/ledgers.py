@@ -292,7 +292,7 @@ def a_charge_is_held_against_its_own_total_only(patch):
 @mutant
 def verify_forgets_the_way_back_from_no_record(patch):
     """``verify`` takes events for a null record as they are, and accepts a total that is too small."""
-    replace_everywhere(patch, _recompute.a_record_replaced, lambda event: event)
+    replace_everywhere(patch, _recompute.to_replace_one, lambda event: event)
 
 
 @mutant

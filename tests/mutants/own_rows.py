@@ -7,9 +7,9 @@ import numpy as np
 
 from skfairdp import FairnessCalibrator, FairPATEClassifier, PublicData, SyntheticDataClassifier
 from skfairdp._tables import SyntheticRowsPlan, _synthetic_rows, on_simplex
-from skfairdp.pate import ConstrainedStudent, _asking
+from skfairdp.pate import ConstrainedStudent, _query_plan as _asking
 from skfairdp.privacy import GaussianMechanism, compose
-from tests._tools.inside import MatrixColumn, ParityLook, PATEPlan
+from tests._tools.inside import MatrixColumn, NoisyParityEstimate, PATEPlan
 from tests.mutants.harness import mutant
 
 
@@ -28,13 +28,13 @@ def the_look_at_parity_is_not_charged(patch):
 @mutant
 def the_look_at_parity_counts_one_level(patch):
     """Planted: a row moves two counts. Right: two at every level."""
-    honest = ParityLook.mechanism.fget
+    honest = NoisyParityEstimate.mechanism.fget
 
     def mechanism(self):
         one = honest(self)
         return GaussianMechanism(math.sqrt(2.0) / self.mu, sensitivity=math.sqrt(2.0), relation=one.relation)
 
-    patch.setattr(ParityLook, "mechanism", property(mechanism))
+    patch.setattr(NoisyParityEstimate, "mechanism", property(mechanism))
 
 
 @mutant

@@ -11,8 +11,8 @@ from skfairdp._rows._folds import _Kept
 from skfairdp._teachers import _logistic, fit_teachers, position_partition
 from skfairdp._teachers._streamed import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
-from skfairdp.schema import _kept_rows
-from tests._tools.inside import UNANSWERED, FoldRule, Lessons, fit_student, row_hashes, seeded
+from skfairdp.schema import _row_store as _kept_rows
+from tests._tools.inside import UNANSWERED, FoldRule, StudentTrainingSet, fit_student, row_hashes, seeded
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -303,7 +303,7 @@ def student_sees_private_rows(patch):
 
     Right: student (and generator) never see a private array.
     """
-    leaked, teach = leak_private_rows(patch), Lessons.teach
+    leaked, teach = leak_private_rows(patch), StudentTrainingSet.teach
 
     def with_private_rows(self, student, labels, **kwargs):
         class Leaking:
@@ -315,7 +315,7 @@ def student_sees_private_rows(patch):
 
         return teach(self, Leaking(), labels, **kwargs)
 
-    patch.setattr(Lessons, "teach", with_private_rows)
+    patch.setattr(StudentTrainingSet, "teach", with_private_rows)
 
 
 def leak_private_rows(patch):

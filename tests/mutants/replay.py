@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier, _row_wise
 from skfairdp._networks import _dp_step as dp_step
+from skfairdp._utils import encode_labels
 from skfairdp.privacy import NoisyVotes, PoissonSample
-from skfairdp.utils import encode_labels
 from tests._tools.catalogue import by_name
 from tests._tools.inside import fit_teachers
 from tests._tools.neighbours import pairs, refused

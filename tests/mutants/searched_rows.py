@@ -8,6 +8,7 @@ import numpy as np
 
 from skfairdp import _row_wise
 from skfairdp._teachers import _classifiers, run_tasks
+from skfairdp._utils import PlainRows, silence
 from skfairdp.model_selection import (
     _composed_epsilon as _totals,
     _frame,
@@ -23,8 +24,7 @@ from skfairdp.model_selection import (
 from skfairdp.pate import _fair_teachers
 from skfairdp.privacy import _spending
 from skfairdp.schema import RawTable
-from skfairdp.utils import PlainRows, silence
-from tests._tools.inside import PrivateScores, Trials, pareto_frontier, rehearse_teacher
+from tests._tools.inside import PrivateScores, Trials, dry_run_teacher, pareto_frontier
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -140,7 +140,7 @@ def _without_failures(fit):
 @mutant
 def silent_typos(patch):
     """Totality without a rehearsal: a wrong parameter becomes a hundred constant votes, sold at full price."""
-    replace_everywhere(patch, rehearse_teacher, lambda *_, **__: None)
+    replace_everywhere(patch, dry_run_teacher, lambda *_, **__: None)
 
 
 @mutant

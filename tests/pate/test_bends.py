@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 
 from skfairdp import FairPATEClassifier
 from skfairdp.pate import ConstrainedStudent, ParityPenaltyStudent, SoftLabelStudent
-from skfairdp.pate._soft_label_student import FARTHEST, STRAIGHT, Bends
+from skfairdp.pate._soft_label_student import FARTHEST, NO_HINGES, HingeFeatures
 from tests._tools.sources import recording_noise
 
 
@@ -22,7 +22,7 @@ def beyond_a_threshold(n=3000, seed=0):
 def test_a_number_has_a_column_for_each_side_and_a_flag_has_none():
     rng = np.random.default_rng(0)
     public = np.column_stack([rng.normal(size=500), rng.integers(2, size=500), np.full(500, 7.0)])
-    bent = Bends.of(public)(public)
+    bent = HingeFeatures.of(public)(public)
     assert bent.shape == (500, 5)
     np.testing.assert_array_equal(bent[:, :3], public)
     low, high = np.quantile(public[:, 0], [0.25, 0.75])
@@ -34,14 +34,14 @@ def test_a_number_has_a_column_for_each_side_and_a_flag_has_none():
 
 def test_a_side_on_which_no_public_row_lies_has_no_column():
     public = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0])[:, None]
-    bends = Bends.of(public)
+    bends = HingeFeatures.of(public)
     assert not len(bends.below) and bends.above.tolist() == [0]
 
 
 @given(arrays(float, (4, 2), elements=st.floats(-1e308, 1e308)))
 def test_whatever_a_row_holds_its_bends_are_finite_and_its_own(X):
     public = np.random.default_rng(1).normal(size=(40, 2))
-    bends = Bends.of(public)
+    bends = HingeFeatures.of(public)
     bent = bends(X)
     assert np.isfinite(bent[:, 2:]).all() and bent[:, 2:].max() <= 2 * FARTHEST
     np.testing.assert_array_equal(bent, np.vstack([bends(row[None]) for row in X]))
@@ -49,7 +49,7 @@ def test_whatever_a_row_holds_its_bends_are_finite_and_its_own(X):
 
 @given(arrays(float, (6, 2), elements=st.floats(allow_nan=False, allow_infinity=False)))
 def test_whatever_public_rows_hold_there_are_bends_or_none(public):
-    assert np.isfinite(Bends.of(public)(np.zeros((1, 2)))).all()
+    assert np.isfinite(HingeFeatures.of(public)(np.zeros((1, 2)))).all()
 
 
 def test_a_bent_student_follows_a_number_that_matters_only_where_it_is_large():
@@ -106,4 +106,4 @@ def test_a_fit_bends_only_where_its_votes_are_clear(n, epsilon, bent):
     with recording_noise(entropy=0):
         model = FairPATEClassifier(epsilon=epsilon, classes=[0, 1], groups=[0, 1], gamma=None, random_state=0)
         model.fit(X[:n], y[:n], X_public=X[n:], sensitive_features=groups[:n], sensitive_features_public=groups[n:])
-    assert bool(len(getattr(model._lessons.denoiser, "_bends", STRAIGHT).numbers)) == bent
+    assert bool(len(getattr(model._lessons.denoiser, "_bends", NO_HINGES).numbers)) == bent

@@ -15,7 +15,7 @@ from skfairdp.ensemble import LogisticTeachers
 from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
 from skfairdp.pate._class_sums import GRID, ClassSums, PublicScale
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
-from tests._tools.inside import PublicRows, allowing_for_few_rows
+from tests._tools.inside import PublicRows, shrink_gaps
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
 
 N = 300
@@ -236,7 +236,7 @@ def path_of(n_rows):
 @pytest.mark.parametrize("gamma", [0.01, 0.03, 0.1])
 def test_a_level_keeps_to_gamma_on_the_public_rows_and_so_few_rows_ask_for_more_than_that(gamma):
     student, public = path_of(400)
-    careful = allowing_for_few_rows(student, public).with_gamma(gamma)
+    careful = shrink_gaps(student, public).with_gamma(gamma)
     usual = student.with_gamma(gamma)
     assert careful.satisfied_ == usual.satisfied_ and careful.gap_ <= max(gamma, usual.gap_)
     assert careful.level_ >= usual.level_
@@ -245,4 +245,4 @@ def test_a_level_keeps_to_gamma_on_the_public_rows_and_so_few_rows_ask_for_more_
 def test_many_rows_leave_the_level_as_it_is():
     student, public = path_of(100_000)
     for gamma in (0.02, 0.05, 0.1, None):
-        assert allowing_for_few_rows(student, public).with_gamma(gamma).level_ == student.with_gamma(gamma).level_
+        assert shrink_gaps(student, public).with_gamma(gamma).level_ == student.with_gamma(gamma).level_

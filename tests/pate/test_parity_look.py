@@ -14,7 +14,7 @@ from tests._tools.inside import (
     APART,
     CLEAR,
     Judgement,
-    ParityLook,
+    NoisyParityEstimate,
     VoteForecast,
     comparisons,
     corrected,
@@ -137,7 +137,7 @@ def test_the_bound_of_a_level_that_is_chosen_by_its_own_counts_holds_as_often_as
     everybody, group = draw(200_000)
     gaps: dict[float, float] = {}
     asked = SimpleNamespace(public=SimpleNamespace(X=public, groups=groups), limited=lambda rows: rows)
-    held, look = RateConstraints((RateParity("selection_rate", 0.05),), [0, 1], [0, 1]), ParityLook(0.3, 2, 2)
+    held, look = RateConstraints((RateParity("selection_rate", 0.05),), [0, 1], [0, 1]), NoisyParityEstimate(0.3, 2, 2)
     told = []
     for _ in range(500):
         judged = look.release(student, *draw(3000), asked, source)

@@ -14,7 +14,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity
 from skfairdp.pate import ConfidentVoting, ConstantStudent, LabelGate, SoftVoting, VoteGate
 from skfairdp.privacy import GNMax, NoisyThreshold, NoisyVotes
-from tests._tools.inside import UNANSWERED, usual_teachers, warn_of_gaps
+from tests._tools.inside import UNANSWERED, default_n_teachers, warn_of_gaps
 from tests._tools.problems import make_rows
 from tests._tools.sources import ZeroNoise, installed
 
@@ -199,7 +199,7 @@ def test_one_class_in_public_asks_and_costs_nothing(rows, released, voting, stud
 def test_number_of_teachers():
     X, y, _ = make_rows(700)
     auto = PATEClassifier(classes=[0, 1], n_teachers="auto").fit(X, y, X_public=X[:20].copy())
-    assert auto.n_teachers_ == usual_teachers(700, n_values=2, epsilon=1.0, delta=1e-5)
+    assert auto.n_teachers_ == default_n_teachers(700, n_values=2, epsilon=1.0, delta=1e-5)
     assert PATEClassifier(classes=[0, 1]).fit(X[:10], y[:10], X_public=X[:20].copy()).n_teachers_ == 1
 
 

@@ -6,7 +6,7 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier
-from skfairdp.pate._tempered import LEAST, rehearsed_votes, tempered
+from skfairdp.pate._tempered import LEAST, rehearsed_votes, temperature_scaled
 from tests._tools.sources import recording_noise
 
 
@@ -28,7 +28,7 @@ def test_tables_that_count_the_same_column_several_times_are_made_as_sure_as_one
     right = shares_of(scores(n_classes=n_classes))
     twice = shares_of(times * np.log(right))
     weak = [shares_of(0.4 * np.log(shares)) for shares in (right, twice)]
-    found = tempered(twice, np.arange(len(right)), *weak)
+    found = temperature_scaled(twice, np.arange(len(right)), *weak)
     rates = twice.mean(axis=0)
     np.testing.assert_allclose(found.mean(axis=0), rates, atol=1e-3)
     spread = [np.std(np.log(shares[:, -1] / shares[:, 0])) for shares in (right, found)]
@@ -40,7 +40,7 @@ def test_tables_that_are_right_or_not_sure_enough_stay_as_they_are():
     queries = np.arange(0, 3000, 3)
     for sharper in (1.0, 3.0):
         votes = shares_of(sharper * np.log(told[queries]))
-        assert tempered(told, queries, votes, told[queries] if sharper > 1 else 0.999 * votes + 5e-4) is told
+        assert temperature_scaled(told, queries, votes, told[queries] if sharper > 1 else 0.999 * votes + 5e-4) is told
 
 
 @pytest.mark.slow
@@ -49,14 +49,14 @@ def test_noise_in_the_votes_does_not_make_tables_less_sure_on_average():
     spreads = []
     for _ in range(40):
         noisy = told[:, 1] + 0.5 * rng.normal(size=len(told))
-        found = tempered(told, np.arange(len(told)), np.column_stack([1 - noisy, noisy]), told)
+        found = temperature_scaled(told, np.arange(len(told)), np.column_stack([1 - noisy, noisy]), told)
         spreads.append(np.std(np.log(found[:, 1] / found[:, 0])) / np.std(np.log(told[:, 1] / told[:, 0])))
     assert 0.9 < np.mean(spreads) <= 1.0 + 1e-9
 
 
 def test_votes_that_contradict_the_tables_leave_little_of_them_and_no_infinity():
     told = shares_of(scores())
-    found = tempered(told, np.arange(len(told)), told[:, ::-1], told)
+    found = temperature_scaled(told, np.arange(len(told)), told[:, ::-1], told)
     assert np.isfinite(found).all()
     assert np.std(np.log(found[:, 1] / found[:, 0])) == pytest.approx(
         LEAST * np.std(np.log(told[:, 1] / told[:, 0])), rel=0.05
@@ -66,7 +66,7 @@ def test_votes_that_contradict_the_tables_leave_little_of_them_and_no_infinity()
 def test_where_not_even_rows_of_the_tables_teach_anything_nothing_is_changed():
     told, rng = shares_of(scores()), np.random.default_rng(0)
     flat = np.full(told.shape, 0.5)
-    assert tempered(told, np.arange(len(told)), rng.random(told.shape), flat) is told
+    assert temperature_scaled(told, np.arange(len(told)), rng.random(told.shape), flat) is told
 
 
 def test_a_rehearsal_reads_rows_and_labels_of_the_tables_only_and_repeats():

@@ -18,12 +18,12 @@ from tests._tools.inside import (
     COUNT_NOISE,
     UNANSWERED,
     ConstantStudent,
-    Lessons,
     PublicRows,
     ReleasedVotes,
-    no_worse,
+    StudentTrainingSet,
+    fall_back_to_majority,
+    majority_class,
     plan_counts,
-    usual_class,
 )
 from tests._tools.sources import recording_noise
 
@@ -81,7 +81,7 @@ def test_counts_and_votes_together_cost_at_most_epsilon(n_classes, voting):
         together = compose(plan.counts.event, plan.votes.event)
         assert 0.97 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
         pure = isinstance(plan.counts, LaplaceCounts)
-        assert pure == plan.forecast.is_hopeless  # then the shares say that votes get next to nothing
+        assert pure == plan.forecast.snr_too_low  # then the shares say that votes get next to nothing
         assert plan.counts.sensitivity == (1 if n_classes == 2 else 2 if pure else np.sqrt(2))
 
 
@@ -100,7 +100,7 @@ def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_where_votes_decide_nothing_counts_are_released_with_the_less_noise_of_two_kinds(n_values, epsilon):
     forecast = VoteForecast(int(60 / epsilon), n_values, epsilon, 1e-5)
-    assert forecast.is_hopeless
+    assert forecast.snr_too_low
     counts, left, _ = plan_counts(forecast, SoftVoting(), "gaussian")
     assert isinstance(counts, LaplaceCounts) and left.share == pytest.approx(1 - ALL_BUT)
     gaussian = (1 if n_values == 2 else np.sqrt(2)) / (np.sqrt(ALL_BUT) * gdp_mu(epsilon, 1e-5))
@@ -120,7 +120,7 @@ def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():
             assert left == forecast
         else:
             assert left.share < forecast.share and left.noise > forecast.noise
-            assert counts.sigma / forecast.n_rows <= COUNT_NOISE * 1.001 or left.is_hopeless
+            assert counts.sigma / forecast.n_rows <= COUNT_NOISE * 1.001 or left.snr_too_low
     assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), SoftVoting(), "discrete_gaussian")[0] is None
     assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), GNMaxVoting(sigma=40.0), "gaussian")[0] is None
 
@@ -243,7 +243,7 @@ def test_rows_right_no_more_often_than_the_most_frequent_class_are_told_by_publi
     behind = seen(np.array([0, 0, 1, 0]), y)
     assert not behind.is_passed and not seen(np.zeros(4, dtype=int), y).is_passed and seen(y, y).is_passed
     with pytest.warns(UtilityWarning, match=r"right on 0\.500.*on 0\.750"):
-        behind.warn("a", "PFLDClassifier", gives_way=True)
+        behind.warn("a", "PFLDClassifier", falls_back=True)
 
 
 def test_pfld_tells_what_its_constraint_costs():
@@ -271,7 +271,7 @@ def test_a_student_that_answers_a_rare_class_far_more_often_than_it_occurs_gives
         None, np.column_stack([1 - shares, shares]), noise, class_counts=np.array([1 - rate, rate]) * n,
         forecast=VoteForecast(n, 2, 1.0, 1e-5, n_teachers=int(1 / 0.05 / gdp_mu(1.0, 1e-5))),
     )  # fmt: skip
-    lessons = Lessons(PublicRows(X, None, None), np.arange(n), votes, 2)
+    lessons = StudentTrainingSet(PublicRows(X, None, None), np.arange(n), votes, 2)
     assert CLEAR < votes.forecast.noise <= HOPELESS
 
     class Eager:
@@ -284,7 +284,9 @@ def test_a_student_that_answers_a_rare_class_far_more_often_than_it_occurs_gives
             return (X[:, 0] > self.threshold).astype(int)
 
     with pytest.warns(UtilityWarning):
-        student = no_worse(Eager(0.0), lessons, np.array([0, 1]), "PATEClassifier", lambda part: Eager(0.0))
+        student = fall_back_to_majority(
+            Eager(0.0), lessons, np.array([0, 1]), "PATEClassifier", lambda part: Eager(0.0)
+        )
     assert isinstance(student, ConstantStudent)
     assert np.mean(Eager(0.0).predict(X) == y) < 1 - rate - 0.3
 
@@ -297,7 +299,7 @@ def test_a_student_is_judged_by_votes_that_did_not_teach_it():
         None, np.column_stack([1 - shares, shares]), 0.5, class_counts=np.array([0.8, 0.2]) * n,
         forecast=VoteForecast(n, 2, 1.0, 1e-5, n_teachers=int(1 / 0.05 / gdp_mu(1.0, 1e-5))),
     )  # fmt: skip
-    lessons, asked = Lessons(PublicRows(X, None, None), np.arange(n), votes, 2), []
+    lessons, asked = StudentTrainingSet(PublicRows(X, None, None), np.arange(n), votes, 2), []
     assert CLEAR < votes.forecast.noise <= HOPELESS
 
     class Watched:
@@ -310,7 +312,7 @@ def test_a_student_is_judged_by_votes_that_did_not_teach_it():
             return np.zeros(len(X), dtype=int)
 
     with pytest.warns(UtilityWarning):
-        no_worse(ConstantStudent(2, 0), lessons, np.array([0, 1]), "PATEClassifier",
+        fall_back_to_majority(ConstantStudent(2, 0), lessons, np.array([0, 1]), "PATEClassifier",
                  lambda part: Watched(part.queries.tolist()))  # fmt: skip
     assert sorted(asked) == list(range(n))
 
@@ -319,5 +321,5 @@ def test_a_student_is_judged_by_votes_that_did_not_teach_it():
 def test_a_query_without_an_answer_counts_for_no_class(usual):
     """Neither for the first nor for the last, of which its code would be one."""
     labels = np.array([usual] * 5 + [(usual + 1) % 3] * 3 + [UNANSWERED] * 40)
-    lessons = Lessons(PublicRows(np.zeros((48, 1)), None, None), np.arange(48), ReleasedVotes(labels), 3)
-    assert usual_class(lessons) == usual
+    lessons = StudentTrainingSet(PublicRows(np.zeros((48, 1)), None, None), np.arange(48), ReleasedVotes(labels), 3)
+    assert majority_class(lessons) == usual

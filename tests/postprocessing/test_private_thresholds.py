@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skfairdp import FairDPSGDClassifier, PFLDClassifier, PrivacyLedger, SchemaEncoder
+from skfairdp._utils import coins_of
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
@@ -24,7 +25,6 @@ from skfairdp.lagrangian import mlp as fld_mlp
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
-from skfairdp.utils import coins_of
 from tests._tools.inside import answer_counts, fair_answers, for_own_answers, predicted_counts
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.sources import RecordingNoise, recording_noise
@@ -472,7 +472,7 @@ def test_noise_does_not_turn_the_answers_of_a_classifier_around(n, epsilon):
 
 def test_what_is_hopeless_follows_from_public_numbers_and_leaves_the_classifier_alone():
     few, enough = (BinsPlan(n, 2, 0.25, 1e-5, NeighboringRelation.REPLACE_ONE) for n in (150, 600))
-    assert few.is_hopeless and not enough.is_hopeless
+    assert few.snr_too_low and not enough.snr_too_low
     model, predicted, told = constant_around(150, 0.25, entropy=0)
     assert set(predicted) == {0} and FairnessWarning in told
     np.testing.assert_array_equal(model.answers_, (np.append(0.0, model.edges_) >= 0.5)[None].astype(float))

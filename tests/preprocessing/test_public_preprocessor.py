@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
+from skfairdp._utils import PublicData
 from skfairdp.preprocessing import PublicPreprocessor, make_tabular_encoder
-from skfairdp.utils import PublicData
 
 
 @pytest.mark.parametrize("transformer", [StandardScaler(), MinMaxScaler(), PCA(2, svd_solver="full")])

@@ -28,7 +28,7 @@ from skfairdp.privacy import (
     verify_file,
 )
 from skfairdp.privacy._events import _EVENTS
-from tests._tools.inside import SecondOpinion, a_record_replaced
+from tests._tools.inside import SecondOpinion, to_replace_one
 
 DELTA = 1e-3
 REPLACED = NeighboringRelation.REPLACE_ONE
@@ -197,7 +197,7 @@ def test_extreme_events_become_well_formed_ones_that_cost_no_less(event):
     twice = attribute_event(event, NULL)
     check_event(twice)
     assert epsilon_of(twice, DELTA) >= epsilon_of(event, DELTA) * (1 - 1e-12)
-    check_event(a_record_replaced(event))
+    check_event(to_replace_one(event))
 
 
 def test_every_event_that_a_ledger_accepts_has_one_for_attributes():
@@ -277,7 +277,7 @@ def test_totals_grow_follow_no_order_and_are_at_least_each_part(charges, random)
 @pytest.mark.parametrize("name", FITS)
 def test_the_second_implementation_finds_the_same_event(name):
     event = FITS[name].event
-    first, second = attribute_event(event, NULL), a_record_replaced(event)
+    first, second = attribute_event(event, NULL), to_replace_one(event)
     assert epsilon_of(second, DELTA) == pytest.approx(epsilon_of(first, DELTA), rel=1e-9)
     assert SecondOpinion(second).epsilon(DELTA) <= epsilon_of(first, DELTA) * (1 + 1e-9)
 

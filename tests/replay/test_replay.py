@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from skfairdp.utils import PRIVATE_ERRORS
+from skfairdp._utils import PRIVATE_ERRORS
 from tests._tools.catalogue import OF_EACH_KIND, by_name
 from tests._tools.neighbours import containers, everyday, lonely, pairs, refused
 from tests._tools.observing import observed

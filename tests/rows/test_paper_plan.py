@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skfairdp.schema import RawTable, bytes_kept, kept_rows
+from skfairdp.schema import RawTable, kept_rows, storage_bytes
 from tests._tools.inside import FrameRows, bytes_on_disk
 from tests.rows.test_streamed_generator import SCHEMA, N, generator, table
 from tests.rows.test_streamed_teachers import N_TEACHERS, public_votes
@@ -69,7 +69,7 @@ def test_teachers_move_encoded_rows_once_and_votes_of_each_part(most_bytes):
 def test_dp_sgd_keeps_the_encoded_rows_with_the_driver():
     features = RawTable.read(SCHEMA, table(), owner="test").features.shape[1]
     rows, labels, groups = kept_rows(Weighed(table(), 500), SCHEMA, owner="test", n_features=features, groups=True)
-    assert rows.rows.nbytes == bytes_kept(SCHEMA, N) and labels.nbytes == groups.nbytes == 8 * N
+    assert rows.rows.nbytes == storage_bytes(SCHEMA, N) and labels.nbytes == groups.nbytes == 8 * N
 
 
 def test_the_table_of_the_guide_follows_from_the_formulas():

@@ -5,7 +5,7 @@ import pytest
 
 from skfairdp import FairDPSGDClassifier, KeyedRows, PrivacyLedger, PublicData
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.schema import KeptRows, RawTable, kept_rows
+from skfairdp.schema import RawTable, RowStore, kept_rows
 from tests._tools.engines import Doubled, Lost
 from tests._tools.inside import FrameRows, opened
 from tests._tools.sources import recording_noise
@@ -103,14 +103,14 @@ class Counted(FrameRows):
 
 
 def test_one_pass_and_then_the_rows_of_each_batch_alone(monkeypatch):
-    asked, read = [], KeptRows.__getitem__
+    asked, read = [], RowStore.__getitem__
 
     def noted(self, index):
         found = read(self, index)
         asked.append(len(found))
         return found
 
-    monkeypatch.setattr(KeptRows, "__getitem__", noted)
+    monkeypatch.setattr(RowStore, "__getitem__", noted)
     source = Counted(table(), 700)
     fitted = model("plain").fit(source)
     # all rows, in pieces: thrice for the tables of numbers, and at the end for the table of answers and the second look

@@ -8,7 +8,7 @@ from torch import nn
 from skfairdp import KeyedRows, PFLDClassifier, PrivacyLedger
 from skfairdp.lagrangian import GroupModel, NoisyGradients, PFLDPlan, mlp
 from skfairdp.privacy import NoiseSource
-from skfairdp.schema import RawTable, number_rows
+from skfairdp.schema import RawTable, numeric_memmap
 from tests._tools.engines import Doubled, Lost
 from tests._tools.inside import PublicFeatures, estimate_groups, group_coefficients, opened
 from tests._tools.sources import recording_noise
@@ -106,7 +106,7 @@ def test_a_stand_in_for_spark_gives_the_same_network_and_rows_need_no_key():
 
 def kept(held, chosen=None):
     raw = RawTable.read(SCHEMA, rows(), owner="test")
-    found = number_rows(
+    found = numeric_memmap(
         opened(chunked(rows())), SCHEMA, owner="test", n_features=raw.features.shape[1], dtype=np.dtype(np.float32),
         chosen=chosen, held=held,
     )  # fmt: skip

@@ -6,9 +6,9 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, KeyedRows, PATEClassifier, PrivacyLedger, PublicData
+from skfairdp._utils import child_seeds
 from skfairdp.papers import FairClippingClassifier
 from skfairdp.schema import RawTable
-from skfairdp.utils import child_seeds
 from tests._tools.engines import Doubled, Lost, Retried
 from tests._tools.inside import Chunk, FrameRows, fit_teachers, opened, row_hashes, streamed_votes, vote_histogram
 from tests._tools.sources import recording_noise

@@ -21,10 +21,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PrivateSearchCV, PublicData, SFPATEClassifier
+from skfairdp._utils import open_stream, silence
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers
 from skfairdp.pate import GroupTeachers
-from skfairdp.utils import open_stream, silence
-from tests._tools.inside import fit_fair_teachers, fit_teachers, position_partition, rehearse_teacher, vote_histogram
+from tests._tools.inside import dry_run_teacher, fit_fair_teachers, fit_teachers, position_partition, vote_histogram
 
 N, K = 60, 6
 RNG = np.random.default_rng(0)
@@ -186,13 +186,13 @@ def test_the_rehearsal_is_a_function_of_public_values():
             seen.append((np.array(X), np.array(y)))
             return super().fit(X, y)
 
-    rehearse_teacher(Notes(), QUERIES, n_rows=40, n_classes=3, owner="PATEClassifier")
+    dry_run_teacher(Notes(), QUERIES, n_rows=40, n_classes=3, owner="PATEClassifier")
     ((rows, labels),) = seen
     assert {tuple(row) for row in rows} == {tuple(row) for row in QUERIES} and len(rows) == 40
     assert np.bincount(labels).tolist() == [14, 13, 13]
     seen.clear()
-    rehearse_teacher(Notes(), QUERIES[:0], n_rows=40, n_classes=3, owner="PATEClassifier")
-    rehearse_teacher(Notes(), QUERIES, n_rows=1, n_classes=3, owner="PATEClassifier")  # all votes are constant
+    dry_run_teacher(Notes(), QUERIES[:0], n_rows=40, n_classes=3, owner="PATEClassifier")
+    dry_run_teacher(Notes(), QUERIES, n_rows=1, n_classes=3, owner="PATEClassifier")  # all votes are constant
     assert seen == []
 
 

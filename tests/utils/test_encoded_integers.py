@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp.utils import as_groups, encode_groups, encode_many, group_domain
+from skfairdp._utils import as_groups, encode_groups, encode_many, group_domain
 
 DOMAINS = {
     "whole numbers": [3, -2, 7],

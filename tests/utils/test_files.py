@@ -5,10 +5,10 @@ import os
 import pandas as pd
 import pytest
 
+from skfairdp._utils import write_csv, write_text
 from skfairdp.inspection import ParetoFrontierDisplay, SyntheticDataReport
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
-from skfairdp.utils import write_csv, write_text
 from tests.inspection.test_frontier_display import make_frame
 
 TABLE = pd.DataFrame({"age": [20, 30, 40], "sex": ["f", "m", "f"]})

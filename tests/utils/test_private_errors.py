@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import skfairdp
+from skfairdp._utils import PRIVATE_ERRORS
 from skfairdp.baselines import GroupRandomizer
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.utils import PRIVATE_ERRORS
 from tests._tools.sources import recording_noise
 from tests.schema.test_schema import Hostile
 
@@ -224,10 +224,12 @@ READING = {
         r"wrong\[:5\]|label|_MISSING_ROLE( if set\(wrong\) & set\(also\) else '')?|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
     ),
-    "utils/_private_errors.py": r"owner|name",
-    "utils/_containers.py": r"owner|names?|', '\.join\(map\(repr, twice\[:5\]\)\)|len\(X\)|together|"
+    "_utils/_private_errors.py": r"owner|name",
+    "_utils/_containers.py": r"owner|names?|', '\.join\(map\(repr, twice\[:5\]\)\)|len\(X\)|together|"
     r"LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
-    "utils/_labels.py": r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]",
+    "_utils/_labels.py": (
+        r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]"
+    ),
     "_teachers/_partition.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least|lowest|"
         r"n_teachers|n_rows|n_classes|votes\.(shape|dtype)"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skfairdp import FairDPSGDClassifier, PATEClassifier, PFLDClassifier, SFPATEClassifier
+from skfairdp._utils import _messages, progress_bar
 from skfairdp.lagrangian import LagrangianClassifier, mlp
-from skfairdp.utils import _messages, progress_bar
 
 SHORT = mlp((2,), max_epochs=1)
 

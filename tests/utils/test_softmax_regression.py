@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp.utils import fit_softmax
+from skfairdp._utils import fit_softmax
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))

@@ -2,7 +2,7 @@
 
 from threadpoolctl import ThreadpoolController
 
-from skfairdp.utils import BLAS
+from skfairdp._utils import BLAS
 
 
 def test_no_library_of_linear_algebra_is_left_out():

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
 
-from skfairdp.utils import warn_caller
+from skfairdp._utils import warn_caller
 
 _HERE = __file__
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._usefulness import Comparison, gradient_noise, learned_by_heart, smallest, spread_by_rows, units_of
+from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
-from skfairdp.utils import warn_caller
 
 #: Noise from which on gradients often carry nothing, whatever the features say of the classes.
 DOUBTFUL = 0.06
@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
-class SecondLook:
+class MajorityBaselineTest:
     """Two releases beside the gradients: counts of the classes, and by how many rows the network is ahead.
 
     A record that comes, goes or is replaced by a null record moves one count of the classes by one, and the difference
@@ -139,7 +139,7 @@ class SecondLook:
             warn_caller(self.words(classes[found.usual], owner), UtilityWarning)
         else:
             advice = f"With {self._figures}. {self._ways('halve it')} Its probabilities may still rank rows."
-            found.warn(classes[found.usual], owner, gives_way=False, advice=advice)
+            found.warn(classes[found.usual], owner, falls_back=False, advice=advice)
 
     def _ways(self, what: str) -> str:
         ways = [f"{rows:,} {units_of(self.relation)}" for rows in [self.enough_rows] if rows is not None]

@@ -21,16 +21,17 @@ from skfairdp._teachers import (
     streamed_votes,
     vote_histogram,
 )
-from skfairdp._usefulness import CLEAR, VoteForecast, usual_teachers, variance_of_shares
+from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
+from skfairdp._utils import child_seeds, progress_bar, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale
 from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import ConstrainedStudent, with_groups
-from skfairdp.pate._parity_look import ParityLook, share_of_look
+from skfairdp.pate._parity_look import NoisyParityEstimate, share_of_look
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
-from skfairdp.pate._rehearsal import rehearse_student, rehearse_teacher
-from skfairdp.pate._soft_label_student import Bends, SoftLabelStudent
-from skfairdp.pate._tempered import rehearsed_votes, tempered
+from skfairdp.pate._rehearsal import dry_run_teacher, rehearse_student
+from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
+from skfairdp.pate._tempered import rehearsed_votes, temperature_scaled
 from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import (
     DpEvent,
@@ -42,7 +43,6 @@ from skfairdp.privacy import (
     gdp_epsilon,
     gdp_mu,
 )
-from skfairdp.utils import child_seeds, progress_bar, warn_caller
 
 #: Parts that vote, by their shorthands.
 VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
@@ -62,7 +62,7 @@ class PATEPlan:
     votes: VotePlan
     rows: SyntheticRowsPlan | None
     counts: NoisyVotes | LaplaceCounts | None
-    look: ParityLook | None
+    look: NoisyParityEstimate | None
     sums: ClassSums | None
     forecast: VoteForecast
     rows_of: str = ""
@@ -113,7 +113,7 @@ class PATEPlan:
 
 
 @dataclass(frozen=True)
-class Questions:
+class QuerySet:
     """Rows that anyone may see, and which of them are asked about."""
 
     public: PublicRows
@@ -202,14 +202,14 @@ def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticR
     return rows
 
 
-def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> ParityLook | None:
+def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> NoisyParityEstimate | None:
     """A look at how fair the built-in student is on private rows, where it is held to parity on sampled ones."""
     n_classes = len(data.classes)
     if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or owner._votes_by_group:
         return None
     share = data.share_for_votes * share_of_look(forecast)
     mu = math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta)
-    return ParityLook(mu, len(data.domain), n_classes, data.relation)
+    return NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
 
 
 # ---------------------------------------------------------------------- inside the budget: questions, votes, release
@@ -217,7 +217,7 @@ def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForeca
 
 def ask_teachers(
     owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
-) -> tuple[Questions, ReleasedVotes]:
+) -> tuple[QuerySet, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
@@ -226,13 +226,13 @@ def ask_teachers(
     released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
     counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
     if asked.sampled is not None and released.shares is not None and plan.forecast.noise <= CLEAR:
-        asked = _believed(owner, data, asked, released.shares, plan.votes.n_teachers, rng)
+        asked = _calibrate_table_prior(owner, data, asked, released.shares, plan.votes.n_teachers, rng)
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
 def _release_questions(
     owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator
-) -> Questions:
+) -> QuerySet:
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
     public, sampled, told, trust = data.public, None, None, plan.trust
     if plan.rows is not None:
@@ -243,18 +243,20 @@ def _release_questions(
     assert public is not None
     if plan.sums is not None:
         weights = None if data.subjects is None else data.subjects.weights
-        told, variance = plan.sums.release(data.X, data.y, public.X, noise, terms=Bends.of(public.X), weights=weights)
+        told, variance = plan.sums.release(
+            data.X, data.y, public.X, noise, terms=HingeFeatures.of(public.X), weights=weights
+        )
         trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-    return Questions(public, queries, sampled, told, trust, owner._votes_by_group)
+    return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group)
 
 
 def _count_votes(
-    owner: Any, data: TrainingData, asked: Questions, n_teachers: int, rng: np.random.Generator
+    owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
     n_classes, rows, verbose = len(data.classes), asked.rows[asked.queries], owner.verbose
-    teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
+    teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
     if data.source is not None:
         return streamed_votes(
             teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
@@ -283,14 +285,14 @@ def _count_votes(
     return votes
 
 
-def _believed(
-    owner: Any, data: TrainingData, asked: Questions, shares: NDArray[np.float64], n_teachers: int, rng: Any
-) -> Questions:
+def _calibrate_table_prior(
+    owner: Any, data: TrainingData, asked: QuerySet, shares: NDArray[np.float64], n_teachers: int, rng: Any
+) -> QuerySet:
     """What the tables say of the rows, as sure as the votes confirm: post-processing."""
     rows, told = asked.rows, asked.told
-    teacher = usual_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
+    teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
     rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, n_rows=data.n_units, n_teachers=n_teachers, rng=rng)
-    return replace(asked, told=tempered(told, asked.queries, shares, rehearsed))
+    return replace(asked, told=temperature_scaled(told, asked.queries, shares, rehearsed))
 
 
 def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:
@@ -338,7 +340,7 @@ def plan_counts(
         return None, forecast, own
     wanted = (forecast.moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
-    if not counted.is_hopeless:
+    if not counted.snr_too_low:
         return _gaussian_counts(forecast, wanted * forecast.share), counted, own
     if own is not None and unasked:  # votes decide nothing, and neither do these rows
         left = (1 - ALL_BUT) / 2
@@ -370,7 +372,7 @@ def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: flo
     if estimator.n_teachers == "auto":
         delta, mu = estimator.delta, gdp_mu(estimator.epsilon, estimator.delta)
         epsilon = estimator.epsilon if budget_share == 1 else gdp_epsilon(math.sqrt(budget_share) * mu, delta)
-        return usual_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
+        return default_n_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
     if estimator.n_teachers > n_rows:
         samples = f"n_samples = {n_rows} private rows" if units == "rows" else f"rows of {n_rows} {units}"
         raise ValueError(
@@ -392,7 +394,7 @@ def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int, units: str
         )
 
 
-def usual_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) -> Any:
+def default_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) -> Any:
     """The teacher given, or the one that PATE trains where none is: its penalty is in units of the public rows' spread.
 
     In units of their bounds, columns with wide ones would hardly enter. Powers of two, so that a search that samples
@@ -436,4 +438,4 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     if estimator._votes_by_group:
         n_groups = len(data.domain if data.domain is not None else ())
         rows = with_groups(rows, np.arange(len(rows)) % n_groups, n_groups)
-    rehearse_teacher(estimator.teacher, rows, n_rows=n_rows, n_classes=len(data.classes), owner=owner)
+    dry_run_teacher(estimator.teacher, rows, n_rows=n_rows, n_classes=len(data.classes), owner=owner)

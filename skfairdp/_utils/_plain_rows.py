@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
-from skfairdp.utils._sklearn import take_rows
+from skfairdp._utils._sklearn import take_rows
 
 _NUMBER, _TEXT, _DATE, _MISSING, _OTHER = range(5)
 

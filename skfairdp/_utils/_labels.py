@@ -12,10 +12,10 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, column_or_1d
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils._containers import as_pandas, label_array, refuse_masked
+from skfairdp._utils._messages import warn_caller
+from skfairdp._utils._private_errors import PrivateRowsError, private_error, without_values
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.utils._containers import as_pandas, label_array, refuse_masked
-from skfairdp.utils._messages import warn_caller
-from skfairdp.utils._private_errors import PrivateRowsError, private_error, without_values
 
 #: Whole numbers further apart than this are looked up one by one.
 _WIDEST_TABLE = 2**16
@@ -28,7 +28,7 @@ _NUMBERED = "_labels_are_numbered"
 # ---- the form of answers -------------------------------------------------------------------------------------
 
 
-def note_numbering(estimator: Any, y: Any) -> bool:
+def note_label_codes(estimator: Any, y: Any) -> bool:
     """Mark an estimator whose labels an ensemble of scikit-learn has numbered, which expects numbers back.
 
     VotingClassifier counts votes by number, and tells its members nothing of it. Who calls says it: the labels, which
@@ -42,21 +42,21 @@ def note_numbering(estimator: Any, y: Any) -> bool:
     return numbered
 
 
-def is_numbered(estimator: Any) -> bool:
-    """Whether :func:`note_numbering` has marked an estimator."""
+def labels_are_codes(estimator: Any) -> bool:
+    """Whether :func:`note_label_codes` has marked an estimator."""
     return bool(vars(estimator).get(_NUMBERED))
 
 
-def answer_like(estimator: Any, reader: Any) -> None:
+def copy_label_encoding(estimator: Any, reader: Any) -> None:
     """Mark an estimator as the one is marked that has read its labels for it."""
     vars(estimator).pop(_NUMBERED, None)
-    if is_numbered(reader):
+    if labels_are_codes(reader):
         setattr(estimator, _NUMBERED, True)
 
 
-def labels_of(estimator: Any, codes: NDArray[np.integer]) -> NDArray[Any]:
+def decode_labels(estimator: Any, codes: NDArray[np.integer]) -> NDArray[Any]:
     """The classes with these codes; the codes themselves where the estimator answers with numbers."""
-    return np.asarray(codes) if is_numbered(estimator) else np.asarray(estimator.classes_)[codes]
+    return np.asarray(codes) if labels_are_codes(estimator) else np.asarray(estimator.classes_)[codes]
 
 
 # ---- labels and groups ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.utils._files import write_text
+from skfairdp._utils._files import write_text
 
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -21,15 +21,15 @@ from skfairdp._row_wise import predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import CLEAR
+from skfairdp._utils import RandomStateLike, decode_labels, public_generator
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import RateParity, largest_disparity, tally
-from skfairdp.pate._asking import Questions, check_student
 from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities
-from skfairdp.pate._parity_look import allowing_for_few_rows
+from skfairdp.pate._parity_look import shrink_gaps
+from skfairdp.pate._query_plan import QuerySet, check_student
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.privacy import composed, held_by
-from skfairdp.utils import RandomStateLike, labels_of, public_generator
-from skfairdp.utils._sklearn import Interval, StrOptions
 
 Array = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ class ConstantStudent:
 
 
 @dataclass(frozen=True)
-class Lessons:
+class StudentTrainingSet:
     """All that a student may learn from: public rows, and what was released about those that were asked about."""
 
     public: PublicRows
@@ -145,7 +145,9 @@ class Lessons:
     limits: Array | None = None
 
     @classmethod
-    def of(cls, asked: Questions, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> "Lessons":
+    def of(
+        cls, asked: QuerySet, votes: ReleasedVotes, n_classes: int, disparity: str = "others"
+    ) -> "StudentTrainingSet":
         """Lessons with their denoiser, where shares were released."""
         public, queries, told = asked.public, asked.queries, asked.told
         limits = None if asked.sampled is None else asked.sampled.limits
@@ -156,14 +158,14 @@ class Lessons:
             lessons = replace(lessons, told=told[queries], trust=asked.trust)
         denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
         if told is not None and asked.sampled is None and public.groups is not None:
-            denoiser = allowing_for_few_rows(denoiser, public)
+            denoiser = shrink_gaps(denoiser, public)
         return replace(lessons, denoiser=denoiser)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what can be made again."""
         return {name: value for name, value in vars(self).items() if name != "fifths"}
 
-    def part(self, rows: NDArray[np.int64]) -> "Lessons":
+    def part(self, rows: NDArray[np.int64]) -> "StudentTrainingSet":
         """The lessons of some of the queries, with a denoiser of their own."""
         votes = self.votes
         some = replace(
@@ -182,7 +184,7 @@ class Lessons:
         return replace(some, denoiser=some.teach(student, np.zeros(len(rows), dtype=np.int64)))
 
     @cached_property
-    def fifths(self) -> list[tuple["Lessons", NDArray[np.bool_]]]:
+    def fifths(self) -> list[tuple["StudentTrainingSet", NDArray[np.bool_]]]:
         """Lessons without a fifth of the public rows, and those rows."""
         assert self.public.groups is not None
         found = []
@@ -258,7 +260,9 @@ class Lessons:
         )
 
 
-def fit_student(student: Any, lessons: Lessons, labels: NDArray[np.int64], random_state: RandomStateLike) -> Any:
+def fit_student(
+    student: Any, lessons: StudentTrainingSet, labels: NDArray[np.int64], random_state: RandomStateLike
+) -> Any:
     """Fit a clone of a classifier on the answered queries; a constant where there is nothing to tell apart."""
     told = labels != UNANSWERED
     if len(np.unique(labels[told])) < 2:
@@ -269,7 +273,7 @@ def fit_student(student: Any, lessons: Lessons, labels: NDArray[np.int64], rando
     return seeded(as_classifiers(clone(student)), random_state).fit(lessons.X[told], labels[told], **given)
 
 
-def held_student(student: Any, lessons: Lessons, gamma: float, disparity: str) -> Any:
+def held_student(student: Any, lessons: StudentTrainingSet, gamma: float, disparity: str) -> Any:
     """A student of the user's, moved on the public rows to where its demographic disparity is at most ``gamma``.
 
     It stays as it is where it keeps to that by itself, is one class, or has no probabilities to be moved by.
@@ -304,7 +308,7 @@ def seeded(student: Any, random_state: RandomStateLike) -> Any:
     return student
 
 
-def tell_answers(estimator: Any, lessons: Lessons, labels: NDArray[np.int64]) -> None:
+def set_release_attributes(estimator: Any, lessons: StudentTrainingSet, labels: NDArray[np.int64]) -> None:
     """Set the attributes that say what was asked, what was released, and which labels came of it."""
     answered = labels != UNANSWERED
     told = np.full(len(labels), None, dtype=object)
@@ -315,7 +319,7 @@ def tell_answers(estimator: Any, lessons: Lessons, labels: NDArray[np.int64]) ->
 
 
 @contextmanager
-def paid_votes(advice: str = "") -> Iterator[None]:
+def note_votes_are_released(advice: str = "") -> Iterator[None]:
     """Say beside an error that the votes are released and paid for, and what can still be done with them."""
     try:
         yield
@@ -368,7 +372,7 @@ class LearnsFromVotes(BaseEstimator):
         {predicts_labels}
         """
         check_is_fitted(self, "student_")
-        return labels_of(self, predict_codes(self.student_, self._read_rows(X)))
+        return decode_labels(self, predict_codes(self.student_, self._read_rows(X)))
 
     _settles_coins = True
 

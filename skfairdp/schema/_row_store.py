@@ -18,7 +18,7 @@ _SEED = 0x5EED_0F_80
 
 
 @dataclass(frozen=True)
-class KeptRows:
+class RowStore:
     """The features of a table as a matrix, of which only the rows that are asked for are ever made.
 
     **Private.** Row *i* is row *i* of the source, bit for bit what a DataFrame in memory would give.
@@ -41,14 +41,14 @@ class KeptRows:
         return np.ascontiguousarray(self.compact.table(self.rows[index]).features)
 
 
-def bytes_kept(schema: Schema, n_rows: int) -> int:
+def storage_bytes(schema: Schema, n_rows: int) -> int:
     """How much disk :func:`kept_rows` takes: public."""
     return n_rows * np.dtype(CompactRows(schema, "", schema.features).fields).itemsize
 
 
 def kept_rows(
     source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD
-) -> tuple[KeptRows, NDArray[np.int64], NDArray[np.int64] | None]:
+) -> tuple[RowStore, NDArray[np.int64], NDArray[np.int64] | None]:
     """Read a source once."""
     compact = CompactRows(schema, owner, schema.features)
     codes: list[list[NDArray[np.int64]]] = []
@@ -68,10 +68,10 @@ def kept_rows(
     if len(rows) != source.n_rows:
         raise other_rows(owner)
     y, *others = (np.concatenate(column) for column in zip(*codes, strict=True))
-    return KeptRows(compact, rows, n_features), y, others[0] if others else None
+    return RowStore(compact, rows, n_features), y, others[0] if others else None
 
 
-def number_rows(
+def numeric_memmap(
     source: RowSource,
     schema: Schema,
     *,
@@ -112,7 +112,7 @@ def number_rows(
     return X, np.concatenate(some), y, groups
 
 
-def chosen_public_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
+def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
     """Some rows of a source whose features and labels are public, after a check of all of them.
 
     Those whose public keys have the smallest hashes, in the order of these: the same rows from every engine, whatever

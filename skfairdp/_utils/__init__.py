@@ -1,6 +1,6 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
-from skfairdp.utils._containers import (
+from skfairdp._utils._containers import (
     as_dense as as_dense,
     as_pandas as as_pandas,
     check_same_index as check_same_index,
@@ -11,49 +11,49 @@ from skfairdp.utils._containers import (
     refuse_private_as_public as refuse_private_as_public,
     row_blocks as row_blocks,
 )
-from skfairdp.utils._csv import write_csv as write_csv
-from skfairdp.utils._files import write_text as write_text
-from skfairdp.utils._labels import (
-    answer_like as answer_like,
+from skfairdp._utils._csv import write_csv as write_csv
+from skfairdp._utils._files import write_text as write_text
+from skfairdp._utils._labels import (
     as_amounts as as_amounts,
     as_groups as as_groups,
     as_labels as as_labels,
     as_series as as_series,
+    copy_label_encoding as copy_label_encoding,
+    decode_labels as decode_labels,
     encode_groups as encode_groups,
     encode_labels as encode_labels,
     encode_many as encode_many,
     given_domain as given_domain,
     group_domain as group_domain,
     group_membership as group_membership,
-    is_numbered as is_numbered,
-    labels_of as labels_of,
-    note_numbering as note_numbering,
+    labels_are_codes as labels_are_codes,
+    note_label_codes as note_label_codes,
     split_sensitive_columns as split_sensitive_columns,
 )
-from skfairdp.utils._messages import (
+from skfairdp._utils._messages import (
     open_stream as open_stream,
     progress_bar as progress_bar,
     say as say,
     silence as silence,
     warn_caller as warn_caller,
 )
-from skfairdp.utils._named import NamedEstimator as NamedEstimator
-from skfairdp.utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
-from skfairdp.utils._private_errors import (
+from skfairdp._utils._named import NamedEstimator as NamedEstimator
+from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
+from skfairdp._utils._private_errors import (
     PRIVATE_ERRORS as PRIVATE_ERRORS,
     PrivateRowsError as PrivateRowsError,
     private_error as private_error,
     without_cells as without_cells,
     without_values as without_values,
 )
-from skfairdp.utils._public import PublicData
-from skfairdp.utils._random import (
+from skfairdp._utils._public import PublicData
+from skfairdp._utils._random import (
     RandomStateLike as RandomStateLike,
     child_seeds as child_seeds,
     coins_of as coins_of,
     public_generator as public_generator,
 )
-from skfairdp.utils._softmax_regression import fit_softmax as fit_softmax
-from skfairdp.utils._threads import BLAS as BLAS
+from skfairdp._utils._softmax_regression import fit_softmax as fit_softmax
+from skfairdp._utils._threads import BLAS as BLAS
 
 __all__ = ["PublicData"]
