@@ -334,6 +334,7 @@ def test_public_numbers_that_tell_rows_apart_are_named_whatever_they_are_called(
 @pytest.mark.few(9)
 @pytest.mark.filterwarnings("ignore:Schema.release draws its noise")
 @pytest.mark.parametrize("name", sorted(set(WRITTEN) - {"yes, no and ja", "True and true"}))
+@pytest.mark.filterwarnings("ignore:Schema.release reads years of two digits")
 def test_a_release_finds_how_days_and_numbers_are_written(name):
     cells, guess = WRITTEN[name]
     table = pd.DataFrame({"a": np.repeat(np.array(list(cells), dtype=object), 20), "b": np.arange(4000) % 50})

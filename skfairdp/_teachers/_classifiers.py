@@ -221,8 +221,8 @@ def rehearse_learner(
         except Exception as error:
             problem = error
     raise ValueError(
-        f"The '{parameter}' of {owner} fails in a trial on made-up rows, {_MADE_UP[0]} and {_MADE_UP[1]} of each class "
-        f"and group, so nothing is spent. Its own error: {type(problem).__name__}: {problem}"
+        f"The '{parameter}' of {owner} fails on made-up rows, in a trial of {_MADE_UP[0]} and {_MADE_UP[1]} of each "
+        f"class and group, so nothing is spent. Its own error: {type(problem).__name__}: {problem}"
     ) from problem
 
 

@@ -2,8 +2,10 @@
 
 import sys
 from numbers import Integral
+from typing import Any
 
 from sklearn import get_config
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
@@ -14,6 +16,7 @@ __all__ = [
     "HasMethods",
     "Having",
     "Interval",
+    "Learning",
     "StrOptions",
     "n_columns",
     "scored_without_metadata",
@@ -47,8 +50,18 @@ class Having(HasMethods):
         return self.words
 
 
-#: Some have ``predict`` only once they are fitted: whether it is there is seen where they are tried.
-A_LEARNER = Having(["fit"], "an object implementing 'fit' and 'predict'")
+class Learning(Having):
+    """What has ``fit`` and ``predict``, or a classifier that has the latter once it is fitted: it is tried anyway."""
+
+    def __init__(self, words: str = "an object implementing 'fit' and 'predict'") -> None:
+        super().__init__(["fit"], words)
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        learns = bool(super().is_satisfied_by(val))
+        return learns and (hasattr(val, "predict") or (isinstance(val, BaseEstimator) and is_classifier(val)))
+
+
+A_LEARNER = Learning()
 
 
 def scored_without_metadata() -> bool:

@@ -12,7 +12,7 @@ from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, public_generator
-from skfairdp._utils._sklearn import N_JOBS, HasMethods, Having, Interval, StrOptions
+from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, Learning, StrOptions
 from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._student_training import (
@@ -100,10 +100,7 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "teacher": "no_validation",
         "student": [
-            Having(
-                ["fit"],  # some have 'predict' only once they are fitted: they are tried
-                "an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),",
-            ),
+            Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"),
             None,
         ],
         "public_data": [PublicData, SyntheticRows, None],

@@ -246,7 +246,7 @@ def test_a_learner_that_so_few_samples_do_not_suffice_for_is_refused_before_anyt
         CalibratedClassifierCV(LogisticRegression(), cv=40), n_samples=20, bounds=(-9, 9), classes=[0, 1],
         groups=[0, 1], ledger=ledger,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="fails in a trial on made-up rows"):
+    with pytest.raises(ValueError, match="fails on made-up rows, in a trial"):
         model.fit(X, y, sensitive_features=groups)
     assert not ledger.entries
 
