@@ -182,7 +182,10 @@ def read_classes(
         classes = _declared_classes(given, owner)
         reads.note("classes", "given", classes, by=given)
         known = np.arange(len(classes)) if numbered else classes
-        return classes, encode_labels(labels, known, owner=owner, name="y", parameter="classes")
+        parameter = (
+            "classes" if "classes" in estimator.get_params(deep=False) else "estimator"
+        )  # whose classes are those that count
+        return classes, encode_labels(labels, known, owner=owner, name="y", parameter=parameter)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise private_error("one class", owner=owner)

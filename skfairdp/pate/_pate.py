@@ -100,8 +100,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "teacher": "no_validation",
         "student": [
-            Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"),
             None,
+            Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"),
         ],
         "public_data": [PublicData, SyntheticRows, None],
         "classes": ["array-like", None],

@@ -27,6 +27,7 @@ from skfairdp._utils import (
     split_sensitive_columns,
     warn_caller,
     without_cells,
+    without_values,
 )
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -663,7 +664,11 @@ class IDP3(ClassifierMixin, NamedEstimator):
         if not kept.any():
             return float("nan")
         weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
+        try:
+            return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
+        except ValueError as error:  # it quotes labels, which may be private
+            problem = without_values(error, owner=type(self).__name__, name="y")
+        raise problem
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who asks for which metadata: IDP3 itself, and the estimator in ``fit``.

@@ -627,3 +627,14 @@ def test_odd_input_raises_value_errors_only(y, groups, labels, domain, gamma, mi
     except ValueError as error:
         problem = error
     assert problem is not None or len(answered) == len(labels)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_labels_of_another_type_than_the_predictions_are_not_quoted():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(60, 2)), np.arange(60) % 2
+    model = IDP3(FrozenEstimator(LogisticRegression().fit(X, (X[:, 0] > 0).astype(int))), groups=[0, 1])
+    model = model.fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="y of IDP3 has labels of another type") as raised:
+        model.score(X, np.where(X[:, 0] > 0, "canary", "no"), sensitive_features=groups)
+    assert "canary" not in str(raised.value)

@@ -539,3 +539,13 @@ def test_a_classifier_that_scores_some_rows_is_taken():
     positive = PositiveOnly().fit(abs(X[:1000]), Y[:1000])
     model = made(positive).fit(abs(X[TRAIN]), Y[TRAIN], sensitive_features=GROUPS[TRAIN])
     assert model.score(abs(X[TEST]), Y[TEST]) > 0.5
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
+def test_labels_that_the_classifier_was_not_taught_are_blamed_on_its_classes():
+    rng, ledger = np.random.default_rng(0), PrivacyLedger()
+    X = rng.normal(size=(60, 2))
+    thresholds = PrivateThresholds(LogisticRegression().fit(X, X[:, 0] > 0), groups=[False, True], ledger=ledger)
+    with pytest.raises(ValueError, match="none of the classes of its 'estimator'"):
+        thresholds.fit(X, np.full(60, 7), sensitive_features=X[:, 1] > 0)
+    assert ledger.entries == ()
