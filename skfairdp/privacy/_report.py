@@ -33,7 +33,7 @@ class Protects(StrEnum):
 
     @property
     def kept_by(self) -> "tuple[Protects, ...]":
-        """The promises that are ones for this unit too: of a subject, each row is protected (:func:`counted_for`)."""
+        """The promises that are ones for this unit too: of a subject, each row is protected (``counted_for``)."""
         return (self, Protects.SUBJECT) if self is Protects.RECORD else (self,)
 
 
