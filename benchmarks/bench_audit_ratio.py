@@ -267,7 +267,7 @@ def mean_gradients(epsilon: float) -> Any:
     """
     from types import SimpleNamespace
 
-    from skfairdp.papers._gan_releases import MeanGradient
+    from skfairdp.papers._adversarial import MeanGradient
     from skfairdp.privacy import PrivacySpent, Spending, calibrate_noise, epsilon_of
 
     teachers, batch, width = 20, 8, 4
@@ -301,7 +301,7 @@ def bits(make: Callable[[float], Any]) -> Callable[..., Found]:
 
     def audit(epsilon: float, setting: Setting) -> Found:
         from skfairdp.inspection import audit_count_statistic
-        from skfairdp.inspection._audit_rates import bits_epsilon
+        from skfairdp.inspection._audit_worlds import bits_epsilon
 
         certified, n_queries, draw, p_0, p_1 = make(epsilon)
         n_runs = setting.n_draws // n_queries
@@ -339,7 +339,7 @@ def winners(n_teachers: int, n_queries: int) -> Callable[[float], Any]:
     """GNMax of two classes: the pair of neighbouring votes whose answers, all alike, tell most."""
 
     def make(epsilon: float) -> Any:
-        from skfairdp.inspection._audit_rates import bits_epsilon
+        from skfairdp.inspection._audit_worlds import bits_epsilon
         from skfairdp.privacy import NoiseSource, epsilon_of
 
         plan = plan_of("gnmax", epsilon, n_teachers, n_queries)
@@ -360,7 +360,7 @@ def confident(n_teachers: int) -> Callable[[float], Any]:
     """A confident vote on one query: unanswered, 0 or 1; the event of these that tells most, of the worst pair."""
 
     def make(epsilon: float) -> Any:
-        from skfairdp.inspection._audit_rates import bits_epsilon
+        from skfairdp.inspection._audit_worlds import bits_epsilon
         from skfairdp.privacy import NoiseSource, epsilon_of
 
         plan = plan_of("confident", epsilon, n_teachers, 1)
@@ -426,7 +426,7 @@ def poisson_sgd(epsilon: float, setting: Setting) -> Found:
     smallest noise that they refute.
     """
     from skfairdp._networks import DPStep
-    from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
+    from skfairdp.inspection._audit_worlds import rates_epsilon, rates_of_band
     from skfairdp.privacy import NoiseSource, PoissonSample
 
     step = DPStep.calibrated(epsilon=epsilon, delta=DELTA, n_rows=20, batch_size=4, epochs=2, max_grad_norm=CLIP)

@@ -16,7 +16,7 @@ import _common as common
 import numpy as np
 from scipy.stats import norm
 
-from skfairdp.papers._pate_bounds import data_dependent_rdp, log_q
+from skfairdp.papers._data_dependent import data_dependent_rdp, log_q
 
 TO_REACH = 50.0
 # A loop's ten thousand rounds average out disturbances; of the milliseconds of one vectorised call, take the median.

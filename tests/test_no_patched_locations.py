@@ -15,11 +15,11 @@ TESTS = Path(__file__).parent
 EXCEPTIONS = {
     "_tools/sources.py: skfairdp.privacy._noise.open_source": "the seam itself: the one function that makes sources",
     "baselines/test_fair_clipping.py: skfairdp.papers._fair_clipping.MajorityBaselineTest": "it has tests of its own",
-    "baselines/test_randomized_response.py: skfairdp.privacy._randomized_response._AT_ONCE": "blocks of a few rows",
+    "baselines/test_randomized_response.py: skfairdp.privacy._mechanisms._AT_ONCE": "blocks of a few rows",
     "datasets/test_datasets.py: skfairdp.datasets._fetch.ADULT": "the published table, declared to have two rows",
     "datasets/test_datasets.py: skfairdp.datasets._fetch.BANK": "the published table, declared to have two rows",
     "fairness/test_gate.py: skfairdp.fairness._gate._WORTH_COMPILING": "the compiled loop, on few rows",
-    "fairness/test_gate.py: skfairdp.fairness._gate_blocks._by_tables": "which rows were decided together",
+    "fairness/test_gate.py: skfairdp.fairness._gate._by_tables": "which rows were decided together",
     "fairness/test_gate.py: skfairdp.fairness._gate_stream.compiled_run": "a machine without numba",
     "gradient/test_temperature.py: skfairdp._networks.private_logits": "the shapes in which rows are asked",
     "inspection/test_audit_estimator.py: skfairdp.inspection._audit_estimator.audit_one_run_f_dp": "the coins of a run",
@@ -36,7 +36,7 @@ EXCEPTIONS = {
     "privacy/test_event_validity.py: skfairdp.privacy._accountants._SAMPLED_GRIDS": "coarse grids are bounds too",
     "privacy/test_ledger_failures.py: skfairdp.privacy._ledger._OPEN": "another process, which knows of no ledger",
     "privacy/test_ledger_failures.py: skfairdp.privacy._ledger_file.fcntl": "a platform whose files cannot be locked",
-    "rows/test_streamed_groups.py: skfairdp.privacy._randomized_response._AT_ONCE": "blocks of a few rows",
+    "rows/test_streamed_groups.py: skfairdp.privacy._mechanisms._AT_ONCE": "blocks of a few rows",
     "statistical/test_post_processing.py: skfairdp.pate._fair_pate._MOST_LEFT_OUT": "students that judge",
     "utils/test_progress.py: skfairdp._utils._messages._LONG": "long work that takes no time",
 }

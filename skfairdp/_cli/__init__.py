@@ -3,8 +3,7 @@
 from skfairdp._cli._arguments import command_line
 from skfairdp._cli._demo import Sweep, run_demo
 from skfairdp._cli._files import UsageError, read_table
-from skfairdp._cli._own_table import run_frontier, run_schema
-from skfairdp._cli._printed import print_frontier
+from skfairdp._cli._own_table import print_frontier, run_frontier, run_schema
 from skfairdp._cli._verify import run_verify
 
 __all__ = [

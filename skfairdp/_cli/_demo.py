@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skfairdp._cli._files import UsageError, writable_folder, write_frontier
-from skfairdp._cli._printed import print_frontier, print_notes
+from skfairdp._cli._own_table import print_frontier, print_notes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,7 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 ``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
 """
 
-from skfairdp._inputs._chunks import read_numbers_of, read_public_rows_of, read_source, refuse_chunks
-from skfairdp._inputs._data import PublicRows, TrainingData
-from skfairdp._inputs._subjects import tell_of_subjects
+from skfairdp._inputs._data import PublicRows, TrainingData, tell_of_subjects
 from skfairdp._inputs._table import (
     amount_bounds,
     check_public_columns,
@@ -18,7 +16,15 @@ from skfairdp._inputs._table import (
     read_unprotected,
     without_subject,
 )
-from skfairdp._inputs._training import public_arguments, read_any_training, read_training
+from skfairdp._inputs._training import (
+    public_arguments,
+    read_any_training,
+    read_numbers_of,
+    read_public_rows_of,
+    read_source,
+    read_training,
+    refuse_chunks,
+)
 
 __all__ = [
     "PublicRows",

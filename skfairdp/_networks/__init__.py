@@ -3,16 +3,23 @@
 This private room imports torch when it is imported; the others load it on first use.
 """
 
-from skfairdp._networks._additive import AdditiveParts, additive_parts, with_parts
 from skfairdp._networks._adversarial import (
     AdversarialTraining,
     GeneratorNet,
+    ImageLayers,
     StackedDiscriminators,
+    StackedImageScores,
     StudentDiscriminator,
 )
 from skfairdp._networks._amounts import AmountLoss, AmountScale, MeanPenalty, constant_amount, predicting, sums_by_group
 from skfairdp._networks._clipping import (
+    BoundsByGroup,
+    ClippingRule,
+    DPStep,
+    FairClippingStep,
+    GlobalScaling,
     LayerTrace,
+    WeightsByGroup,
     check_rows_stay_apart,
     clipped_gradient_sum,
     fused_layers,
@@ -23,18 +30,9 @@ from skfairdp._networks._clipping import (
 )
 from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule, behind
-from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
-from skfairdp._networks._group_clipping import (
-    BoundsByGroup,
-    ClippingRule,
-    FairClippingStep,
-    GlobalScaling,
-    WeightsByGroup,
-)
-from skfairdp._networks._image_adversaries import ImageLayers, StackedImageScores
-from skfairdp._networks._mlp import StackedMLP
-from skfairdp._networks._modules import StackedModule
+from skfairdp._networks._layers import StackedModule
+from skfairdp._networks._mlp import AdditiveParts, StackedMLP, additive_parts, with_parts
 from skfairdp._networks._nets import (
     FittedNet,
     Net,

@@ -10,14 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks._clipping import PerSampleLoss, private_outputs
+from skfairdp._networks._clipping import DPStep, PerSampleLoss, private_outputs
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
-from skfairdp._networks._dp_step import DPStep
 from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._nets import Net
-from skfairdp._networks._places import Places
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
+from skfairdp._networks._wide_sums import Places
 from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RowStore

@@ -33,6 +33,7 @@ In all less than 5e-5, half of SLACK. The other half is room.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -254,3 +255,44 @@ def _squared_floors(module: nn.Module, rule: LayerRule, parts: tuple[Tensor, ...
 def _without(part: Tensor, left_out: Tensor) -> Tensor:
     """Zeros in the rows that are left out: 0 times what is not finite is not 0."""
     return part.masked_fill(left_out.view(-1, *[1] * (part.ndim - 1)), 0)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where each row lies."""
+
+    size: int
+    of_rows: Tensor | None = None
+
+    @classmethod
+    def secret(cls, n_rows: int, declared: int) -> "Places":
+        """Random places, from torch's generator, in a table for so many declared rows.
+
+        Their number is public as long as there are not more rows than places, six standard deviations of a count
+        beyond the declared ones. Past that the table doubles, triples and so on.
+        """
+        room = cls.room(declared)
+        size = room * max(1, -(-n_rows // room))
+        return cls(size, torch.randperm(size)[:n_rows])
+
+    @staticmethod
+    def room(declared: int) -> int:
+        """Places in a table for so many declared rows."""
+        return declared + math.ceil(6 * math.sqrt(declared))
+
+    @property
+    def present(self) -> Tensor | None:
+        """Which places hold a row; None: all."""
+        if self.of_rows is None:
+            return None
+        out = torch.zeros(self.size, dtype=torch.bool)
+        out[self.of_rows] = True
+        return out
+
+    def lay(self, values: Tensor) -> Tensor:
+        """Values of the rows at their places, zeros elsewhere."""
+        if self.of_rows is None:
+            return values
+        out = values.new_zeros((self.size, *values.shape[1:]))
+        out[self.of_rows.to(values.device)] = values
+        return out

@@ -12,7 +12,7 @@ from dask.base import get_scheduler
 from dask.callbacks import Callback
 from numpy.typing import NDArray
 
-from skfairdp._rows._chunks import as_pandas
+from skfairdp._rows._opened import as_pandas
 from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, Tenths, made_by_threads
 from skfairdp._utils import progress_bar
 

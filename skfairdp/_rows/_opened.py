@@ -1,11 +1,96 @@
 """Which source reads what a user gave, and how to make a DataFrame of it. Each engine is loaded on first use."""
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from skfairdp._rows._chunks import ChunkRows, FrameRows
+import pandas as pd
+
 from skfairdp._rows._keyed import KeyedRows, KeyedSource
-from skfairdp._rows._source import RowSource
+from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
+
+
+class ChunkRows(RowSource):
+    """What a function without arguments returns: an iterable of DataFrames, the same ones each time."""
+
+    def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
+        self.factory = factory
+
+    @cached_property
+    def _shape(self) -> tuple[list[Any], int]:
+        """Columns and rows, from one pass; all chunks must have the same columns."""
+        names: list[list[Any]] = []
+        n_rows = 0
+        for frame in self._frames():
+            names.append(list(frame.columns))
+            n_rows += len(frame)
+            if names[0] != names[-1]:
+                raise ValueError(f"A chunk has the columns {names[-1]}, the first one {names[0]}. Make them alike.")
+            names = names[:1]
+        return (names[0] if names else []), n_rows
+
+    @property
+    def columns(self) -> list[Any]:
+        return self._shape[0]
+
+    @property
+    def n_rows(self) -> int:
+        return self._shape[1]
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Those that have rows."""
+        start = 0
+        for frame in self._frames():
+            if len(frame):
+                yield Chunk(frame, (start,))
+            start += len(frame)
+
+    def _frames(self) -> Iterator[pd.DataFrame]:
+        handed = self.factory()
+        if not hasattr(handed, "__iter__"):
+            raise ValueError(
+                "The function that hands out chunks must return an iterable of DataFrames, or yield them. Got "
+                f"{type(handed).__name__} instead."
+            )
+        if iter(handed) is handed and handed is self.__dict__.get("_last"):
+            raise ValueError("The function that hands out chunks returned an iterator that is used up. Make a new one.")
+        self._last = handed
+        yield from map(as_pandas, handed)
+
+
+class FrameRows(RowSource):
+    """A DataFrame in memory, in pieces."""
+
+    def __init__(self, table: Any, n_rows_per_chunk: int = MOST_ROWS) -> None:
+        self.table = as_pandas(table)
+        self.n_rows_per_chunk = n_rows_per_chunk
+
+    @property
+    def columns(self) -> list[Any]:
+        return list(self.table.columns)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.table)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for start in range(0, len(self.table), self.n_rows_per_chunk):
+            yield Chunk(self.table.iloc[start : start + self.n_rows_per_chunk], (start,))
+
+
+def as_pandas(table: Any) -> pd.DataFrame:
+    """A table of any library as pandas has it; texts of Arrow as categories, which are read once for each value."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "to_arrow"):  # Polars
+        table = table.to_arrow()
+    if type(table).__module__.partition(".")[0] == "pyarrow":
+        frame: pd.DataFrame = table.to_pandas(strings_to_categorical=True)
+        return frame
+    raise ValueError(
+        f"A chunk of rows must be a DataFrame of pandas, polars or pyarrow. Got {type(table).__name__} instead."
+    )
 
 
 def opened(X: Any) -> RowSource | None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyarrow.dataset
 import pyarrow.fs
 
-from skfairdp._rows._chunks import as_pandas
+from skfairdp._rows._opened import as_pandas
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource, made_by_threads, summed
 
 Made = TypeVar("Made")

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from skfairdp._rows._chunks import as_pandas
+from skfairdp._rows._opened import as_pandas
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
 
 

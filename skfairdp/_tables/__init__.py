@@ -12,27 +12,33 @@ from skfairdp._tables._backend import (
     Model,
     Rows,
 )
-from skfairdp._tables._cells import drawn_cells, on_simplex
 from skfairdp._tables._columns import (
     CategoryColumn,
     Column,
     NumberColumn,
+    drawn_cells,
     fine_grid,
     merged_grid,
+    on_simplex,
     quantile_starts,
     release_bins,
 )
 from skfairdp._tables._counting import code_type, counted_pairs, made_on_all_cores
-from skfairdp._tables._dataframes import Table, as_container, as_entries, as_numbers, codes_of_entries, read_table
 from skfairdp._tables._declared import (
     Declarations,
     Declared,
     Form,
     SampleForm,
+    Table,
     array_of,
+    as_container,
+    as_entries,
+    as_numbers,
     can_be_missing,
+    codes_of_entries,
     dtype_of,
     kind_of,
+    read_table,
     type_of,
 )
 from skfairdp._tables._marginals import MarginalsBackend

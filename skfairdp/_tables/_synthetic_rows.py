@@ -13,8 +13,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from skfairdp._tables._backend import RELATION, Layout, Model, Rows
-from skfairdp._tables._cells import drawn_cells, on_simplex
-from skfairdp._tables._columns import is_out_of_scale, say_out_of_scale
+from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, say_out_of_scale
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column

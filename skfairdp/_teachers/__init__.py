@@ -6,6 +6,8 @@ leave the fit that made them. Only a mechanism of ``skfairdp.privacy`` may relea
 
 from skfairdp._teachers._classifiers import (
     ClassifierEnsemble,
+    NetClassifier,
+    as_classifiers,
     check_answers,
     check_fair_learner,
     made_up_cells,
@@ -16,11 +18,20 @@ from skfairdp._teachers._classifiers import (
     total_fit,
 )
 from skfairdp._teachers._logistic import LogisticTeachers
-from skfairdp._teachers._net_classifier import NetClassifier, as_classifiers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
 from skfairdp._teachers._partition import Parts, in_turns, position_partition, run_tasks, vote_histogram
-from skfairdp._teachers._streamed import Learns, bytes_on_disk, streamed_class_counts, streamed_counts, streamed_votes
-from skfairdp._teachers._teachers import TeacherCache, Teachers, engine_of, fit_teachers, rehearse_engine
+from skfairdp._teachers._teachers import (
+    Learns,
+    TeacherCache,
+    Teachers,
+    bytes_on_disk,
+    engine_of,
+    fit_teachers,
+    rehearse_engine,
+    streamed_class_counts,
+    streamed_counts,
+    streamed_votes,
+)
 
 __all__ = [
     "ClassifierEnsemble",

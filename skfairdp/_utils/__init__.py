@@ -11,8 +11,7 @@ from skfairdp._utils._containers import (
     refuse_private_as_public as refuse_private_as_public,
     row_blocks as row_blocks,
 )
-from skfairdp._utils._csv import write_csv as write_csv
-from skfairdp._utils._files import write_text as write_text
+from skfairdp._utils._files import write_csv as write_csv, write_text as write_text
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,
     as_groups as as_groups,
@@ -31,29 +30,27 @@ from skfairdp._utils._labels import (
     split_sensitive_columns as split_sensitive_columns,
 )
 from skfairdp._utils._messages import (
+    PRIVATE_ERRORS as PRIVATE_ERRORS,
+    PrivateRowsError as PrivateRowsError,
     open_stream as open_stream,
+    private_error as private_error,
     progress_bar as progress_bar,
     say as say,
     silence as silence,
     warn_caller as warn_caller,
-)
-from skfairdp._utils._named import NamedEstimator as NamedEstimator
-from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
-from skfairdp._utils._private_errors import (
-    PRIVATE_ERRORS as PRIVATE_ERRORS,
-    PrivateRowsError as PrivateRowsError,
-    private_error as private_error,
     without_cells as without_cells,
     without_values as without_values,
 )
+from skfairdp._utils._named import NamedEstimator as NamedEstimator
+from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
 from skfairdp._utils._public import PublicData
 from skfairdp._utils._random import (
+    BLAS as BLAS,
     RandomStateLike as RandomStateLike,
     child_seeds as child_seeds,
     coins_of as coins_of,
     public_generator as public_generator,
 )
 from skfairdp._utils._softmax_regression import fit_softmax as fit_softmax
-from skfairdp._utils._threads import BLAS as BLAS
 
 __all__ = ["PublicData"]

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 
-from skfairdp._utils._private_errors import private_error
+from skfairdp._utils._messages import private_error
 from skfairdp._utils._public import PublicData
 
 #: Sparse tables are written out up to this size: a fit holds a few copies of its rows beside each other.

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from skfairdp._typing import ArrayLike
 from skfairdp._utils._containers import as_pandas, label_array, refuse_masked
-from skfairdp._utils._messages import warn_caller
-from skfairdp._utils._private_errors import PrivateRowsError, private_error, without_values
+from skfairdp._utils._messages import PrivateRowsError, private_error, warn_caller, without_values
 from skfairdp.exceptions import FairnessWarning
 
 #: Whole numbers further apart than this are looked up one by one.

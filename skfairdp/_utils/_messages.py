@@ -1,11 +1,13 @@
-"""What is said: warnings at the caller's line, progress in public totals, silence around private rows."""
+"""What is said: warnings at the caller's line, progress in public totals, errors that name no private value."""
 
 import contextlib
 import logging
+import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,3 +142,168 @@ def progress_bar(
         file=open_stream(sys.stderr) if verbose > 0 else None,
         bar_format="{desc}: {bar} {n_fmt}/{total_fmt}{postfix}",
     )
+
+
+class PrivateRowsError(ValueError, TypeError):
+    """Rows that cannot be used as they are. One type for every cause, so that the type says nothing either."""
+
+
+@dataclass(frozen=True)
+class PrivateError:
+    """A text with places for public names, and the reason why it may depend on private rows."""
+
+    text: str
+    why: str
+
+
+PRIVATE_ERRORS: dict[str, PrivateError] = {
+    "unknown value": PrivateError(
+        "{name} of {owner} holds a value that is not in '{parameter}'. Add it to '{parameter}', or drop those rows.",
+        "A value outside the public domain has no code. Any other value in its place would be made up.",
+    ),
+    "other classes": PrivateError(
+        "{name} of {owner} holds a value that is none of the classes of its '{parameter}'. Drop those rows, spell "
+        "their labels as it was taught, or fit it with them.",
+        "A label that the model does not know has no code. Any other one in its place would be made up.",
+    ),
+    "no kind": PrivateError(
+        "{name} of {owner} holds nothing that is a number, a date, a text or a truth, such as durations, intervals, "
+        "bytes or lists. Make numbers of them (series.dt.days) or leave the column out: known={{{name}: None}}.",
+        "Where no cell of a column can be read no epsilon finds a value; one row that can be read decides it alone.",
+    ),
+    "unlisted": PrivateError(
+        "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. Compare "
+        "their spelling with the schema; Schema.misfits(table) counts such cells for your own eyes. List them, drop "
+        "those rows, or say what such a value counts as: Category([...], others=...). A column of groups with "
+        "missing=True has a group of its own for them.",
+        "A label or group outside the public list has no code. Any listed one in its place would be made up.",
+    ),
+    "missing value": PrivateError(
+        "{name} of {owner} contains missing values (None, NaN, infinity or masked). Give them a value of their own, "
+        "for example fillna('unknown'), or drop those rows.",
+        "A missing label or group stands for none of the public domain.",
+    ),
+    "missing amount": PrivateError(
+        "{name} of {owner} holds amounts that are missing or not finite (None, NaN, infinity or masked). Drop those "
+        "rows, or write down the amount that they stand for, such as fillna(0).",
+        "A missing amount is none, and any other one in its place would be made up.",
+    ),
+    "not finite": PrivateError(
+        "{name} of {owner} contains NaN, infinity, a masked entry or a number too large for a float. Impute those "
+        "entries with values fitted on public rows, or drop those rows.",
+        "scikit-learn's contract for estimators that do not accept missing values.",
+    ),
+    "not numbers": PrivateError(
+        "{name} of {owner} has entries that are not numbers. The argument must be a table of numbers, or of strings "
+        "that each read as a number. An estimator with schema=Schema(...) reads texts, dates and gaps as they are. "
+        "Encode other columns with a transformer fitted on public rows, for example "
+        "PublicPreprocessor(make_tabular_encoder(), X_public).",
+        "A cell that is no number has no place in a table of floats.",
+    ),
+    "complex": PrivateError(
+        "Complex data not supported: {name} of {owner} must hold real numbers.",
+        "scikit-learn's contract: complex numbers are refused, not cut.",
+    ),
+    "ragged": PrivateError(
+        "{name} of {owner} is inhomogeneous: it must have one entry per row, all of the same shape.",
+        "Rows of several lengths are no table.",
+    ),
+    "no labels": PrivateError(
+        "Unknown label type: {name} of {owner} must be one column of class labels of one kind, such as strings or "
+        "ints. Amounts are not classes: cut them at public limits first.",
+        "Labels that have no common order, or that are measurements, name no classes.",
+    ),
+    "no exposure": PrivateError(
+        "exposure of {owner} holds values that are not above 0. Drop those rows: nothing was counted in them.",
+        "A count without exposure says nothing of a rate, and a negative one has no meaning.",
+    ),
+    "no groups": PrivateError(
+        "{name} of {owner} contains values that cannot be groups, such as lists. Give one label per row.",
+        "A group has to be comparable with the names of the groups.",
+    ),
+    "one class": PrivateError(
+        "{owner} can't train when only one class is present in y. If this is intended, list the classes "
+        "with the 'classes' parameter.",
+        "Only without 'classes', where the classes are read from y outside of the guarantee.",
+    ),
+    "one group": PrivateError(
+        "{owner} found only one group, so every fairness statement would be vacuous. If this is intended, list the "
+        "groups with the 'groups' parameter.",
+        "Only without 'groups', where their names are read from the rows outside of the guarantee.",
+    ),
+    "other index": PrivateError(
+        "{name} of {owner} has another index than {parameter}. Rows are matched by position: pass "
+        "{name}.loc[{parameter}.index], or {name}.to_numpy() where the rows are in the same order.",
+        "Two pandas objects that match their rows otherwise than by position: one of them is wrong. An index names "
+        "rows and is public like their positions; should it hold private values, all that shows is that it differs.",
+    ),
+    "search failed": PrivateError(
+        "A fit of {owner} failed after the search was charged. What was planned is spent, and nothing comes out: that "
+        "a fit fails, and why, may depend on private rows. Fit the candidates on public rows to see the error.",
+        "A failed fit must not lose to the others, or a record that makes it fail would choose the winner.",
+    ),
+}
+
+
+def private_error(kind: str, **names: str) -> PrivateRowsError:
+    """Build the error of this kind.
+
+    Raise it outside of any ``except`` block: an error raised inside carries the first one along as its context, and
+    loggers find private values there.
+    """
+    return PrivateRowsError(PRIVATE_ERRORS[kind].text.format(**names))
+
+
+# ---- errors of other packages --------------------------------------------------------------------------------
+
+#: What scikit-learn says of the shape or the columns of a table, which are public, and of nothing else.
+_PUBLIC = re.compile(
+    r"Found array with|X has \d+ features|The feature names should match|Feature names are only supported|"
+    r"Sparse data was passed|.* is expecting \d+ features|Unable to set |Reshape your data|.*requires y to be passed"
+)
+
+#: Arguments that are tables of numbers; all others are columns of labels.
+_TABLES = frozenset({"X", "X_public"})
+
+
+def without_values(error: Exception, *, owner: str, name: str = "X", missing: str = "missing value") -> Exception:
+    """Return an error that says what was wrong with a table and repeats none of its entries."""
+    said = str(error)
+    if said.startswith("Expected 2D array"):
+        return ValueError(
+            f"Expected 2D array: {name} of {owner} must have rows and columns. Reshape your data with "
+            "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a single row."
+        )
+    if said.startswith("y should be a 1d array"):
+        return ValueError(f"{name} of {owner} should be a 1d array: one column of labels, one entry per row.")
+    if said.startswith(("Mix of label input types", "Classification metrics can't handle")):
+        return ValueError(f"{name} of {owner} has labels of another type than the predictions.")
+    if said.startswith("Found unknown categories") and "in column" in said:
+        return ValueError(f"{name} of {owner} has categories unknown to the encoder. Set its handle_unknown='ignore'.")
+    if said.startswith("Complex data not supported"):
+        return private_error("complex", owner=owner, name=name)
+    if "inhomogeneous" in said:
+        return private_error("ragged", owner=owner, name=name)
+    if isinstance(error, OverflowError) or "contains NaN" in said or "contains infinity" in said:
+        return private_error("not finite" if name in _TABLES else missing, owner=owner, name=name)
+    if _PUBLIC.match(said):
+        return error if owner in said and name == "X" else type(error)(f"{name} of {owner}: {said}")
+    return private_error("not numbers", owner=owner, name=name)
+
+
+#: What scikit-learn, numpy and others begin with where they quote an entry that they cannot read.
+_QUOTES = re.compile(
+    "could not convert|invalid literal|Found unknown categories|previously unseen labels|Invalid classes"
+)
+
+
+def without_cells(call: Callable[..., Any], *args: Any, owner: str, **more: Any) -> Any:
+    """Call a learner of another package, whose errors about a cell are then said without the cell."""
+    problem: Exception | None = None
+    try:
+        return call(*args, **more)
+    except (ValueError, TypeError, OverflowError) as error:
+        if not isinstance(error, OverflowError) and not _QUOTES.search(str(error)):
+            raise
+        problem = without_values(error, owner=owner)
+    raise problem

@@ -9,6 +9,7 @@ import numbers
 import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from skfairdp._typing import RandomStateLike
 
@@ -37,3 +38,8 @@ def coins_of(rows: NDArray[np.float64], key: bytes) -> NDArray[np.float64]:
     cells = np.ascontiguousarray(rows, dtype="<f8") + 0.0  # one zero, not two
     words = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in cells]
     return (np.frombuffer(b"".join(words), dtype="<u8") >> np.uint64(11)) / 2.0**53
+
+
+#: numpy's and scipy's. ``threadpoolctl.threadpool_limits`` would look through all loaded libraries whenever it is
+#: called, and that takes as long as a third of a small fit.
+BLAS = ThreadpoolController().select(user_api="blas")

@@ -1,12 +1,10 @@
 """Benchmark data with its groups, data with a known gap, and the split every experiment uses."""
 
 from skfairdp.datasets._faces import fetch_celeba, fetch_fairface, fetch_utkface
-from skfairdp.datasets._fetch import fetch_adult, fetch_bank, fetch_compas, fetch_credit, fetch_parkinsons
-from skfairdp.datasets._files import data_file
+from skfairdp.datasets._fetch import data_file, fetch_adult, fetch_bank, fetch_compas, fetch_credit, fetch_parkinsons
 from skfairdp.datasets._images import fetch_fashion_mnist, fetch_mnist, make_color_mnist
-from skfairdp.datasets._make import make_biased_classification, make_raw_table
+from skfairdp.datasets._make import make_biased_classification, make_class_bias, make_raw_table, make_rotated_subgroups
 from skfairdp.datasets._split import PrivatePublicTestSplit, train_private_public_test_split
-from skfairdp.datasets._subgroups import make_class_bias, make_rotated_subgroups
 
 __all__ = [
     "PrivatePublicTestSplit",

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
 from skfairdp._utils import RandomStateLike, public_generator
-from skfairdp.datasets._files import DATA_VARIABLE
+from skfairdp.datasets._fetch import DATA_VARIABLE
 from skfairdp.datasets._images import _checked_count
 
 _LARGEST = 1024

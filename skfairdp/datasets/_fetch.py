@@ -1,16 +1,231 @@
 """The five tabular benchmarks as scikit-learn ``Bunch`` objects, their traps handled."""
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
-from skfairdp.datasets._files import Source, read_table
-from skfairdp.datasets._sources import ADULT, BANK, COMPAS, CREDIT, PARKINSONS
+
+DATA_VARIABLE = "SKFAIRDP_DATA"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a faithful copy of one published table looks like, and where one is."""
+
+    name: str
+    columns: tuple[str, ...]
+    target: str
+    rows: int
+    positives: int
+    positive: object
+    homepage: str
+    openml_id: int | None = None
+    openml_columns: tuple[str, ...] | None = None  # names in OpenML's order, where OpenML has placeholders
+    openml_target_values: tuple[tuple[str, object], ...] = ()  # OpenML's code -> the value of the original
+    label: Callable[[pd.DataFrame], pd.Series] | None = None  # computes the target where it is not a column
+    stem: str = ""  # of the published file, where it is not the name
+
+    def labels(self, frame: pd.DataFrame) -> pd.Series:
+        """Return 1 for the positive class and 0 for the other one."""
+        values = frame[self.target] if self.label is None else self.label(frame)
+        return (values == self.positive).astype("int64").rename(self.target)
+
+
+def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return the local file of a benchmark data set, or None where there is none.
+
+    Looks for ``NAME.csv.gz``, ``NAME.csv`` and ``NAME.npz`` in ``data_home`` and, where that is None, in the folder
+    named by the environment variable ``SKFAIRDP_DATA``.
+
+    Parameters
+    ----------
+    name : {"adult", "bank", "compas-scores-two-years", "credit", "parkinsons", "mnist"}
+        The data set.
+    data_home : path-like, default=None
+        The folder. None: the one named by the environment variable.
+
+    Returns
+    -------
+    path : pathlib.Path or None
+        The first of the three files that is there.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import data_file
+    >>> data_file("adult", data_home="a/folder/that/is/not/there") is None
+    True
+    """
+    folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    if not folder:
+        return None
+    for suffix in (".csv.gz", ".csv", ".npz"):
+        path = Path(folder).expanduser() / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    return None
+
+
+def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tuple[pd.DataFrame, str]:
+    """Return the table in its original columns and where it was read."""
+    path = data_file(source.name, data_home) or data_file(source.stem or source.name, data_home)
+    if path is not None:
+        # Bank has a category "unknown" and Adult empty cells; nothing else may be read as missing.
+        frame = pd.read_csv(path, keep_default_na=False, na_values={c: [""] for c in source.columns})
+        where = str(path)
+    else:
+        frame, where = _from_openml(source, data_home), f"OpenML, data_id={source.openml_id}"
+    missing = [column for column in source.columns if column not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"The {source.name} table from {where} lacks the column(s) {missing}; get it from {source.homepage}."
+        )
+    found = (len(frame), int(source.labels(frame).sum()))
+    if found != (source.rows, source.positives):
+        raise ValueError(
+            f"The {source.name} table from {where} is not the published one: it has {found[0]} rows, "
+            f"{found[1]} of them "
+            f"positive, where {source.rows} and {source.positives} are expected. Get it from "
+            f"{source.homepage}."
+        )
+    return frame, where
+
+
+def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd.DataFrame:
+    where = "OpenML has no copy that is known to be faithful"
+    cause: Exception | None = None
+    if source.openml_id is not None:
+        home = None if data_home is None else str(data_home)
+        try:
+            with warnings.catch_warnings():
+                # "Retrying…" would be said before the error below says more.
+                warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+                bunch = sklearn_datasets.fetch_openml(
+                    data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=1
+                )
+        except (OSError, ValueError, ImportError) as error:
+            where, cause = (
+                f"OpenML (data_id={source.openml_id}) could not be read ({type(error).__name__})",
+                error,
+            )
+        else:
+            return _with_original_names(bunch.data, bunch.target, source)
+    folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    stem = source.stem or source.name
+    looked = "no folder was given" if not folder else f"{folder} has neither {stem}.csv.gz nor {stem}.csv"
+    raise FileNotFoundError(
+        f"No {source.name} data: {looked}, and {where}. Download it from {source.homepage} as a comma-separated "
+        f"{stem}.csv.gz or {stem}.csv with a header row, then give its folder with the environment "
+        f"variable {DATA_VARIABLE} or with data_home=."
+    ) from cause
+
+
+def _with_original_names(data: pd.DataFrame, target: pd.Series, source: Source) -> pd.DataFrame:
+    frame = data.copy()
+    if source.openml_columns is not None and len(source.openml_columns) == frame.shape[1]:
+        frame.columns = pd.Index(source.openml_columns)
+    for column in frame.columns:
+        if isinstance(frame[column].dtype, pd.CategoricalDtype):
+            values = frame[column].astype(object)
+            numbers = pd.to_numeric(values, errors="coerce")
+            # OpenML declares some numeric codes as categories; the original files have numbers there.
+            frame[column] = numbers if bool((numbers.notna() == values.notna()).all()) else values
+    values = target.astype(object)
+    if source.openml_target_values:
+        values = values.astype(str).map(dict(source.openml_target_values))
+    frame[source.target] = values
+    return frame
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_BANK_FEATURES = _names(
+    "age job marital education default balance housing loan contact day month duration campaign pdays previous poutcome"
+)
+_CREDIT_FEATURES = _names(
+    "LIMIT_BAL SEX EDUCATION MARRIAGE AGE PAY_0 PAY_2 PAY_3 PAY_4 PAY_5 PAY_6 "
+    "BILL_AMT1 BILL_AMT2 BILL_AMT3 BILL_AMT4 BILL_AMT5 BILL_AMT6 "
+    "PAY_AMT1 PAY_AMT2 PAY_AMT3 PAY_AMT4 PAY_AMT5 PAY_AMT6"
+)
+# The median of the published table: a constant of the benchmark, so that the label of a row never depends on
+# the other rows that happen to be in the user's sample.
+PARKINSONS_MEDIAN = 27.576
+
+ADULT = Source(
+    name="adult",
+    columns=_names(
+        "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
+        "capital-gain capital-loss hours-per-week native-country class"
+    ),
+    target="class",
+    rows=48_842,
+    positives=11_687,
+    positive=">50K",
+    homepage="https://doi.org/10.24432/C5XW20",
+    openml_id=1590,
+)
+BANK = Source(
+    name="bank",
+    columns=(*_BANK_FEATURES, "y"),
+    target="y",
+    rows=45_211,
+    positives=5_289,
+    positive="yes",
+    homepage="https://doi.org/10.24432/C5K306",
+    openml_id=1461,
+    openml_columns=_BANK_FEATURES,
+    openml_target_values=(("1", "no"), ("2", "yes")),
+)
+COMPAS = Source(
+    name="compas",
+    stem="compas-scores-two-years",
+    columns=_names(
+        "sex age race juv_fel_count juv_misd_count juv_other_count priors_count days_b_screening_arrest "
+        "c_charge_degree is_recid score_text two_year_recid"
+    ),
+    target="two_year_recid",
+    rows=7_214,
+    positives=3_251,
+    positive=1,
+    homepage="https://github.com/propublica/compas-analysis",
+)
+CREDIT = Source(
+    name="credit",
+    columns=(*_CREDIT_FEATURES, "default"),
+    target="default",
+    rows=30_000,
+    positives=6_636,
+    positive=1,
+    homepage="https://doi.org/10.24432/C55S3H",
+    openml_id=42477,
+    openml_columns=_CREDIT_FEATURES,
+    openml_target_values=(("0", 0), ("1", 1)),
+)
+PARKINSONS = Source(
+    name="parkinsons",
+    columns=_names(
+        "subject# age sex test_time motor_UPDRS total_UPDRS Jitter(%) Jitter(Abs) Jitter:RAP Jitter:PPQ5 "
+        "Jitter:DDP Shimmer Shimmer(dB) Shimmer:APQ3 Shimmer:APQ5 Shimmer:APQ11 Shimmer:DDA NHR HNR RPDE "
+        "DFA PPE"
+    ),
+    target="high_UPDRS",
+    rows=5_875,
+    positives=2_934,
+    positive=True,
+    homepage="https://doi.org/10.24432/C5ZS3N",
+    label=lambda frame: frame["total_UPDRS"] > PARKINSONS_MEDIAN,
+)
+
 
 Grouping = Callable[[pd.DataFrame], pd.Series]
 

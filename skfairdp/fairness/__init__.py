@@ -1,40 +1,39 @@
 """What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
-from skfairdp.fairness._answer_gate import AnswerGate as AnswerGate
 from skfairdp.fairness._constraints import (
     ConstraintColumn as ConstraintColumn,
     FairnessConstraints as FairnessConstraints,
 )
 from skfairdp.fairness._gaps import (
+    CLEAR_SIZE as CLEAR_SIZE,
     GAPS as GAPS,
+    ResidualViolation as ResidualViolation,
     disparities,
     largest_disparity as largest_disparity,
     rejection_rates as rejection_rates,
     tally as tally,
 )
 from skfairdp.fairness._gate import FairnessGate
-from skfairdp.fairness._notions import (
-    NOTIONS as NOTIONS,
-    by_position as by_position,
-    name_of as name_of,
-    read_constraints as read_constraints,
-)
-from skfairdp.fairness._rate_bounds import (
+from skfairdp.fairness._rate_gate import (
+    AnswerGate as AnswerGate,
+    RateGate as RateGate,
     gaps_of as gaps_of,
     parity_bound as parity_bound,
     rate_bounds as rate_bounds,
     violation_bounds as violation_bounds,
 )
-from skfairdp.fairness._rate_gate import RateGate as RateGate
 from skfairdp.fairness._rates import (
+    NOTIONS as NOTIONS,
     RATE_NOTIONS as RATE_NOTIONS,
     RATES as RATES,
     RateBound,
     RateConstraints as RateConstraints,
     RateParity,
+    by_position as by_position,
+    name_of as name_of,
+    read_constraints as read_constraints,
     read_rate_constraints as read_rate_constraints,
     rule_of_gate as rule_of_gate,
 )
-from skfairdp.fairness._reached import CLEAR_SIZE as CLEAR_SIZE, ResidualViolation as ResidualViolation
 
 __all__ = ["FairnessGate", "RateBound", "RateParity", "disparities"]

@@ -5,7 +5,7 @@ inequalities that are linear in the rates, so that one definition serves trainin
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from numbers import Real
@@ -14,9 +14,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.fairness._rate_comparisons import Comparisons
-
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """What constraints on rates ask, in as many numbers as there are groups, not pairs of groups.
+
+    Comparison f asks ``factor · rate of a - rate of b <= slack`` for every a of its ``ones`` and every other b of its
+    ``others``. Positions are those of the groups, then all rows, then nobody, whose rate is 0: a bound compares with
+    nobody.
+    """
+
+    rate: NDArray[np.int64]
+    factor: Array
+    slack: Array
+    ones: Mask
+    others: Mask
+
+    @cached_property
+    def compared(self) -> Mask:
+        """Whether a line takes part in a comparison, (n_groups + 2, n_comparisons)."""
+        beside_ones, beside_others = (
+            highest_of_others(side.astype(np.float64)) > 0 for side in (self.ones, self.others)
+        )
+        return (self.ones & beside_others) | (self.others & beside_ones)
+
+    def left(self, rates: Array) -> Array:
+        """``factor · rate`` of the ones, (n_groups + 2, n_comparisons); -inf for the rest and where a rate is NaN."""
+        found = self.factor * self.of_comparisons(rates)
+        return np.where(self.ones & np.isfinite(found), found, -np.inf)
+
+    def right(self, rates: Array) -> Array:
+        """Rates of the others, (n_groups + 2, n_comparisons); inf for the rest and where a rate is NaN."""
+        found = self.of_comparisons(rates)
+        return np.where(self.others & np.isfinite(found), found, np.inf)
+
+    def of_comparisons(self, by_rate: Array, nobody: float = 0.0) -> Array:
+        """A table (n_groups + 1, n_rates) by comparison, with a line for nobody."""
+        columns = by_rate[:, self.rate]
+        return np.vstack([columns, np.full(len(self.rate), nobody, dtype=columns.dtype)])
+
+    def largest_violation(self, rates: Array) -> float:
+        """By how much the worst of all pairs breaks its bound; -inf where no two rates can be compared."""
+        over = self.left(rates) + highest_of_others(-self.right(rates)) - self.slack
+        return float(over.max(initial=-np.inf))
+
+
+def highest_of_others(values: Array) -> Array:
+    """For every row of a table the highest entry of each column in another row: of -inf where there is none."""
+    at = values.argmax(axis=0)
+    columns = np.arange(values.shape[1])
+    rest = values.copy()
+    rest[at, columns] = -np.inf
+    found = np.broadcast_to(values[at, columns], values.shape).copy()
+    found[at, columns] = rest.max(axis=0)
+    return found
+
+
 #: In words; coefficients by position of group (the last is all rows) and rate; right-hand side.
 Inequality = tuple[str, dict[tuple[int, int], float], float]
 
@@ -465,3 +521,127 @@ def _cell(name: str, positive: int, label: int, k: int) -> Array:
     mine: NDArray[np.bool_] = np.arange(k) == positive
     cell = ~mine if name in ("true_negative_rate", "false_positive_rate") else mine
     return cell.astype(np.float64)
+
+
+#: By name, or with a bound of its own.
+Notion = str | RateParity | RateBound
+
+#: All notions, see :class:`FairnessConstraints`.
+NOTIONS = (
+    "accuracy_parity",
+    "demographic_parity",
+    "equalized_odds",
+    "false_positive_rate_parity",
+    "generalized_demographic_parity",
+    "true_positive_rate_parity",
+)
+# What people call a notion besides: who is missed equally often is found equally often.
+_ALSO = {
+    "equal_opportunity": "true_positive_rate_parity",
+    "false_negative_rate_parity": "true_positive_rate_parity",
+    "true_negative_rate_parity": "false_positive_rate_parity",
+}
+_RATES = {
+    "accuracy": "accuracy_parity",
+    "error_rate": "accuracy_parity",
+    "false_negative_rate": "true_positive_rate_parity",
+    "false_positive_rate": "false_positive_rate_parity",
+    "selection_rate": "demographic_parity",
+    "selection_rate_by_label": "equalized_odds",
+    "true_negative_rate": "false_positive_rate_parity",
+    "true_positive_rate": "true_positive_rate_parity",
+}
+_UNBOUNDED = (0.01, 1.0)  # difference and ratio of a parity that was given no bound
+
+
+def read_constraints(
+    given: Any,
+    owner: str,
+    *,
+    supported: Sequence[str] = NOTIONS,
+    parameter: str = "constraints",
+    several: bool = True,
+    optional: bool = False,
+    bounds: bool = True,
+) -> tuple[Notion, ...]:
+    """The notions that a parameter asks for: names, or constraints with a bound of their own."""
+    if given is None and optional:
+        return ()
+    alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
+    found = tuple(
+        _read(one, owner, parameter, None if bounds else supported) for one in ([given] if alone else list(given))
+    )
+    names = [name_of(one) for one in found]
+    if not names or _asks_twice(found) or not set(names) <= set(supported) or (len(names) > 1 and not several):
+        number = "one or several different ones" if several else "one"
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} must be {number} of {_names(supported)}"
+            f"{', or None' if optional else ''}, or fairlearn's moments or RateParity of the same meaning. "
+            f"Got {given!r} instead."
+        )
+    return found
+
+
+def _names(supported: Sequence[str]) -> list[str]:
+    """All that may be written for these notions."""
+    return sorted({*supported, *(name for name, meaning in _ALSO.items() if meaning in supported)})
+
+
+def name_of(notion: Notion) -> str:
+    """The name of a notion, of ``NOTIONS``, that has a bound of its own or none."""
+    return notion if isinstance(notion, str) else _RATES[notion.rate]
+
+
+def by_position(
+    notions: Sequence[Notion], groups: Sequence[Any], classes: Sequence[Any], owner: str
+) -> tuple[Notion, ...]:
+    """The same notions with positions in place of the names of groups and classes."""
+    found = []
+    for notion in notions:
+        if not isinstance(notion, str) and notion.of_class is not None:
+            notion = replace(notion, of_class=_position(notion.of_class, classes, "of_class", "classes", owner))
+        if isinstance(notion, RateBound) and isinstance(notion.groups, Iterable) and notion.groups != "overall":
+            named = tuple(_position(group, groups, "groups", "groups", owner) for group in notion.groups)
+            notion = replace(notion, groups=named)
+        found.append(notion)
+    return tuple(found)
+
+
+def _position(name: Any, known: Sequence[Any], parameter: str, kind: str, owner: str) -> int:
+    for i, one in enumerate(known):
+        if one == name:
+            return i
+    raise ValueError(f"The constraints of {owner} name {name!r} in '{parameter}', which is none of its {kind}.")
+
+
+def _asks_twice(notions: Sequence[Notion]) -> bool:
+    """Whether one parity comes twice."""
+    parities = [
+        (name_of(one), None if isinstance(one, str) else one.of_class)
+        for one in notions
+        if not isinstance(one, RateBound)
+    ]
+    return len(set(parities)) < len(parities)
+
+
+def _read(one: Any, owner: str, parameter: str, without_bounds: Sequence[str] | None) -> Notion:
+    if isinstance(one, str):
+        return _ALSO.get(one, one)
+    try:
+        (found,) = read_rate_constraints([one], owner, parameter=parameter)
+    except ValueError:  # of no rate
+        return f"fairlearn's {type(one).__name__}" if _is_moment(one) else repr(one)
+    if isinstance(found, RateParity) and found.of_class is None and found.factor_and_slack[::-1] == _UNBOUNDED:
+        return _RATES[found.rate]
+    if without_bounds is not None:
+        same = _RATES[found.rate]
+        raise ValueError(
+            f"The '{parameter}' parameter of {owner} holds rates equal, without a bound of their own. Got {one!r}; "
+            f"give {repr(same) if same in without_bounds else f'one of {_names(without_bounds)}'}."
+        )
+    return found
+
+
+def _is_moment(one: Any) -> bool:
+    """Whether this is an object of fairlearn itself; a subclass may mean something else."""
+    return type(one).__module__.partition(".")[0] == "fairlearn"

@@ -3,8 +3,7 @@
 from skfairdp._tables import GeneratorBackend as GeneratorBackend, MarginalsBackend, SyntheticRows
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._synthetic_data_classifier import SyntheticDataClassifier
-from skfairdp.generative._table_codec import TableCodec
-from skfairdp.generative._vector_codec import UnitCodec
+from skfairdp.generative._table_codec import TableCodec, UnitCodec
 
 __all__ = [
     "MarginalsBackend",

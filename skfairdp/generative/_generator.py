@@ -20,13 +20,18 @@ from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.generative._admissible import AdmissibleLabels, read_admissible
-from skfairdp.generative._group_rates import BALANCES, Balance, fair_label_rates, restricted, target_rates
-from skfairdp.generative._inputs import GeneratorData, read_balance, read_generator_data
-from skfairdp.generative._schema_columns import raw_features, raw_table
-from skfairdp.generative._table_codec import TableCodec
+from skfairdp.generative._group_rates import (
+    BALANCES,
+    AdmissibleLabels,
+    Balance,
+    fair_label_rates,
+    read_admissible,
+    restricted,
+    target_rates,
+)
+from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
+from skfairdp.generative._table_codec import TableCodec, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.generative._vector_codec import UnitCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import Schema
 

@@ -5,8 +5,9 @@ rows (``_declared.py``, ``_table_codec.py``).
 """
 
 import math
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,14 +18,8 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skfairdp._inputs import (
-    check_public_columns,
-    public_arguments,
-    read_classes,
-    read_private_groups,
-    tell_of_subjects,
-)
-from skfairdp._rows import RowSource, opened
+from skfairdp._inputs import check_public_columns, public_arguments, read_classes, read_private_groups, tell_of_subjects
+from skfairdp._rows import Chunk, RowSource, opened, other_rows
 from skfairdp._tables import (
     Declarations,
     Form,
@@ -37,6 +32,7 @@ from skfairdp._tables import (
     as_container,
     as_entries,
     codes_of_entries,
+    counted_pairs,
     read_table,
     type_of,
 )
@@ -51,14 +47,189 @@ from skfairdp._utils import (
     warn_caller,
 )
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.generative._admissible import read_admissible
-from skfairdp.generative._group_rates import Balance, given_label_rates
-from skfairdp.generative._schema_columns import declarations_of, numbers_of
-from skfairdp.generative._streamed import StreamedRows, StreamedTable
-from skfairdp.generative._table_codec import TableCodec, TableEncoder, default_bins
-from skfairdp.generative._vector_codec import UnitCodec, UnitEncoder
+from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
+from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
 from skfairdp.privacy import PublicReads
-from skfairdp.schema import RawTable, Schema, check_roles, made_up, note_columns, schema_of
+from skfairdp.schema import (
+    Boolean,
+    Category,
+    Date,
+    Number,
+    RawTable,
+    Schema,
+    check_roles,
+    made_up,
+    note_columns,
+    schema_of,
+)
+
+
+def declarations_of(schema: Schema, owner: str) -> Declarations:
+    """What a schema says of its features, once :func:`numbers_of` has made numbers of them."""
+    bounds: dict[str, tuple[float, float]] = {}
+    categories: dict[str, list[int]] = {}
+    dtypes: dict[str, str] = {}
+    for name in schema.features:
+        column = schema.columns[name]
+        if isinstance(column, Number | Date):
+            ends = [column.low, column.high] if isinstance(column, Number) else [column.first, column.last]
+            low, high = column.read(ends)
+            bounds[name] = (float(low), float(high))
+            whole = pd.api.types.is_integer_dtype(column.restore(np.array([low])).dtype) or isinstance(column, Date)
+            dtypes[name] = ("Int64" if column.missing else "int64") if whole else "float64"
+        else:
+            assert isinstance(column, Category | Boolean)
+            categories[name] = list(range(len(column.values) if isinstance(column, Category) else 2))
+            dtypes[name] = "float64" if column.missing else "int64"
+    return Declarations.read(schema.features, bounds, categories, dtypes, owner)
+
+
+def numbers_of(raw: RawTable) -> pd.DataFrame:
+    """The features of a raw table as columns of floats: values, days, positions; NaN where there is none."""
+    return pd.DataFrame({name: raw.numbers[name] for name in raw.schema.features})
+
+
+def raw_features(schema: Schema, sampled: pd.DataFrame) -> pd.DataFrame:
+    """Sampled numbers as the values that the schema gives these columns."""
+    return schema.restore(_numbers(schema, sampled))
+
+
+def raw_table(schema: Schema, sampled: pd.DataFrame, labels: Any, groups: Any) -> pd.DataFrame:
+    """Sampled numbers, labels and groups as a table with all columns of the schema, in its order."""
+    numbers = _numbers(schema, sampled)
+    if labels is not None and schema.label is not None:
+        numbers[schema.label] = schema.columns[schema.label].read(labels)
+    if groups is not None:
+        columns = groups if isinstance(groups, pd.DataFrame) else pd.DataFrame({schema.groups[0]: groups})
+        numbers |= {name: schema.columns[name].read(columns[name]) for name in schema.groups}
+    return schema.restore({name: numbers[name] for name in schema.columns if name in numbers})
+
+
+def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    numbers: Mapping[str, NDArray[np.float64]] = {
+        name: sampled[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in schema.features
+    }
+    # A bin may reach between two steps of a number, and its noise may count a missing value where none may be.
+    return {
+        name: schema.columns[name].read(column) if isinstance(schema.columns[name], Number | Date) else column
+        for name, column in numbers.items()
+    }
+
+
+Counts = NDArray[np.int64]
+
+_MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, and kept until they are asked for
+
+
+@dataclass(frozen=True)
+class StreamedTable:
+    """A source whose chunks a schema reads. Label and groups are columns of it."""
+
+    source: RowSource
+    schema: Schema
+    n_classes: int
+    n_groups: int
+    owner: str
+
+    def __len__(self) -> int:
+        return self.source.n_rows
+
+    @property
+    def n_cells(self) -> int:
+        """Groups times labels."""
+        return self.n_groups * self.n_classes
+
+    def first_counts(self, encoder: TableEncoder) -> tuple[list[Counts], Counts]:
+        """One pass: the fine histogram of each unsettled column, and the rows of each group and label."""
+        sizes = [encoder.columns[j].n_codes for j in encoder.unsettled]
+        *histograms, cells = self._counts(partial(_fine_and_cells, encoder), [*sizes, self.n_cells])
+        fine = [encoder.columns[j].n_values for j in encoder.unsettled]
+        return [counts[:size] for counts, size in zip(histograms, fine, strict=True)], cells
+
+    def table_counts(
+        self, encoder: TableEncoder, columns: bool, pairs: Sequence[tuple[int, int]]
+    ) -> tuple[list[Counts], list[Counts]]:
+        """One pass: counts of all columns by group and label, if wanted, and of pairs of columns."""
+        n_codes = encoder.n_codes
+        single = [self.n_cells * size for size in n_codes] if columns else []
+        together = [n_codes[i] * n_codes[j] for i, j in pairs]
+        found = self._counts(partial(_columns_and_pairs, encoder, columns, list(pairs)), [*single, *together])
+        further = zip(found[len(single) :], pairs, strict=True)
+        return found[: len(single)], [table.reshape(n_codes[i], n_codes[j]) for table, (i, j) in further]
+
+    def _counts(self, function: Callable[..., list[Counts]], sizes: Sequence[int]) -> list[Counts]:
+        """Tables of counts, summed over all chunks. Each counts every row once."""
+        count = partial(_of_chunk, function, self.schema, self.n_classes, self.n_groups, self.owner)
+        total = self.source.map_reduce(count, operator.add)
+        if total is None or int(total[: sizes[0]].sum()) != len(self):
+            raise other_rows(self.owner)
+        return np.split(total, np.cumsum(sizes)[:-1])
+
+
+def _of_chunk(
+    function: Callable[..., list[Counts]], schema: Schema, n_classes: int, n_groups: int, owner: str, chunk: Chunk
+) -> Counts:
+    raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
+    labels = raw.labels() if n_classes > 1 else np.zeros(raw.n_rows, dtype=np.int64)
+    groups = raw.groups() if n_groups > 1 else np.zeros(raw.n_rows, dtype=np.int64)
+    tables = function(read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)
+    return np.concatenate([table.ravel() for table in tables])
+
+
+def _fine_and_cells(encoder: TableEncoder, table: Table, cells: Counts, n_cells: int) -> list[Counts]:
+    fine = [encoder.columns[j] for j in encoder.unsettled]
+    histograms = [
+        np.bincount(column.encode(table.columns[j]), minlength=column.n_codes)
+        for j, column in zip(encoder.unsettled, fine, strict=True)
+    ]
+    return [*histograms, np.bincount(cells, minlength=n_cells)]
+
+
+def _columns_and_pairs(
+    encoder: TableEncoder, columns: bool, pairs: list[tuple[int, int]], table: Table, cells: Counts, n_cells: int
+) -> list[Counts]:
+    codes = encoder.encode(table)
+    single = [
+        np.bincount(cells * n_codes + codes[:, j], minlength=n_cells * n_codes)
+        for j, n_codes in enumerate(encoder.n_codes if columns else ())
+    ]
+    return [*single, *counted_pairs(codes, encoder.n_codes, pairs)]
+
+
+@dataclass(frozen=True)
+class StreamedRows(Rows):
+    """What the backend of noisy tables learns from: sums over the chunks of a source."""
+
+    table: Any = None
+    encoder: Any = None
+    _kept: dict[tuple[int, int], Counts] = field(default_factory=dict, repr=False)
+
+    def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[Counts]:
+        """One pass, which counts further pairs as well where all of them fit into memory."""
+        cells = sum(self.n_codes[i] * self.n_codes[j] for i, j in further)
+        pairs = list(further) if cells <= _MOST_CELLS else []
+        single, together = self.table.table_counts(self.encoder, True, pairs)
+        self._kept.update(zip(pairs, together, strict=True))
+        return list(single)
+
+    def pair_counts(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Counts]:
+        """Of what is not known yet, as many pairs a pass as fit into memory."""
+        start = 0
+        while start < len(pairs):
+            stop, cells = start, 0
+            while stop < len(pairs) and (stop == start or cells <= _MOST_CELLS):
+                cells += self.n_codes[pairs[stop][0]] * self.n_codes[pairs[stop][1]]
+                stop += 1
+            known = {pair: counts for pair in pairs[start:stop] if (counts := self._known(pair)) is not None}
+            new = [pair for pair in pairs[start:stop] if pair not in known]
+            if new:
+                known.update(zip(new, self.table.table_counts(self.encoder, False, new)[1], strict=True))
+            yield from (known[pair] for pair in pairs[start:stop])
+            start = stop
+
+    def _known(self, pair: tuple[int, int]) -> Counts | None:
+        turned = self._kept.get((pair[1], pair[0]))
+        return self._kept.get(pair) if turned is None else turned.T
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,7 @@ from skfairdp._utils._sklearn import A_LEARNER, Interval, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._inputs import GeneratorData, read_container, read_generator_data
-from skfairdp.generative._schema_columns import raw_features
+from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier

@@ -9,8 +9,7 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData
 from skfairdp._majority_baseline import DOUBTFUL
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
-from skfairdp.gradient._usual_net import default_net, settled
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside, default_net, settled
 from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for
 
 if TYPE_CHECKING:

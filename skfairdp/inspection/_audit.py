@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp.inspection._audit_rates import (
+from skfairdp.inspection._audit_worlds import (
     bits_epsilon,
     bits_mu,
     clopper_pearson_upper,

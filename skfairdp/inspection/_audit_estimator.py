@@ -15,20 +15,21 @@ from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
 from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
-from skfairdp.inspection._audit_attack import LearnedScore
 from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
-from skfairdp.inspection._audit_rates import rates_epsilon, rates_of_band
 from skfairdp.inspection._audit_worlds import (
     ABSENT,
     RELATIONS,
     Canary,
     Claim,
+    LearnedScore,
     Observer,
     Seen,
     World,
     default_canaries,
     fit_and_see,
     make_world,
+    rates_epsilon,
+    rates_of_band,
     seeds_of_noise,
 )
 from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use

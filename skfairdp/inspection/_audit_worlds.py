@@ -1,16 +1,25 @@
 """Canaries, the neighbouring tables that they make, and what an observer sees of a model fitted to one of them."""
 
 import hashlib
+import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import beta as beta_distribution, binom
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
+
+from skfairdp._typing import ArrayLike
 
 RELATIONS = (
     "replace one record",
@@ -260,3 +269,228 @@ def _as_numbers(value: Any) -> Any:
     if array.dtype.kind not in "iufb" or array.size > _LARGEST_ATTRIBUTE:
         return None
     return array
+
+
+def poisoned_queries(
+    X: ArrayLike, *, n_queries: int, labels: Sequence[Any], row: int = 0, distance: float = 10.0
+) -> tuple[Canary, NDArray[np.float64]]:
+    """Place a record where no other is, and ask nothing but what is there.
+
+    An attacker who may put one record into the private rows, and choose the questions, controls the vote of the one
+    teacher that gets the record: the record lies far outside, every question lies on it, and its label is one or the
+    other. A teacher that goes by its nearest rows then turns in each answer, which is all that one record can do to the
+    votes of an ensemble, whatever the other rows are (Chadha et al. 2024, "Auditing private prediction"). The two
+    labels are the canary's forms; pass both results on to :func:`audit`, or fit on the two worlds yourself.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        The private rows among which the record will lie.
+    n_queries : int
+        At least 1. Each costs what a query costs, and moves by a vote.
+    labels : sequence of two labels
+        Of the poisoned record, in the first and the second world.
+    row : int, default=0
+        Position that the poisoned record takes.
+    distance : float, default=10.0
+        How far outside, in units of the largest number of X (at least 1).
+
+    Returns
+    -------
+    canary : Canary
+        The record to plant.
+    queries : ndarray of shape (n_queries, n_features)
+        Public rows to ask about.
+
+    Raises
+    ------
+    ValueError
+        Not two different labels, fewer than one query, or a row that X does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.inspection import poisoned_queries
+    >>> canary, queries = poisoned_queries(np.array([[0.5, 2.0], [1.0, -3.0]]), n_queries=3, labels=(0, 1))
+    >>> queries
+    array([[30., 30.],
+           [30., 30.],
+           [30., 30.]])
+    >>> canary.first[1], canary.second[1]
+    (0, 1)
+    """
+    rows = np.asarray(X, dtype=float)
+    if len(labels) != 2 or labels[0] == labels[1]:
+        raise ValueError(f"labels must be two different labels. Got {labels!r} instead.")
+    if isinstance(n_queries, bool) or not isinstance(n_queries, int | np.integer) or n_queries < 1:
+        raise ValueError(f"n_queries must be an integer of at least 1. Got {n_queries!r} instead.")
+    if rows.ndim != 2 or not 0 <= row < len(rows):
+        raise ValueError(f"row must be a position in X, which has {len(rows)} rows. Got {row!r} instead.")
+    place = np.full(rows.shape[1], distance * max(1.0, float(np.abs(rows).max())))
+    canary = Canary((place, labels[0]), (place, labels[1]), row, name="poisoned record")
+    return canary, np.tile(place, (n_queries, 1))
+
+
+Array = NDArray[np.float64]
+Rates = tuple[float, float]
+
+_SHARES = 10.0 ** -np.arange(0.3, 6.1, 0.2)  # thresholds of the band: 50 %, 32 %, 20 %, ... of a world lie beyond
+
+
+def clopper_pearson_upper(errors: NDArray[np.int64], n: int, confidence: float) -> Array:
+    """Upper limit of an error rate."""
+    limit = beta_distribution.ppf(confidence, errors + 1, np.maximum(n - errors, 1))
+    return np.where(errors >= n, 1.0, limit)
+
+
+def rates_epsilon(rates: Iterable[Rates], delta: float) -> float:
+    """Lower bound on ε from upper limits of both error rates: the best of all pairs, in both directions."""
+    ratio = max(max((1 - delta - fnr) / fpr, (1 - delta - fpr) / fnr) for fpr, fnr in rates)
+    return math.log(ratio) if ratio > 1 else 0.0
+
+
+def rates_mu(rates: Iterable[Rates]) -> float:
+    """Lower bound on the μ of a mechanism that is μ-GDP."""
+    return max(0.0, *(-float(ndtri(fpr) + ndtri(fnr)) for fpr, fnr in rates))
+
+
+# ---------------------------------------------------------------- real-valued scores
+
+
+def rates_of_band(scores_0: Array, scores_1: Array, confidence: float) -> tuple[Rates, ...]:
+    """Upper limits of (false-positive, false-negative) rates at many thresholds, that hold all together.
+
+    The thresholds are order statistics, chosen by rank before any score is seen: those that few of world 0 exceed, and
+    those that few of world 1 fall below. The share of a world beyond its own order statistic is at most a beta
+    variable (exactly so where there are no ties); the other world, independent of it, is counted (Clopper-Pearson).
+    No run is set aside to choose a threshold.
+    """
+    first, second = np.sort(scores_0), np.sort(scores_1)
+    n_0, n_1 = len(first), len(second)
+    ranks = [sorted({0, *np.rint(_SHARES * n).astype(int).tolist()} - {n}) for n in (n_0, n_1)]
+    each = 1 - (1 - confidence) / (2 * sum(map(len, ranks)))
+    out = []
+    for k in ranks[0]:  # k of world 0 lie above the threshold
+        threshold = first[n_0 - 1 - k]
+        missed = np.searchsorted(second, threshold, side="right")
+        out.append((_tail(k, n_0, each), float(clopper_pearson_upper(missed, n_1, each))))
+    for k in ranks[1]:  # k of world 1 lie below
+        threshold = second[k]
+        false = n_0 - np.searchsorted(first, threshold, side="left")
+        out.append((float(clopper_pearson_upper(false, n_0, each)), _tail(k, n_1, each)))
+    return tuple(out)
+
+
+def _tail(k: int, n: int, confidence: float) -> float:
+    return float(beta_distribution.ppf(confidence, k + 1, n - k))
+
+
+# ---------------------------------------------------------------- bits
+
+
+def bits_delta(epsilon: float, low: float, high: float, n_queries: int) -> float:
+    """δ at ε of so many independent bits, each 1 with probability ``low`` in one world and ``high`` in the other."""
+    k = np.arange(n_queries + 1)
+    first, second = binom.logpmf(k, n_queries, low), binom.logpmf(k, n_queries, high)
+    found = 0.0
+    for up, down in ((second, first), (first, second)):
+        more = up > down + epsilon
+        found = max(found, float(-np.sum(np.exp(up[more]) * np.expm1(down[more] + epsilon - up[more]))))
+    return found
+
+
+def bits_epsilon(low: float, high: float, n_queries: int, delta: float) -> float:
+    """The largest ε at which these bits give away more than δ, rounded down."""
+    if high <= low or bits_delta(0.0, low, high, n_queries) <= delta:
+        return 0.0
+    least, most = 0.0, 1.0
+    while bits_delta(most, low, high, n_queries) > delta:
+        least, most = most, 2 * most
+        if most > 1e4:
+            return math.inf
+    while most - least > 1e-9 * most:
+        middle = (least + most) / 2
+        if bits_delta(middle, low, high, n_queries) > delta:
+            least = middle
+        else:
+            most = middle
+    return least
+
+
+def bits_mu(low: float, high: float, n_queries: int) -> float:
+    """Lower bound on the μ of a μ-GDP mechanism that answers so: the best threshold on the number of ones."""
+    if high <= low:
+        return 0.0
+    k = np.arange(1, n_queries + 1)
+    fpr, fnr = binom.sf(k - 1, n_queries, low), binom.cdf(k - 1, n_queries, high)
+    known = (fpr > 1e-300) & (fnr > 1e-300)
+    return max(0.0, float(np.max(-(ndtri(fpr[known]) + ndtri(fnr[known])), initial=0.0)))
+
+
+_FAR_OF_AUDIT_ATTACK = 1e30  # beyond, numbers are as good as infinite, and their squares overflow
+_RIDGES = (1e-9, 1e-3, 0.3)  # the least finds differences that have no noise at all; the others survive many columns
+
+
+class LearnedScore:
+    """The best of a few classifiers of runs, chosen by cross-validation among the runs that it learns from."""
+
+    def __init__(self, runs: Sequence[Sequence[Seen]], *, linear: bool, seed: int) -> None:
+        everything = [seen for world in runs for seen in world]
+        sizes = [len(seen.numbers) for seen in everything]
+        self._length = max(set(sizes), key=sizes.count)
+        self._signatures = list(dict.fromkeys(seen.signature for seen in everything))[:20]
+        table, labels = self._table(everything), np.repeat([0, 1], [len(world) for world in runs])
+        self._kept = np.ptp(table, axis=0) > 0
+        self.strength = 0.0
+        self._model: Any = None
+        if not self._kept.any():
+            return  # both worlds look alike in every run
+        for model in self._candidates(linear, seed):
+            scores = cross_val_predict(model, table[:, self._kept], labels, cv=3, method="predict_proba")
+            logits = _logit(scores[:, 1])
+            strength = _strength(logits[labels == 0], logits[labels == 1])
+            if strength > self.strength:
+                self.strength, self._model = strength, model
+        if self._model is not None:
+            self._model.fit(table[:, self._kept], labels)
+
+    def __call__(self, runs: Sequence[Seen]) -> Array:
+        """Score runs that were not learned from."""
+        if self._model is None:
+            return np.zeros(len(runs))
+        return _logit(self._model.predict_proba(self._table(runs)[:, self._kept])[:, 1])
+
+    def _table(self, runs: Sequence[Seen]) -> Array:
+        rows = []
+        for seen in runs:
+            fits = len(seen.numbers) == self._length
+            numbers = (
+                np.nan_to_num(seen.numbers, posinf=_FAR_OF_AUDIT_ATTACK, neginf=-_FAR_OF_AUDIT_ATTACK)
+                if fits
+                else np.zeros(self._length)
+            )
+            rows.append([*numbers, *(float(seen.signature == known) for known in self._signatures), float(fits)])
+        return np.array(rows).clip(-_FAR_OF_AUDIT_ATTACK, _FAR_OF_AUDIT_ATTACK)
+
+    @staticmethod
+    def _candidates(linear: bool, seed: int) -> list[Any]:
+        models: list[Any] = [
+            make_pipeline(StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=ridge))
+            for ridge in _RIDGES
+        ]
+        if not linear:
+            models.append(ExtraTreesClassifier(40, min_samples_leaf=3, random_state=seed))
+            squashed = make_pipeline(RobustScaler(), FunctionTransformer(np.tanh), StandardScaler())
+            lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=1e-3)
+            models.append(make_pipeline(squashed, lda))  # for heavy tails
+        return models
+
+
+def _logit(probability: Array) -> Array:
+    p = np.clip(probability, 1e-300, 1 - 1e-16)
+    return np.log(p) - np.log1p(-p)
+
+
+def _strength(scores_0: Array, scores_1: Array) -> float:
+    order = float(np.mean(scores_0[:, None] < scores_1) + np.mean(scores_0[:, None] == scores_1) / 2)
+    return rates_epsilon(rates_of_band(scores_0, scores_1, 0.95), 0.0) + max(0.0, order - 0.5)

@@ -9,9 +9,17 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._docs import shared_docs
-from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
-from skfairdp.inspection._frontier_surface import draw_surface
-from skfairdp.inspection._frontier_whiskers import draw_whiskers, has_whiskers
+from skfairdp.inspection._frontier_frame import (
+    Part,
+    check_frame,
+    draw_surface,
+    draw_whiskers,
+    epsilon_text,
+    has_whiskers,
+    level_colors,
+    parts_of,
+    refusal_kind,
+)
 from skfairdp.inspection._html import write_frontier_page
 from skfairdp.model_selection import join_frontiers, measure_estimators
 

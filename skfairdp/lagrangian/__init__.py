@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from skfairdp._network_classifier import cnn as cnn, mlp as mlp, resnet as resnet
 from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron as as_perceptron, in_codes as in_codes
-from skfairdp.lagrangian._perceptron import (
+from skfairdp.lagrangian._numpy_mlp import (
     FairPerceptron as FairPerceptron,
     Perceptron as Perceptron,
     standard_scale as standard_scale,
 )
 from skfairdp.lagrangian._pfld import PFLDClassifier
-from skfairdp.lagrangian._plan import PFLDPlan as PFLDPlan
-from skfairdp.lagrangian._primal import GroupModel, NoisyGradients
+from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan as PFLDPlan
 
 if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient as ConstraintGradient

@@ -6,12 +6,20 @@ neighbours, who differ in the group of one row.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
 
+from skfairdp._estimator import as_part
 from skfairdp._judge import Judge, Judgement
+from skfairdp._utils import BLAS, fit_softmax
+from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.privacy import (
     DpEvent,
@@ -26,6 +34,12 @@ from skfairdp.privacy import (
     gdp_mu,
     repeat,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from skfairdp._networks import Network
+
 
 Array = NDArray[np.float64]
 _RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
@@ -300,3 +314,353 @@ def _longest_row(values: Array) -> float:
     parts = (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
     longest = np.array([np.square(part).sum(1).max() for part in parts])
     return _UP * math.sqrt(float(longest.max(initial=0.0)))
+
+
+_ROWS_OF_GROUP_MODEL, _AT_ONCE = 8192, 2**14  # estimated together, and described together
+_N_BLOCKS = 4
+_MOST_STEPS = 100
+
+
+class PublicFeatures:
+    """Orthonormal public features of some rows, and of others in the same way.
+
+    First come indicators of the classes, then X and X by class, then random tanh features of X and y, each block made
+    orthogonal to those before it. A row's squared length is its leverage; rows of more than four times the average are
+    scaled down to that (in the features and so in the moments, an estimating equation as valid as before).
+    """
+
+    @BLAS.wrap(limits=1)
+    def __init__(
+        self,
+        X: Array,
+        y: NDArray[np.int64],
+        n_classes: int,
+        n_features: int,
+        seed: int,
+        which: NDArray[np.int64] | None = None,
+    ) -> None:
+        n, rng = len(y), np.random.default_rng(seed)
+        room = max(n_classes, min(n_features, n // 20))
+        self._n_classes, hidden, width = n_classes, max(0, room - n_classes), X.shape[1] + n_classes
+        self._middle, self._spread = _common_scale(X if which is None else X[which])
+        self._slope = rng.normal(size=(width, hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
+        self._offset = rng.normal(size=hidden) * 0.5
+        self._steps: list[tuple[Array, Array, Array]] = []  # of each block: what is taken off, twice, and what is kept
+        basis, used = np.empty((n, room)), 0
+        some = [slice(start, start + _AT_ONCE) for start in range(0, n, _AT_ONCE)]  # only the basis is kept of all
+        for block in range(_N_BLOCKS):
+            before, width = basis[:, :used], self._block(block, X[:1], y[:1]).shape[1]
+            rest: Any = np.empty((n, width))
+            for rows in some:
+                rest[rows] = self._block(block, X[rows if which is None else which[rows]], y[rows])
+            first = sum(before[rows].T @ rest[rows] for rows in some)
+            for rows in some:
+                rest[rows] -= before[rows] @ first
+            second = sum(before[rows].T @ rest[rows] for rows in some)
+            for rows in some:
+                rest[rows] -= before[rows] @ second  # once more, for what rounding left
+            values, vectors = np.linalg.eigh(rest.T @ rest)  # of a small matrix; the largest come last
+            order = np.flatnonzero(values > 1e-8 * n)[::-1][: room - used]
+            kept = vectors[:, order] / np.sqrt(values[order])
+            np.matmul(rest, kept, out=basis[:, used : used + len(order)])
+            used += len(order)
+            self._steps.append((first, second, kept))
+            if used == room:
+                break
+        self.features = basis[:, :used]
+        length = np.sqrt(np.einsum("ij,ij->i", self.features, self.features))
+        self.weights = np.minimum(1.0, 2 * math.sqrt(used / n) / np.maximum(length, 1e-12))
+
+    def _block(self, block: int, X: Array, y: NDArray[np.int64]) -> Array:
+        """What they are made of, from the plainest to the most involved; nobody makes what is not asked for."""
+        labels = np.eye(self._n_classes)[y]
+        if block == 0:
+            return labels
+        scaled = X - self._middle
+        scaled /= self._spread
+        np.clip(scaled, -5.0, 5.0, out=scaled)  # no row may hide what the others say
+        if block == 1:
+            return scaled
+        if block == 2:
+            return np.concatenate([scaled * labels[:, [k]] for k in range(1, self._n_classes)], axis=1)
+        return np.tanh(np.concatenate([scaled, labels], axis=1) @ self._slope + self._offset)
+
+    @BLAS.wrap(limits=1)
+    def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
+        """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups)."""
+        found = np.empty((len(y), len(coefficients)))
+        for start in range(0, len(y), _ROWS_OF_GROUP_MODEL):
+            here = slice(start, start + _ROWS_OF_GROUP_MODEL)
+            found[here] = _probabilities(self._of(np.asarray(X[here], dtype=np.float64), y[here]), coefficients)
+        return found
+
+    def _of(self, X: Array, y: NDArray[np.int64]) -> Array:
+        basis, used = np.empty((len(X), self.features.shape[1])), 0
+        for block, (first, second, kept) in enumerate(self._steps):
+            before = basis[:, :used]
+            rest = self._block(block, X, y) - before @ first
+            rest -= before @ second
+            basis[:, used : used + kept.shape[1]] = rest @ kept
+            used += kept.shape[1]
+        return basis
+
+
+def _common_scale(X: Array) -> tuple[Array, Array]:
+    """Median and spread of columns: by quartiles, by standard deviation where those agree."""
+    low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    spread = (high - low) / 1.35
+    if not (high > low).all():
+        spread = np.where(high > low, spread, X.std(0))
+    return middle, np.where(spread > 0, spread, 1.0)
+
+
+@BLAS.wrap(limits=1)
+def group_coefficients(
+    features: Array,
+    weights: Array,
+    n_free: int,
+    groups: NDArray[np.int64],
+    plan: PFLDPlan,
+    source: NoiseSource,
+) -> Array:
+    """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
+
+    The coefficients solve the logistic regression's moment equations, with a ridge penalty on all but the first
+    ``n_free``: the ratio of noise to signal, of which the released moments themselves show how large it is.
+    """
+    m, p = plan.n_groups, features.shape[1]
+    sent = features * weights[:, None]
+    moments = plan.release_moments(sent, groups, source)
+    noise = plan.moment_noise(sent)
+    few = features[:, :n_free], moments[:, :n_free]
+    free = _fit(weights, *few, np.full(n_free, 1e-6), np.zeros((m, n_free)), noise)
+    start = np.concatenate([free, np.zeros((m, p - n_free))], axis=1)
+    residual = (moments - _probabilities(features, start).T @ sent)[:, n_free:]
+    # of the residual's mean square, the part that the noise does not explain is signal
+    signal = max(float(np.mean(residual**2)) - noise**2, 1e-3 * noise**2) if residual.size else 1.0
+    shares = _probabilities(features, start).mean(0)
+    information = float(np.mean(shares * (1 - shares)))
+    ridge = np.full(p, information * noise**2 / signal + 1e-6)
+    ridge[:n_free] = 1e-6
+    return _fit(weights, features, moments, ridge, start, noise)
+
+
+def estimate_groups(features: Array, *args: Any, **kwargs: Any) -> Array:
+    """Probabilities of the groups of the same rows, shape (n_rows, n_groups); see :func:`group_coefficients`."""
+    return _probabilities(features, group_coefficients(features, *args, **kwargs))
+
+
+def _probabilities(features: Array, coefficients: Array) -> Array:
+    if len(coefficients) == 2:  # several times as fast as the same by two columns
+        second = expit(features @ (coefficients[1] - coefficients[0]))
+        return np.stack([1 - second, second], axis=1)
+    return softmax(features @ coefficients.T, axis=1)
+
+
+def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: Array, noise: float) -> Array:
+    """Solve ``Σ weight · φ · probability + ridge · β = moments``, the zero slope of a convex function.
+
+    The features are orthonormal, so that its curvature is much the same in all directions and L-BFGS needs few steps.
+    It stops where the equations hold within a hundredth of the noise in the moments: what is left says nothing.
+    """
+    options: dict[str, Any] = {"weights": weights, "maxiter": _MOST_STEPS, "gtol": noise / 100}
+    if len(moments) > 2:
+        return fit_softmax(features, moments.T, ridge[:, None], start=start.T, **options).T
+    # The moments of both add up to those of all rows, hence β of the first is minus β of the second: one column does.
+    column = fit_softmax(features, moments[1:].T, ridge[:, None] / 2, start=2 * start[1:].T, **options).T
+    return np.concatenate([-column, column]) / 2
+
+
+class PrimalRelease(Protocol):
+    """A kind of primal release for certain rows, all of which is public; only ``release`` is given the groups."""
+
+    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+        """Give what :func:`train_lagrangian` follows: ``membership`` or ``gradient``."""
+
+
+class GroupModel(BaseEstimator):
+    """Primal steps that follow estimates of the groups.
+
+    Noisy moments of public features in each group are released once. From them the group of every row is estimated, and
+    all steps follow those estimates at no further cost.
+
+    Parameters
+    ----------
+    n_features : int, default=64
+        Features of the model: of X, of X by class, and random nonlinear ones.
+
+    See Also
+    --------
+    NoisyGradients : Release gradients instead.
+
+    Examples
+    --------
+    >>> from skfairdp.lagrangian import GroupModel, PFLDClassifier
+    >>> PFLDClassifier(primal=GroupModel(n_features=32)).get_params()["primal__n_features"]
+    32
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"n_features": [Interval(Integral, 1, None, closed="left")]}
+    usual_split: ClassVar[Mapping[str, float]] = {"sizes": 0.02, "primal": 0.49, "dual": 0.49}
+    #: From so many rows of a larger table the model learns, and these are whom multipliers follow; all rows are
+    #: estimated by it and have a loss. At ε = 1 its noise then moves the log-odds of a row by .02 between equal groups,
+    #: and by .6 for a group of one row in a hundred, whose rate chance moves by .014.
+    MOST_ROWS: ClassVar[int] = 2**17
+
+    def __init__(self, n_features: int = 64) -> None:
+        self.n_features = n_features
+
+    def _planned(self) -> dict[str, Any]:
+        """What a :class:`PFLDPlan` has to know."""
+        return {"primal_steps": 1, "moments": True}
+
+    def _chosen(self, n_rows: int, seed: int) -> NDArray[np.int64] | None:
+        """Positions of the rows that the model learns from, in their order; None for all."""
+        if n_rows <= self.MOST_ROWS:
+            return None
+        rng = np.random.default_rng([seed, 1])
+        return np.sort(rng.choice(n_rows, self.MOST_ROWS, replace=False, shuffle=False))
+
+    def _on_rows(
+        self,
+        X: Array,
+        read: "Tensor",
+        rows: "Tensor",
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        network: "Network",
+        seed: int,
+    ) -> PrimalRelease:
+        if not plan.is_private:
+            return _KnownGroups(plan)
+        chosen, y, n_classes = self._chosen(len(read), seed), constraints.y, constraints.n_classes
+        which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
+        described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
+        return _EstimatedGroups(plan, described, n_classes, chosen, read, y)
+
+
+class _KnownGroups:
+    """Without privacy groups are their own estimates."""
+
+    def __init__(self, plan: PFLDPlan) -> None:
+        self._plan = plan
+
+    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+        return {"membership": np.eye(self._plan.n_groups)[groups]}
+
+
+@dataclass(frozen=True)
+class _EstimatedGroups:
+    """Estimates from the moments of described rows: of these rows, or of all where only some were chosen."""
+
+    plan: PFLDPlan
+    described: PublicFeatures
+    n_classes: int
+    chosen: NDArray[np.int64] | None
+    rows: "Tensor"
+    y: NDArray[np.int64]
+
+    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+        described = self.described
+        of_rows = described.features, described.weights, self.n_classes
+        if self.chosen is None:
+            return {"membership": estimate_groups(*of_rows, groups, self.plan, noise)}
+        coefficients = group_coefficients(*of_rows, groups[self.chosen], self.plan, noise)
+        return {"membership": described.estimates(coefficients, self.rows.cpu(), self.y)}
+
+
+class NoisyGradients(BaseEstimator):
+    """Primal steps that follow noisy gradients of the constraints.
+
+    Parameters
+    ----------
+    n_steps : int, default=200
+        Number of noisy gradients, spread over the training; each is followed until the next.
+    sampling_probability : float, default=None
+        Share of the rows that a gradient reads, a secret Poisson sample, which is faster. None reads all rows.
+    max_grad_norm : float, default=None
+        Clipping bound of centred gradients. None takes the largest norm there is, which is public: no bias.
+    n_components : int, default=None
+        Project the gradients on so many principal directions of the public centred gradients. None does not.
+
+    See Also
+    --------
+    GroupModel : Release moments once instead.
+
+    Examples
+    --------
+    >>> from skfairdp.lagrangian import NoisyGradients, PFLDClassifier
+    >>> PFLDClassifier(primal=NoisyGradients(n_steps=50, sampling_probability=0.05)).get_params()["primal__n_steps"]
+    50
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "sampling_probability": [Interval(Real, 0, 1, closed="neither"), None],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    }
+    usual_split: ClassVar[Mapping[str, float]] = {"sizes": 0.02, "primal": 0.78, "dual": 0.20}
+
+    def __init__(
+        self,
+        n_steps: int = 200,
+        sampling_probability: float | None = None,
+        max_grad_norm: float | None = None,
+        n_components: int | None = None,
+    ) -> None:
+        self.n_steps = n_steps
+        self.sampling_probability = sampling_probability
+        self.max_grad_norm = max_grad_norm
+        self.n_components = n_components
+
+    def _planned(self) -> dict[str, Any]:
+        """What a :class:`PFLDPlan` has to know."""
+        share = 1.0 if self.sampling_probability is None else self.sampling_probability
+        return {"primal_steps": self.n_steps, "sampling_probability": share}
+
+    def _chosen(self, n_rows: int, seed: int) -> NDArray[np.int64] | None:
+        return None
+
+    def _on_rows(
+        self,
+        X: Array,
+        read: "Tensor",
+        rows: "Tensor",
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        network: "Network",
+        seed: int,
+    ) -> PrimalRelease:
+        return _GradientsOfRows(self, rows, constraints, plan, network)
+
+
+class _GradientsOfRows:
+    def __init__(
+        self,
+        primal: NoisyGradients,
+        rows: "Tensor",
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        network: "Network",
+    ) -> None:
+        self._of = (network, rows, constraints, plan)
+        self._options: dict[str, Any] = {"clip": primal.max_grad_norm, "n_components": primal.n_components}
+
+    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+        from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
+
+        network, rows, constraints, plan = self._of
+        return {"gradient": ConstraintGradient.of(network, rows, groups, constraints, plan, noise, **self._options)}
+
+
+_SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {
+    "group_model": GroupModel,
+    "gradient": NoisyGradients,
+}
+
+
+def as_primal(primal: Any, owner: str) -> GroupModel | NoisyGradients:
+    """The part that a ``primal`` parameter names or is, its own parameters checked."""
+    part: GroupModel | NoisyGradients = as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)
+    return part

@@ -27,8 +27,8 @@ from skfairdp._networks import (
 from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
+from skfairdp.lagrangian._numpy_mlp import NumpyMLPTraining
 from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
-from skfairdp.lagrangian._plain_network import NumpyMLPTraining
 from skfairdp.lagrangian._stack import Stack, StackedParity
 
 Array = NDArray[np.float64]

@@ -1,8 +1,13 @@
 """Metrics of fairness, of refused predictions and of synthetic data: exact, non-private figures."""
 
 from skfairdp.metrics._bounds import gap_bound, rate_intervals
-from skfairdp.metrics._distribution import ks_disparity, wasserstein_disparity
-from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity, equalized_odds_disparity
+from skfairdp.metrics._fairness import (
+    accuracy_disparity,
+    demographic_disparity,
+    equalized_odds_disparity,
+    ks_disparity,
+    wasserstein_disparity,
+)
 from skfairdp.metrics._selective import coverage_score, rejection_rate_by_group, selective_accuracy
 from skfairdp.metrics._synthetic import (
     distribution_disparity,

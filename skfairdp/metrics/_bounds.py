@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import encode_labels, given_domain, group_domain
 from skfairdp.fairness import RateConstraints, RateParity, rate_bounds, read_rate_constraints, violation_bounds
-from skfairdp.metrics._rows import group_codes, read_labels
+from skfairdp.metrics._fairness import group_codes, read_labels
 
 
 def gap_bound(

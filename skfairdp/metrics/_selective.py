@@ -7,7 +7,7 @@ import numpy as np
 
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import check_same_index
-from skfairdp.metrics._rows import group_codes, read_labels, read_rejected
+from skfairdp.metrics._fairness import group_codes, read_labels, read_rejected
 
 
 def coverage_score(y_true: ArrayLike | None, y_pred: ArrayLike, *, reject_label: Hashable) -> float:

@@ -10,8 +10,13 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import check_same_index
-from skfairdp.metrics._fairness import accuracy_disparity, demographic_disparity, equalized_odds_disparity
-from skfairdp.metrics._rows import group_codes, read_labels
+from skfairdp.metrics._fairness import (
+    accuracy_disparity,
+    demographic_disparity,
+    equalized_odds_disparity,
+    group_codes,
+    read_labels,
+)
 
 
 def kl_to_uniform(sensitive_features: Any, *, groups: Sequence[Hashable] | None = None) -> float:

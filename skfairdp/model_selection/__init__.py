@@ -6,8 +6,7 @@ from skfairdp.model_selection._own_table import OwnFrontier as OwnFrontier, fron
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
 from skfairdp.model_selection._pareto_search import ParetoSearchCV
 from skfairdp.model_selection._private_search import PrivateSearchCV
-from skfairdp.model_selection._test_set import measure_estimators as measure_estimators
-from skfairdp.model_selection._transfer import transfer_frontier
+from skfairdp.model_selection._transfer import measure_estimators as measure_estimators, transfer_frontier
 
 __all__ = [
     "ParetoSearchCV",

@@ -12,9 +12,17 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skfairdp._utils import PublicData, RandomStateLike, progress_bar, public_generator
-from skfairdp.model_selection._composed_epsilon import Totals, counting_ledger, expression
-from skfairdp.model_selection._frame import COLUMNS, as_gamma, mark_non_dominated, parity_weight, sweeps_gamma
-from skfairdp.model_selection._test_set import EvaluationSet
+from skfairdp.model_selection._frame import (
+    COLUMNS,
+    Totals,
+    as_gamma,
+    counting_ledger,
+    expression,
+    mark_non_dominated,
+    parity_weight,
+    sweeps_gamma,
+)
+from skfairdp.model_selection._transfer import EvaluationSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
 
 

@@ -15,14 +15,11 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.model_selection._candidate_groups import GroupsPlan, plan_groups
-from skfairdp.model_selection._objectives import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
-from skfairdp.model_selection._results import pareto_table, results_table
-from skfairdp.model_selection._search import SearchBase
+from skfairdp.model_selection._scores import Bound, Objective, read_bounds, read_scoring
+from skfairdp.model_selection._search import SearchBase, divided
 from skfairdp.model_selection._search_data import SearchData, read_search
-from skfairdp.model_selection._search_run import SearchRun
-from skfairdp.model_selection._total_epsilon import divided
+from skfairdp.model_selection._search_run import GroupsPlan, SearchRun, pareto_table, plan_groups, results_table
 
 _ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
 

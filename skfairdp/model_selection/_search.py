@@ -1,12 +1,14 @@
 """What the two searches share after their fit: predictions, scores and attributes of the winner."""
 
 import inspect
+import math
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
@@ -14,11 +16,137 @@ from sklearn.utils.metaestimators import available_if
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import NamedEstimator
+from skfairdp._utils import NamedEstimator, PublicData
 from skfairdp.generative import PFGuardGenerator
-from skfairdp.model_selection._facts import search_facts
+from skfairdp.model_selection._candidate import Candidate
+from skfairdp.model_selection._scores import PublicScores
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import PrivacySpent, StatesPrivacy
+from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacySpent, PublicFact, PublicReads, StatesPrivacy
+from skfairdp.schema import note_columns
+
+_CLOSE = 1e-6  # of the total may be left over
+_FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
+
+
+class _Planned(Protocol):
+    @property
+    def event(self) -> DpEvent: ...
+
+
+Plan = TypeVar("Plan", bound=_Planned)
+
+
+def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], Plan]) -> tuple[SearchData, Plan]:
+    """The search whose fits and scores cost ``total`` altogether, and its plan; as given, where there is no total.
+
+    One factor scales the ε of the fits and that of the scores: a winner is refitted at the ε at which it was scored,
+    and the user says in which proportion fits and scores share. What the whole costs at a factor is asked of the
+    accountant, with all that was paid for before (a schema), so that nothing is left over.
+    """
+    if total is None:
+        return data, plan(data)
+    _check(data)
+    data = data.with_total(total)
+    tried: dict[float, float] = {}
+
+    def excess(exponent: float) -> float:
+        scaled = data.scaled(math.exp(exponent))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the plan that is taken gives them
+            cost = scaled.spent(plan(scaled).event).mechanism_epsilon
+        tried[exponent] = cost
+        return math.log(cost / total) + _CLOSE / 2 if cost > 0 else -math.inf
+
+    first = excess(0.0)
+    end = max(-_FARTHEST, min(-first, _FARTHEST)) or _CLOSE
+    while excess(end) * first > 0:
+        if abs(end) >= _FARTHEST:
+            raise ValueError(
+                f"No budget of its fits brings {data.owner} to total_epsilon={total:g}: they cost {tried[end]:.3g} at "
+                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise ('noise_multiplier', "
+                "'sigma'), and see that schemas that were paid for cost less than the total."
+            )
+        end = math.copysign(min(abs(2 * end), _FARTHEST), end)
+    brentq(excess, min(0.0, end), max(0.0, end), xtol=_CLOSE / 10, rtol=1e-12)
+    affordable = [exponent for exponent, cost in tried.items() if cost <= total]
+    taken = data.scaled(math.exp(max(affordable, key=lambda exponent: tried[exponent])))
+    return taken, plan(taken)
+
+
+def _check(data: SearchData) -> None:
+    """Whether one factor can scale it."""
+    name = f"{data.candidate.prefix}epsilon"
+    if not data.candidate.has("epsilon"):
+        raise ValueError(f"total_epsilon of {data.owner} needs an estimator with a parameter 'epsilon' to divide it.")
+    if any(name in params for params in data.grid):
+        raise ValueError(
+            f"{data.owner} got total_epsilon and a grid over {name!r}. All fits share the total equally: leave one of "
+            "the two out."
+        )
+
+
+def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
+    """Facts of all fits and of the scores."""
+    reads, candidate, rows = PublicReads(), data.candidate, data.rows
+    inner = candidate.private_part(candidate.estimator)
+    shape = getattr(rows.X, "shape", (0, 0))
+    names = getattr(rows.X, "columns", None)
+    schema = candidate.domain("schema")
+    if schema is None:
+        reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
+    else:
+        note_columns(reads, schema)
+    declared = candidate.declared_rows
+    if declared is not None:
+        reads.note("declared number of rows", "given", declared, "nothing follows the true number")
+    else:
+        reads.note("number of private rows", "read", rows.n_rows, "public, as neighbours have equally many")
+    if rows.y is None:
+        reads.note(
+            "rows of X", "read", None, "in chunks: in every fit, by their places or their keys, which are public"
+        )
+        if data.splits:
+            reads.note("folds", "computed", len(data.splits), "by hashes of the public keys or places of rows")
+    _note_domains(reads, candidate, inner, data.relation)
+    public = rows.public.get("X_public")
+    if public is not None:
+        public = public.X if isinstance(public, PublicData) else public
+        reads.note("public rows", "given", len(public), "handed on to every fit")
+    elif isinstance(getattr(inner, "public_data", None), PublicData):
+        reads.note("public rows", "given", len(inner.public_data.X), "by 'public_data', in every fit")
+    if isinstance(data.scores, PublicScores):
+        reads.note("public rows to score on", "given", len(data.scores.rows.y), "with labels")
+    if data.total_epsilon is not None:
+        reads.note("total epsilon", "given", data.total_epsilon, "of fits, scores and refit together")
+        reads.note("epsilon of each fit", "computed", candidate.parameter("epsilon"), "the refit of the winner's too")
+        if not isinstance(data.scores, PublicScores):
+            reads.note("epsilon of each table of scores", "computed", data.scores.table.epsilon)
+    reads.note("candidates of the grid", "given", len(data.grid), "public, and the order of trying them")
+    reads.note("constructor parameters", "given", None, "public, and the budget among them")
+    return tuple(reads)
+
+
+def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation: NeighboringRelation) -> None:
+    """Classes and groups: given, or read from rows, and what that means."""
+    of_attribute = relation is NeighboringRelation.REPLACE_ATTRIBUTE
+    if of_attribute:
+        reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
+    schema = candidate.domain("schema")
+    if schema is not None:
+        reads.note("classes", "given", schema.classes, by=schema.classes)
+        reads.note("names of the groups", "given", schema.group_values, by=schema.group_values)
+        return
+    for name, parameter in (("classes", "classes"), ("names of the groups", "groups")):
+        if parameter not in inner.get_params(deep=False):
+            continue
+        given = candidate.domain(parameter)
+        if given is not None:
+            reads.note(name, "given", given, by=given)
+        elif of_attribute and parameter == "classes":
+            reads.note(name, "read", None, "from y, which is public here")
+        else:
+            reads.note(name, "read", None, "from the rows: outside the guarantee where those are private")
+
 
 _NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation"))
 

@@ -2,12 +2,25 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import (
+    BaseCrossValidator,
+    BaseShuffleSplit,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    ParameterGrid,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, get_tags, indexable
 from sklearn.utils.validation import column_or_1d
@@ -15,26 +28,27 @@ from sklearn.utils.validation import column_or_1d
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import check_public_columns
 from skfairdp._row_wise import check_rows_alone
-from skfairdp._rows import KeyedRows, gathered, opened
+from skfairdp._rows import FoldRows, FoldRule, KeyedRows, RowSource, fold_sizes, gathered, key_wanted, opened
 from skfairdp._utils import (
     PublicData,
     as_groups,
     check_same_index,
     child_seeds,
     column_names,
+    encode_labels,
     given_domain,
+    group_domain,
     label_array,
     public_generator,
     refuse_masked,
     split_sensitive_columns,
+    warn_caller,
     without_values,
 )
 from skfairdp._utils._sklearn import n_columns
+from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._candidate import Candidate, Rows
-from skfairdp.model_selection._objectives import Objective
-from skfairdp.model_selection._scored_rows import read_scored
-from skfairdp.model_selection._scores import ChunkScores, PaidScores, PrivateScores, PublicScores, ScoreTable
-from skfairdp.model_selection._splits import Split, make_holdout, make_source_splits, make_splits, split_event
+from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
 from skfairdp.privacy import (
     DpEvent,
     LedgerEntry,
@@ -42,11 +56,225 @@ from skfairdp.privacy import (
     PrivacyLedger,
     PrivacySpent,
     SecretDraws,
+    WorstOf,
+    compose,
     composed,
     held_by,
     ledger_in_use,
+    repeat,
 )
-from skfairdp.schema import RawTable
+from skfairdp.schema import RawTable, Schema
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """What a noisy table counts beside the predictions."""
+
+    classes: NDArray[Any]
+    label_codes: NDArray[np.int64]
+    domain: NDArray[np.object_] | None
+    group_codes: NDArray[np.int64] | None
+
+
+def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> ScoredRows:
+    """Read the private rows that are scored. With a schema every cell can be read, so nothing about them is an
+    error.
+    """
+    schema = candidate.domain("schema")
+    if schema is not None:
+        return _by_schema(owner, schema, rows, private=private)
+    classes = _classes(owner, candidate, rows, private=private)
+    codes = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
+    groups = _groups_of(owner, candidate, rows)
+    if groups is None:
+        return ScoredRows(classes, codes, None, None)
+    domain = _group_domain(owner, candidate, rows, groups)
+    of_groups = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+    return ScoredRows(classes, codes, domain, of_groups)
+
+
+def _by_schema(owner: str, schema: Schema, rows: Rows, *, private: bool) -> ScoredRows:
+    raw = RawTable.roles(schema, rows.X, owner=owner)
+    codes = raw.labels(rows.y, public=not private)
+    if rows.sensitive_features is None and not raw.has_groups:
+        return ScoredRows(raw.classes, codes, None, None)
+    return ScoredRows(raw.classes, codes, raw.domain, raw.groups(rows.sensitive_features))
+
+
+def _classes(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> NDArray[Any]:
+    given = candidate.domain("classes")
+    if given is not None:
+        return np.asarray(sorted(given_domain(given, owner=owner, parameter="classes").tolist()))
+    if private:
+        _leaks(owner, "classes")
+    return np.unique(rows.y)
+
+
+def _groups_of(owner: str, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
+    if rows.sensitive_features is not None:
+        return as_groups(rows.sensitive_features, len(rows.y), owner=owner)
+    columns = candidate.domain("sensitive_columns")
+    return None if columns is None else split_sensitive_columns(rows.X, columns, owner=owner)[1]
+
+
+def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
+    given = candidate.domain("groups")
+    if given is not None:
+        return given_domain(given, owner=owner, parameter="groups")
+    public = rows.public["X_public"]
+    known = rows.public["sensitive_features_public"]
+    if isinstance(public, PublicData) and known is None:
+        known, public = public.sensitive_features, public.X
+    if known is not None and public is not None:
+        return group_domain(as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups"))
+    _leaks(owner, "groups")
+    return group_domain(groups)
+
+
+def _leaks(owner: str, domain: str) -> None:
+    warn_caller(
+        f"{owner} read its {domain} from the private rows, which reveals them outside the guarantee. Give them with "
+        f"the '{domain}' parameter of the estimator.",
+        PrivacyLeakWarning,
+    )
+
+
+Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
+Split = Positions | tuple[RowSource, RowSource]  # a train and a test part
+
+_BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
+_BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
+
+
+def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, owner: str) -> list[Split]:
+    """Train and test positions of every fold, none of which depends on anything that the ``planned`` fit protects.
+
+    Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
+    come and go, removing one would move all that follow it to other folds, so each row draws its fold from secret
+    randomness instead: two neighbours then share their folds but for the one record.
+    """
+    n_rows = len(y)
+    comes_and_goes = planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if int(cv) < 2 or (not comes_and_goes and int(cv) > n_rows):  # where records come and go, n_rows is secret
+            raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
+        if not comes_and_goes:
+            return _checked(KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
+        fold = secret.folds(n_rows, int(cv))
+        return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(int(cv))]
+    if comes_and_goes:
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds here: neighbours add or remove one record, which "
+            "moves all rows behind it to other folds unless every row draws its fold by itself. Got "
+            f"{type(cv).__name__}."
+        )
+    if isinstance(cv, _BY_LABEL):
+        if planned.protects == "record":
+            raise ValueError(
+                f"The 'cv' parameter of {owner} is stratified: which fold a record is in would depend on the private "
+                "labels of others, and one changed label could move many of them. Use KFold, which goes by position."
+            )
+        return _checked(cv.split(np.zeros(n_rows), np.asarray(y)), n_rows, owner)  # labels are public here
+    if isinstance(cv, _BY_POSITION):
+        return _checked(cv.split(np.zeros(n_rows)), n_rows, owner)
+    if isinstance(cv, BaseCrossValidator | BaseShuffleSplit) or hasattr(cv, "split"):
+        names = [cls.__name__ for cls in _BY_POSITION]
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must go by position: a number of folds, one of {names}, or pairs of "
+            f"(train, test) positions, which then count as public. Got {type(cv).__name__}."
+        )
+    return _checked(cv, n_rows, owner)
+
+
+def make_holdout(
+    test_size: float, n_rows: int, *, planned: LedgerEntry, seed: int, secret: SecretDraws, owner: str
+) -> list[Split]:
+    """One split: a public shuffle of positions, or independent secret draws where records come and go."""
+    if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+        held_out = secret.sample(test_size, n_rows)
+        order = np.arange(n_rows)
+        return [(order[~held_out], order[held_out])]  # not checked: how many were drawn is secret
+    order = public_generator(seed).permutation(n_rows)
+    n_test = max(1, round(test_size * n_rows))
+    return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)
+
+
+def make_source_splits(
+    source: RowSource, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
+) -> list[Split]:
+    """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine."""
+    remedy = "score on public rows: fit(..., validation=PublicData(X, groups, y))"
+    if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+        raise ValueError(
+            f"{owner} folds rows that are read in chunks by their public keys, and here neighbours add or remove one. "
+            f"Leave 'public_n_rows' out, or {remedy}."
+        )
+    if source.key is None and not source.knows_places:
+        raise ValueError(f"{key_wanted(owner)}, or {remedy}.")
+    if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds from 2 to 1000 where rows are read in chunks, as "
+            f"they have no positions. Got {cv!r} instead."
+        )
+    rule = FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
+    sizes = fold_sizes(source, rule)
+    if not sizes.all() or sizes.sum() != source.n_rows:
+        raise ValueError(
+            f"{owner} found a fold without rows, by the public keys of X. Take fewer folds, or check that keys are "
+            "unique ids and that X gives the same rows each time."
+        )
+    folds = range(rule.n_folds if test_size is None else 1)
+    parts = [
+        (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
+        for j in folds
+    ]
+    return list(parts)
+
+
+def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
+    try:
+        splits: list[Positions] = [
+            (np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)) for train, test in pairs
+        ]
+    except (TypeError, ValueError):
+        splits = []
+    usable = [
+        part.ndim == 1 and len(part) and part.min() >= 0 and part.max() < n_rows and len(np.unique(part)) == len(part)
+        for split in splits
+        for part in split
+    ]
+    if not splits or not all(usable) or any(np.intersect1d(train, test).size for train, test in splits):
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds, a splitter such as KFold, or pairs of disjoint, "
+            f"non-empty (train, test) positions below n_samples = {n_rows}."
+        )
+    return list(splits)
+
+
+def split_event(
+    splits: Sequence[Split], fits: Sequence[DpEvent], score: DpEvent, n_scores: int, *, n_rows: int | None
+) -> DpEvent:
+    """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
+
+    With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other. ``n_rows`` is None
+    where splits were drawn in secret, or follow public keys: what a record may pay is the same then in every fold.
+    """
+    if n_rows is None:
+        places = np.eye(max(2, len(splits)), dtype=bool)[:, : len(splits)]
+        member = np.hstack([~places, places])
+    else:
+        member = np.zeros((n_rows, 2 * len(splits)), dtype=bool)
+        for j, (train, test) in enumerate(splits):
+            assert not isinstance(train, RowSource) and not isinstance(test, RowSource)
+            member[train, j] = True
+            member[test, len(splits) + j] = True
+    options = []
+    for pattern in np.unique(member, axis=0):
+        trained, tested = pattern[: len(splits)], pattern[len(splits) :]
+        paid = [fits[j] for j in np.flatnonzero(trained).tolist()]
+        options.append(compose(*paid, repeat(score, n_scores * int(tested.sum()))))
+    return WorstOf(tuple(options))
+
 
 _PLACE = "validation"
 _VALIDATION = "PublicData(X, sensitive_features, y)"

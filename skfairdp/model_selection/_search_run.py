@@ -1,19 +1,235 @@
 """One run of ParetoSearchCV: charges, fits in folds, and keeps what came out."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+import pickle
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import joblib
+import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.exceptions import FitFailedWarning
 
 from skfairdp._utils import progress_bar, warn_caller
-from skfairdp.exceptions import BudgetExceededError, UnplannedReleaseError
-from skfairdp.model_selection._candidate import SearchFailedError
-from skfairdp.model_selection._candidate_groups import CandidateGroup, fit_group, reserve_for, score_fold
-from skfairdp.model_selection._facts import search_facts
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning, UnplannedReleaseError
+from skfairdp.model_selection._candidate import Candidate, Part, SearchFailedError
+from skfairdp.model_selection._frame import (
+    COLUMNS,
+    as_gamma,
+    beaten_by,
+    expression,
+    guarantee_record,
+    mark_non_dominated,
+    parity_weight,
+)
+from skfairdp.model_selection._scores import COMMONEST, Objective
+from skfairdp.model_selection._search import search_facts
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, compose, name_of_release, note_release
+from skfairdp.privacy import (
+    DpEvent,
+    LedgerEntry,
+    NoOpDpEvent,
+    PrivacySpent,
+    compose,
+    epsilon_of,
+    name_of_release,
+    note_release,
+)
+
+Members = tuple[tuple[int, Mapping[str, Any]], ...]
+
+
+@dataclass(frozen=True)
+class CandidateGroup:
+    """Candidates that one private fit serves, because they differ only in what is post-processing."""
+
+    members: Members
+    teachers: str
+    free: frozenset[str]
+    whole: LedgerEntry
+    parts: tuple[LedgerEntry, ...]
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Of the private fit."""
+        return self.members[0][1]
+
+    def cost(self, data: SearchData) -> DpEvent:
+        """Of its fits, and of the scores of its members."""
+        if not data.splits:
+            return self.whole.event
+        return data.cost([part.event for part in self.parts], len(self.members))
+
+
+@dataclass(frozen=True)
+class GroupsPlan:
+    """All that a search over candidates may release."""
+
+    groups: list[CandidateGroup]
+    failed: list[int]
+    event: DpEvent
+
+
+def reserve_for(reserve: DpEvent, group: CandidateGroup, data: SearchData) -> DpEvent:
+    """What the refit of a winner may cost, if it may be one of this group too; nothing where none is needed."""
+    fit = group.whole.event
+    if not data.splits or isinstance(reserve, NoOpDpEvent):
+        return fit if data.splits else reserve
+    return fit if epsilon_of(fit, data.delta) > epsilon_of(reserve, data.delta) else reserve
+
+
+def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPlan:
+    """Plan the fits of every candidate.
+
+    What keeps a candidate from it shows here, before the charge, and costs nothing.
+    """
+    planned: list[CandidateGroup] = []
+    failed: list[int] = []
+    problem = None
+    for members, teachers, free in _grouped(data.candidate, data.grid):
+        plans: list[tuple[int, Mapping[str, Any], LedgerEntry, list[LedgerEntry]]] = []
+        lost: list[int] = []
+        for j, params in members:  # each, for what is free after the votes can be wrong as well
+            try:
+                plans.append((j, params, *data.plan(dict(params), folds=not plans)))
+            except Exception as error:
+                if error_score == "raise":
+                    raise
+                problem = problem or error
+                lost.append(j)
+                name = type(error).__name__
+        failed += lost
+        if lost:
+            warn_caller(
+                f"Candidates {lost} cannot be fitted: {name}. They cost nothing, and their scores are nan. "
+                "error_score='raise' shows the error.",
+                FitFailedWarning,
+            )
+        if plans:
+            *_, whole, parts = plans[0]
+            served = tuple((j, params) for j, params, *_ in plans)
+            planned.append(CandidateGroup(served, teachers, free, whole, tuple(parts) or (whole,)))
+    if problem is not None and not planned:
+        raise problem
+    _check_alike(data.owner, planned)
+    reserve: DpEvent = NoOpDpEvent()
+    for group in planned if refits else ():
+        reserve = reserve_for(reserve, group, data)
+    return GroupsPlan(planned, failed, compose(*(group.cost(data) for group in planned), reserve))
+
+
+def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Members, str, frozenset[str]]]:
+    found: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    shared: dict[str, tuple[str, frozenset[str]]] = {}
+    for j, params in enumerate(grid):
+        model = candidate.model(params)  # raises where a parameter does not exist
+        try:
+            free: frozenset[str] = getattr(model, "_free_parameters", frozenset())
+        except ValueError:  # a wrong parameter: its plan says so
+            free = frozenset()
+        after: frozenset[str] = getattr(model, "_after_teachers", frozenset())
+        paid = {name: value for name, value in params.items() if not _among(name, free)}
+        key = joblib.hash((sorted(free), sorted(paid.items(), key=lambda item: item[0])))
+        trained = {name: value for name, value in params.items() if not _among(name, after)}
+        found.setdefault(key, []).append((j, params))
+        # Without anything after the teachers there is nothing to share.
+        shared[key] = joblib.hash(sorted(trained.items(), key=lambda item: item[0])) if after else key, free
+    return [(tuple(members), *shared[key]) for key, members in found.items()]
+
+
+def _among(name: str, names: frozenset[str]) -> bool:
+    """Whether a parameter is one of these, or a parameter of what one of these holds."""
+    return any(name == one or name.startswith(f"{one}__") for one in names)
+
+
+def _check_alike(owner: str, groups: list[CandidateGroup]) -> None:
+    kinds = {(group.whole.protects, group.whole.neighboring_relation) for group in groups}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The candidates of {owner} give unlike guarantees ({len(kinds)} kinds), which do not add up. Search them "
+            "separately."
+        )
+
+
+def score_fold(
+    data: SearchData, work: list[tuple[CandidateGroup, float]], fold: int, noise_seed: int | None
+) -> tuple[dict[int, dict[str, float]], dict[int, Any], bool]:
+    """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed.
+
+    Only noisy tables and what follows from them leave a fold. A failure ends the search, once all of it is charged.
+    """
+    train, test = data.splits[fold] if data.splits else (None, None)
+    options = data.fold_options if data.splits else {}
+    shares = data.rows.y is not None and data.candidate.has("memory") and data.candidate.parameter("memory") is None
+    if len(work) > 1 and shares:
+        options["memory"] = _Teachers()
+    measured: dict[int, dict[str, float]] = {}
+    kept: dict[int, Any] = {}
+    with data.scores.paid(noise_seed, sum(len(group.members) for group, _ in work)) as noise:
+        for group, epsilon in work:
+            try:
+                served = fit_group(data, group, train, group.parts[fold].event, **options)
+                if test is not None:  # rows that are read in chunks can fail to be read here as well
+                    measured |= {j: data.scores.measure(one, test, epsilon, noise) for j, one in served.items()}
+            except UnplannedReleaseError:
+                raise
+            except Exception:
+                return measured, kept, True
+            for j, fitted in served.items():
+                if train is None:
+                    measured[j] = data.scores.measure(fitted, test, epsilon, noise)
+                    kept[j] = fitted
+                    if "memory" in options:
+                        fitted.set_params(**{data.candidate.prefix + "memory": None})
+    return measured, kept, False
+
+
+def fit_group(
+    data: SearchData, group: CandidateGroup, part: Part | None, planned: DpEvent, **options: Any
+) -> dict[int, Any]:
+    """One private fit, and from it a fitted estimator for each member, by position."""
+    model = data.candidate.model(group.params, **options)
+    X, y, arguments = data.rows.arguments(model, part)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
+        fitted = model.fit(X, y, **arguments)
+    data.candidate.check_spent(fitted, planned)
+    served = {group.members[0][0]: fitted}
+    for j, params in group.members[1:]:
+        changes = {name: value for name, value in params.items() if _among(name, group.free)}
+        served[j] = fitted.refit(**changes) if changes else fitted
+    return served
+
+
+class _Teachers:
+    """A cache of trained teachers (``TeacherCache``) in this process only, for as long as one fold lasts."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+
+    def cache(self, function: Callable[..., Any], *, ignore: list[str]) -> Callable[..., Any]:
+        def remembered(*args: Any, **ignored: Any) -> Any:
+            assert set(ignored) <= set(ignore)
+            try:
+                key = joblib.hash(args)
+            except (TypeError, AttributeError, pickle.PicklingError):  # a teacher that cannot be compared with another
+                return function(*args, **ignored)
+            if key not in self._kept:
+                self._kept[key] = function(*args, **ignored)
+            return self._kept[key]
+
+        return remembered
+
+    def __deepcopy__(self, memo: Any) -> "_Teachers":
+        return self
+
+    def __sklearn_clone__(self) -> "_Teachers":
+        return self
 
 
 class SearchRun:
@@ -148,3 +364,85 @@ class SearchRun:
             release=self._name,
             on_record=self._on_record,
         )
+
+
+def results_table(data: SearchData, run: SearchRun, searched: list[Objective]) -> dict[str, Any]:
+    """cv_results_ in scikit-learn's form: params, fold scores, means, deviations, ranks; no times."""
+    grid = data.grid
+    results: dict[str, Any] = {"params": grid, "status": np.array([run.status[j] for j in range(len(grid))])}
+    for name in dict.fromkeys(name for params in grid for name in params):
+        column = np.ma.masked_all(len(grid), dtype=object)
+        for j, params in enumerate(grid):
+            if name in params:
+                column[j] = params[name]
+        results[f"param_{name}"] = column
+    for objective in data.scores.objectives:
+        results.update(_of_objective(objective, run.measured, len(grid), ranked=objective in searched))
+    return results
+
+
+def _of_objective(
+    objective: Objective, measured: dict[int, list[dict[str, float]]], n_candidates: int, *, ranked: bool
+) -> dict[str, NDArray[Any]]:
+    """The columns of one objective: each fold, mean, deviation, and rank."""
+    n_folds = max((len(folds) for folds in measured.values()), default=0)
+    table = np.full((n_candidates, n_folds), np.nan)
+    for j, folds in measured.items():
+        table[j] = [values[objective.name] for values in folds]
+    columns = {f"split{fold}_test_{objective.name}": table[:, fold] for fold in range(n_folds)}
+    mean = table.mean(axis=1) if n_folds else np.full(n_candidates, np.nan)
+    columns[f"mean_test_{objective.name}"] = mean
+    with np.errstate(invalid="ignore"):  # ε is infinite where the noise was seeded
+        columns[f"std_test_{objective.name}"] = table.std(axis=1) if n_folds else mean
+    if ranked:
+        worst_last = np.nan_to_num(mean if objective.minimize else -mean, nan=math.inf)
+        columns[f"rank_test_{objective.name}"] = rankdata(worst_last, method="min").astype(np.int32)
+    return columns
+
+
+def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], privacy: PrivacySpent) -> pd.DataFrame:
+    """The scored candidates as :func:`frontier` gives them: ready for the display."""
+    scored = np.flatnonzero(results["status"] == "scored").tolist()
+    rows = [_point(data, run, results, j) for j in scored]
+    frame = pd.DataFrame(rows, columns=None if rows else COLUMNS)
+    common = np.array([np.mean([fold.get(COMMONEST, math.nan) for fold in run.measured[j]]) for j in scored])
+    frame["non_dominated"] = mark_non_dominated(frame) & ~beaten_by(common, frame)
+    frame = frame[[*COLUMNS, *(c for c in frame.columns if c not in COLUMNS)]]
+    record = guarantee_record(
+        privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon, run.n_fits
+    )
+    frame.attrs["scored_on"] = "private" if data.splits else "public"
+    if np.isfinite(common).any():
+        mark = {"dataset": "", "name": COMMONEST, "private": True, "disparity": 0.0, "coverage": 1.0}
+        frame.attrs["references"] = [{**mark, "accuracy": float(np.nanmean(common))}]
+    frame.attrs.update({"guarantees": [record], **record})
+    return frame
+
+
+def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) -> dict[str, Any]:
+    """A candidate as a row of the frontier's frame, and its other scores."""
+    entry, model = run.groups[j].whole, data.candidate.model(data.grid[j])
+    part = data.candidate.private_part(model)
+    given = model.get_params(deep=True)
+    held = given if "gamma" in given else part.get_params()
+    # what holds constraints follows those, and 'params' says them
+    gamma = math.nan if held.get("constraints") is not None else as_gamma(held.get("gamma"))
+    weight = parity_weight(part)
+    lam = None if weight is None else part.get_params()[weight]
+    means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}
+    return {
+        "dataset": "",
+        "estimator": type(part).__name__,
+        "epsilon": run.epsilon(entry.event),
+        "delta": part.delta,
+        "protects": entry.protects,
+        "neighboring_relation": entry.neighboring_relation,
+        "gamma": gamma,
+        "student_gamma": gamma,
+        "lam": math.nan if lam is None else float(lam),
+        "idp3": hasattr(model, "reject_mask"),
+        **{name: means[name] for name in ("disparity", "accuracy", "coverage")},
+        "params": expression(model),
+        "candidate": j,
+        **{name: value for name, value in means.items() if name not in COLUMNS},
+    }

@@ -1,6 +1,6 @@
 """Methods of the papers, as they reproduce them: no other room imports this one."""
 
-from skfairdp.papers._convolutional import ConvolutionalLayers
+from skfairdp.papers._adversarial import ConvolutionalLayers
 from skfairdp.papers._data_dependent import (
     NonPrivateDiagnostic as NonPrivateDiagnostic,
     SmoothSensitivityRelease as SmoothSensitivityRelease,
@@ -9,10 +9,12 @@ from skfairdp.papers._data_dependent import (
 from skfairdp.papers._fair_clipping import DPSGDF, FairClippingClassifier, GlobalAdapt, Reweighting
 from skfairdp.papers._gan_ensembles import DataLensBackend, GPATEBackend, PATEGANBackend
 from skfairdp.papers._gs_wgan import GSWGANBackend
-from skfairdp.papers._pate_analysis import LabelEffect as LabelEffect, PATEAnalysis, PATEFairnessAnalysis
-from skfairdp.papers._pate_displays import (
+from skfairdp.papers._pate_analysis import (
     ExcessiveRiskDisplay as ExcessiveRiskDisplay,
     FlippingProbabilityDisplay as FlippingProbabilityDisplay,
+    LabelEffect as LabelEffect,
+    PATEAnalysis,
+    PATEFairnessAnalysis,
 )
 from skfairdp.papers._sfpate_bounds import SFPATEBounds, sfpate_bounds
 

@@ -12,9 +12,14 @@ import numpy as np
 
 from skfairdp._docs import shared_docs
 from skfairdp._utils._sklearn import Interval
-from skfairdp.papers._adversarial import AdversarialBackend, AdversarialPlan
-from skfairdp.papers._convolutional import ConvolutionalLayers
-from skfairdp.papers._gan_releases import BinnedGradients, MajorityBits, TopSigns
+from skfairdp.papers._adversarial import (
+    AdversarialBackend,
+    AdversarialPlan,
+    BinnedGradients,
+    ConvolutionalLayers,
+    MajorityBits,
+    TopSigns,
+)
 from skfairdp.privacy import DpEvent, NoiseSource, repeat
 
 _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about those that the generator makes now

@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
 from skfairdp._utils._sklearn import StrOptions
-from skfairdp.papers._adversarial import AdversarialBackend, AdversarialPlan
-from skfairdp.papers._convolutional import ConvolutionalLayers
-from skfairdp.papers._gan_releases import CountsOfRows, MeanGradient, SanitisedGradient
+from skfairdp.papers._adversarial import (
+    AdversarialBackend,
+    AdversarialPlan,
+    ConvolutionalLayers,
+    CountsOfRows,
+    MeanGradient,
+    SanitisedGradient,
+)
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 
 _COUNTS_SHARE = 0.05  # of a step's squared cost, where bounds move by noisy counts

@@ -1,6 +1,5 @@
 """Private aggregation of teacher ensembles, plain and fair."""
 
-from skfairdp.pate._confident_voting import ConfidentVoting
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._fair_pate import FairPATEClassifier
 from skfairdp.pate._fair_votes import FairTeachers, GroupTeachers
@@ -10,7 +9,7 @@ from skfairdp.pate._query_plan import count_teachers as count_teachers, default_
 from skfairdp.pate._sf_pate import SFPATEClassifier
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._student_training import ConstantStudent as ConstantStudent, LabelGate, VoteGate
-from skfairdp.pate._votes import GNMaxVoting, SoftVoting
+from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, SoftVoting
 
 __all__ = [
     "ConfidentVoting",

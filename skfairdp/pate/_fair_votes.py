@@ -1,33 +1,299 @@
 """The private side of SF-PATE: its two kinds of teachers, on parts that positions or keys decide, and their votes."""
 
-from collections.abc import Iterator
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from skfairdp._inputs import TrainingData
 from skfairdp._rows import RowSource
 from skfairdp._teachers import (
+    ClassifierEnsemble,
     Learns,
     LogisticTeachers,
+    Parts,
+    StackedEnsemble,
+    Teachers,
+    check_answers,
+    engine_of,
+    fit_stacks,
     fit_teachers,
     in_turns,
+    made_up_cells,
     position_partition,
+    refuse_callbacks,
+    rehearse_engine,
+    rehearse_learner,
+    run_tasks,
+    seeded_clone,
     streamed_counts,
+    takes_groups,
+    total_fit,
     vote_histogram,
 )
-from skfairdp._utils import child_seeds, progress_bar, row_blocks
+from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
-from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, mlp, standard_scale
-from skfairdp.pate._fair_teachers import fit_fair_teachers
-from skfairdp.pate._rehearsal import dry_run_teacher, rehearse_fair_teacher
+from skfairdp.lagrangian import FairPerceptron, LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import RawTable, Schema
+
+
+def fit_fair_teachers(
+    learner: Any,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    assignment: NDArray[np.int64],
+    *,
+    n_teachers: int,
+    n_classes: int,
+    n_groups: int,
+    random_state: RandomStateLike = None,
+    seeds: NDArray[np.int64] | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Teachers:
+    """Train one fair classifier on the rows assigned to each teacher, independently of all other rows.
+
+    As :func:`fit_teachers`, with groups: teacher i is a function of its own rows, groups and seed and of public
+    settings only. A part with one class answers it always, one without rows class 0. A part with one group trains a
+    :class:`LagrangianClassifier` without effect of the constraint; any other learner, which may not be able to, is
+    replaced by the most frequent class of the part. So is one whose fit fails, and a vote that is no class by class 0:
+    nothing tells that, or how often, it happened.
+    """
+    if seeds is None:
+        seeds = child_seeds(public_generator(random_state), n_teachers)
+    parts = Parts.of(assignment, y, seeds, n_classes)
+    perceptron = as_perceptron(learner)
+    if perceptron is not None:
+        ensemble: Any = _fit_stacks(perceptron, X, y, groups, parts, n_groups, n_jobs=n_jobs, verbose=verbose)
+    else:
+        ensemble = _fit_clones(learner, X, y, groups, parts, n_jobs=n_jobs, verbose=verbose)
+    return Teachers(ensemble, n_teachers)
+
+
+def _fit_stacks(
+    perceptron: FairPerceptron,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    parts: Parts,
+    n_groups: int,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> StackedEnsemble:
+    # Public: the largest part of a partition by position. Every stack follows the same schedule.
+    largest = max(len(rows) for rows in parts.rows)
+
+    def task(block: Parts) -> tuple[Any, ...]:
+        return perceptron, X, y, groups, block, n_groups, largest
+
+    return fit_stacks(
+        perceptron.network(X.shape[1], parts.seen.shape[1]),
+        _train_stack,
+        task,
+        parts,
+        device=str(perceptron.device),
+        row_shape=X.shape[1:],
+        owner="LagrangianClassifier",
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+
+
+def _train_stack(
+    net: Any,
+    perceptron: FairPerceptron,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    block: Parts,
+    n_groups: int,
+    largest: int,
+) -> list[Any]:
+    from skfairdp.lagrangian import train_stacked_lagrangian
+
+    rows, sizes = block.rows_to_train()
+    params, _ = train_stacked_lagrangian(
+        net,
+        X[rows],
+        y[rows],
+        sizes,
+        block.seeds.tolist(),
+        perceptron.training(largest),
+        parity=perceptron.parity(y[rows], net.n_classes, np.eye(n_groups)[groups[rows]], sizes),
+        device=perceptron.device,
+    )
+    return params
+
+
+def _fit_clones(
+    learner: Any,
+    X: NDArray[np.float64],
+    y: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    parts: Parts,
+    *,
+    n_jobs: int | None,
+    verbose: int,
+) -> ClassifierEnsemble:
+    one_group = np.array([len(np.unique(groups[rows])) < 2 for rows in parts.rows])
+    tasks = (
+        (_most_frequent(y[rows]), 0) if no_fit else _task(learner, int(seed), X[rows], y[rows], groups[rows])
+        for rows, seed, no_fit in zip(parts.rows, parts.seeds, parts.constant | one_group, strict=True)
+    )
+    fitted = run_tasks(_fit_one, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
+    return SeededEnsemble(fitted, parts.seeds, parts.seen.shape[1])
+
+
+class SeededEnsemble(ClassifierEnsemble):
+    """Learners that randomise their predictions do so from the seed of their teacher, not from the global generator."""
+
+    def __init__(self, estimators: list[Any], seeds: NDArray[np.int64], n_classes: int) -> None:
+        super().__init__(estimators, n_classes)
+        self.seeds = seeds
+
+    def _predict(self, k: int, X: Any) -> Any:
+        return seeded_predictions(self.estimators[k], X, int(self.seeds[k]))
+
+
+def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
+    """What a fitted learner predicts; one that draws lots takes its ``random_state`` here."""
+    if "random_state" in inspect.signature(learner.predict).parameters:
+        return learner.predict(X, random_state=seed)
+    return learner.predict(X)
+
+
+def fair_copy(learner: Any, seed: int) -> Any:
+    """A clone with seeds of its own, also of what is no scikit-learn estimator."""
+    return seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
+
+
+def _task(learner: Any, seed: int, X: Any, y: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[Any, ...]:
+    return None, _most_frequent(y), fair_copy(learner, seed), X, y, groups
+
+
+def _most_frequent(y: NDArray[np.int64]) -> int:
+    return int(np.bincount(y, minlength=1).argmax())
+
+
+def _fit_one(
+    constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
+) -> Any:
+    """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
+    return total_fit(constant, fallback, learner, X, y, sensitive_features=groups)
+
+
+_PASSED: set[str] = set()  # by hash: a search plans the same fit many times
+_MOST_PASSED = 1024
+
+
+def dry_run_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, owner: str) -> None:
+    """Fit a teacher on public rows with made-up labels, as many as a part has; let it predict them.
+
+    Teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as silent there
+    as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
+    number of rows follows from public numbers. One teacher's work, before anything is spent.
+    """
+    refuse_callbacks(teacher, parameter="teacher", owner=owner)
+    engine = engine_of(teacher)
+    if engine is None:
+
+        def attempt(rows: Any, labels: Any) -> Any:
+            fitted = seeded_clone(teacher, 0).fit(rows, labels)
+            check_answers(fitted, predicted := fitted.predict(X_public), X_public, labels)
+            return predicted
+
+        _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
+    elif len(X_public):
+        rehearse_engine(engine, X_public, n_classes)
+
+
+def rehearse_fair_teacher(
+    learner: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, n_groups: int, owner: str
+) -> None:
+    """As :func:`dry_run_teacher`, of a fair classifier: labels and groups go round as well."""
+
+    def attempt(rows: Any, labels: Any) -> Any:
+        groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
+        fitted = fair_copy(learner, 0).fit(rows, labels, sensitive_features=groups)
+        return seeded_predictions(fitted, X_public, 0)
+
+    if n_groups > 1:
+        _attempts(attempt, learner, X_public, n_rows, n_classes, "fair_estimator", owner)
+
+
+def rehearse_student(
+    student: Any, X: NDArray[np.float64], n_classes: int, domain: Any, *, parameter: str, owner: str,
+    with_weights: bool = False,
+) -> None:  # fmt: skip
+    """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for."""
+    if n_classes < 2 or not len(X):
+        return
+    with_groups = domain is not None and (parameter == "fair_estimator" or takes_groups(student))
+
+    def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
+        labels, groups = made_up_cells(n_classes, len(domain) if with_groups else 1, each)
+        given: dict[str, Any] = {"sensitive_features": groups} if with_groups else {}
+        if with_weights:
+            given["group_weights"] = np.eye(len(domain))[groups]
+        return X[np.arange(len(labels)) % len(X)], labels, given
+
+    rehearse_learner(student, made_up, parameter=parameter, owner=owner)
+
+
+def _attempts(
+    attempt: Callable[[Any, Any], Any], learner: Any, X: NDArray[np.float64], n_rows: int, n_classes: int,
+    parameter: str, owner: str,
+) -> None:  # fmt: skip
+    if min(n_rows, n_classes) < 2 or not len(X):
+        return  # nothing is trained
+    try:
+        key = joblib.hash((learner, X, n_rows, n_classes, parameter))
+    except Exception:  # what cannot be hashed is tried again
+        key = None
+    watch, settings = _precision(f"The '{parameter}' of {owner}")
+    if key is not None and key in _PASSED and settings is None:
+        return
+    rows, problem = X[np.arange(n_rows) % len(X)], None
+    for n_labels in dict.fromkeys((min(n_rows, n_classes), 2)):  # two where it cannot do with a few rows of each
+        labels = np.arange(n_rows) % n_labels
+        try:
+            with silence(), watch:
+                predicted = np.asarray(attempt(rows, labels))
+            if predicted.shape != (len(X),) or not np.isin(predicted, labels).all():
+                raise ValueError("predict must return one of the labels of fit for every row.")
+        except Exception as error:
+            problem = problem or error
+            continue
+        if key is not None and len(_PASSED) < _MOST_PASSED:
+            _PASSED.add(key)
+        return
+    raise ValueError(
+        f"The '{parameter}' of {owner} fails on {n_rows} public rows with labels of several classes, as many rows as a "
+        f"teacher gets, so that all of them would vote a constant. Change its parameters, or 'n_teachers'. "
+        f"{type(problem).__name__}: {problem}"
+    ) from problem
+
+
+def _precision(what: str) -> "tuple[contextlib.AbstractContextManager[Any], str | None]":
+    """What notices too little precision of a network, and which setting of torch brings it; torch is not loaded."""
+    if "torch" not in sys.modules:  # whoever has a network has loaded it
+        return contextlib.nullcontext(), None
+    from skfairdp._networks import PrecisionWatch, reduced_precision
+
+    return PrecisionWatch(what), reduced_precision()
+
 
 #: To multiples of this, shares of a vote are rounded down where they are added up in any order: sums are then exact.
 STEP = 2.0**-16

@@ -24,15 +24,12 @@ from skfairdp._teachers import (
 from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
 from skfairdp._utils import child_seeds, progress_bar, warn_caller
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale
-from skfairdp.pate._confident_voting import ConfidentVoting
-from skfairdp.pate._constrained_student import ConstrainedStudent, with_groups
-from skfairdp.pate._parity_look import NoisyParityEstimate, share_of_look
+from skfairdp.pate._class_sums import SHARE, ClassSums, PublicScale, rehearsed_votes, temperature_scaled
+from skfairdp.pate._constrained_student import ConstrainedStudent, NoisyParityEstimate, share_of_look, with_groups
+from skfairdp.pate._fair_votes import dry_run_teacher, rehearse_student
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
-from skfairdp.pate._rehearsal import dry_run_teacher, rehearse_student
 from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
-from skfairdp.pate._tempered import rehearsed_votes, temperature_scaled
-from skfairdp.pate._votes import GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
+from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import (
     DpEvent,
     LaplaceCounts,

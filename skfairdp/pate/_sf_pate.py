@@ -23,13 +23,19 @@ from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
-from skfairdp.pate._fair_forecast import FairForecast
-from skfairdp.pate._fair_teachers import seeded_predictions
-from skfairdp.pate._fair_votes import VARIANTS, AttributeRows, FairTeachers, GroupTeachers, fair_network
+from skfairdp.pate._fair_votes import (
+    VARIANTS,
+    AttributeRows,
+    FairTeachers,
+    GroupTeachers,
+    fair_network,
+    rehearse_student,
+    seeded_predictions,
+)
 from skfairdp.pate._query_plan import count_teachers, warn_of_many_teachers
-from skfairdp.pate._rehearsal import rehearse_student
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
+from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema

@@ -24,8 +24,7 @@ from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import RateParity, largest_disparity, tally
-from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities
-from skfairdp.pate._parity_look import shrink_gaps
+from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities, shrink_gaps
 from skfairdp.pate._query_plan import QuerySet, check_student
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logit, softmax
 
+from skfairdp.fairness import RateConstraints, RateParity, gaps_of
 from skfairdp.privacy import (
     DpEvent,
     GaussianMechanism,
@@ -125,3 +128,97 @@ def edges_from(histogram: Array, n_bins: int) -> Array:
 def bins_of(scores: Array, edges: Array) -> NDArray[np.int64]:
     """The bin of every score."""
     return np.searchsorted(edges, scores, side="right").astype(np.int64)
+
+
+_NEAREST = 0.01  # scores closer than this to 0 or 1 count as that far away
+_RIDGE = (0.1, 0.5)  # of intercepts and slopes: weak, and enough where a group has next to no rows
+
+
+def smoothed_counts(counts: Array, edges: Array, sigma: float) -> tuple[Array, float]:
+    """Draw noisy counts towards a smooth table, as far as their noise explains the difference.
+
+    In the smooth table the log-odds of each group and label are linear in those of the score. It has two numbers for
+    each group and label, where the counts have one for each bin: with few rows the counts are mostly noise, and the
+    table is not. With many rows the counts tell where the table is wrong, and win: this is an estimate of James and
+    Stein, whose weight goes to one.
+
+    Only released numbers are read, so that this is post-processing.
+    """
+    table = counts.reshape(len(counts), -1)
+    smooth = _smooth_table(table, _standard_scores(table, edges), sigma)
+    apart = table - smooth
+    squared = float(np.square(apart).sum())
+    weight = max(0.0, 1.0 - sigma**2 * apart.size / squared) if squared > 0 else 1.0
+    return (smooth + weight * apart).reshape(counts.shape), weight
+
+
+def _standard_scores(table: Array, edges: Array) -> Array:
+    """Log-odds of the middle of each bin, with mean 0 and deviation 1 over the rows."""
+    ends = np.concatenate([[0.0], edges, [1.0]])
+    odds = logit(np.clip((ends[:-1] + ends[1:]) / 2, _NEAREST, 1 - _NEAREST))
+    rows = np.maximum(table.sum(1), 0.0)
+    if not rows.any():
+        rows = np.ones(len(table))
+    centred = odds - np.average(odds, weights=rows)
+    return np.asarray(centred / max(float(np.sqrt(np.average(np.square(centred), weights=rows))), 1e-6))
+
+
+def _smooth_table(table: Array, scores: Array, sigma: float) -> Array:
+    """Least squares in units of what noise and sampling move a count by; a bin keeps the rows that it has."""
+    rows = np.maximum(table.sum(1, keepdims=True), 0.0)
+    basis = np.stack([np.ones_like(scores), scores], axis=1)
+    ridge = np.repeat(_RIDGE, table.shape[1])
+    variance = sigma**2 + rows / 4 + 1e-9
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        shares = softmax(basis @ flat.reshape(2, -1), axis=1)
+        apart = rows * shares - table
+        slope = apart / variance * rows
+        of_odds = shares * (slope - (slope * shares).sum(1, keepdims=True))
+        value = 0.5 * (np.square(apart) / variance).sum() + 0.5 * (ridge * np.square(flat)).sum()
+        return float(value), (basis.T @ of_odds).ravel() + ridge * flat
+
+    found = minimize(loss, np.zeros(len(ridge)), jac=True, method="L-BFGS-B").x
+    return np.asarray(rows * softmax(basis @ found.reshape(2, -1), axis=1))
+
+
+def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:
+    """Return what to say where rows are too few for what is asked of them, or for the gap to begin with; else None."""
+    smallest = int(_sizes(constraints, counts)[(constraints.coefficients != 0).any(0)].min())
+    parities = [one for one in constraints.constraints if isinstance(one, RateParity) and one.ratio_bound is None]
+    asked = min((one.factor_and_slack[1] for one in parities), default=1.0)
+    gap, chance = chance_of_gap(constraints, counts)
+    found = []
+    if 0 < asked < 1 / (2 * math.sqrt(smallest)):
+        found.append(
+            f"You ask for a difference of {asked:g}, and {smallest} {rows} of the smallest group tell a rate only to "
+            f"about {1 / (2 * math.sqrt(smallest)):.2g}: expect a difference of that size on other rows. Ask for a "
+            f"larger one, or give {math.ceil(round(1 / (4 * max(asked, 1e-6) ** 2), 6))} of each group."
+        )
+    if changed and 0 < gap < 2 * chance:
+        found.append(
+            f"The gap before was {gap:.2g}, and on so few {rows} chance alone makes gaps of up to {2 * chance:.2g}: "
+            "answers were changed to suit these rows, and the gap on others may grow. Leave the model as it is, or "
+            f"give {math.ceil(4 * chance**2 / gap**2)} times as many."
+        )
+    return f"{owner} follows noise. {' '.join(found)}" if found else None
+
+
+def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, float]:
+    """Return the largest gap, or violation of a bound, and its standard error if rows were drawn anew.
+
+    A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti and Coull 1998).
+    """
+    gaps = gaps_of(constraints)
+    violations, sizes = gaps.violations(counts), _sizes(gaps, counts)
+    rates = (np.nan_to_num(gaps.rates(counts)) * sizes + 1) / (sizes + 2)
+    variances = rates * (1 - rates) / np.maximum(sizes, 1)
+    worst = int(violations.argmax())
+    return float(violations[worst]), math.sqrt(float((gaps.coefficients[worst] ** 2 * variances).sum()))
+
+
+def _sizes(constraints: RateConstraints, counts: Any) -> Array:
+    """Rows that each rate of each group is a share of, and of all groups in the last line."""
+    by_label = np.asarray(counts, dtype=np.float64).sum(2)
+    sizes = by_label @ constraints.cells[:, : by_label.shape[1]].T
+    return np.vstack([sizes, sizes.sum(0)])

@@ -34,6 +34,7 @@ from skfairdp._utils import (
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
+from skfairdp.postprocessing._bins import words_of_noise
 from skfairdp.postprocessing._constrained import (
     MET,
     check_goal,
@@ -43,28 +44,26 @@ from skfairdp.postprocessing._constrained import (
     refuse_unlabelled,
 )
 from skfairdp.postprocessing._fine_tuning import FineTuning
-from skfairdp.postprocessing._fitted_models import class_codes, fitted_classifier, network_of
 from skfairdp.postprocessing._inputs import (
+    FitArguments,
+    class_codes,
+    classes_of,
     declared_groups,
+    fits_its_estimator,
+    fitted_classifier,
+    last_part,
+    needs_labels,
+    network_of,
     public_groups,
     public_labels,
+    reads_whole,
+    router_of,
     schema_for,
     shape_of,
     split_rows,
-)
-from skfairdp.postprocessing._sampling_noise import words_of_noise
-from skfairdp.postprocessing._thresholding import Thresholds
-from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
-from skfairdp.postprocessing._wrapped import (
-    FitArguments,
-    classes_of,
-    fits_its_estimator,
-    last_part,
-    needs_labels,
-    reads_whole,
-    router_of,
     without_group_columns,
 )
+from skfairdp.postprocessing._thresholding import CalibrationRows, Thresholds, TradeOff
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, SchemaParameter
 

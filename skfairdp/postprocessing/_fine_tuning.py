@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._utils import without_cells
 from skfairdp._utils._sklearn import Interval
-from skfairdp.postprocessing._fitted_models import class_codes, network_of, network_view, with_network
-from skfairdp.postprocessing._trade_off import CalibrationRows, TradeOff
+from skfairdp.postprocessing._inputs import class_codes, network_of, network_view, with_network
+from skfairdp.postprocessing._thresholding import CalibrationRows, TradeOff
 
 
 class FineTuning(BaseEstimator):

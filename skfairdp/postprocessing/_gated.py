@@ -1,14 +1,22 @@
 """What a gate can hold of a constraint, its run over a call's rows, and a word where its decisions mean little."""
 
+import contextlib
+import json
 import math
+import os
+import secrets
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints
+from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints, tally
+from skfairdp.postprocessing._inputs import column_of, label_codes
 
 
 def asked_of_labels(constraints: Any) -> tuple[RateParity | RateBound, ...]:
@@ -98,3 +106,170 @@ def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray
     mask = labels < gate.n_classes
     mask[mask] = gate.run(groups[mask], labels[mask])
     return mask
+
+
+Counts = NDArray[np.int64]
+
+
+class LaterLabels:
+    """Answers by group and label, answers without a label, and the tickets of the latter.
+
+    Both counts are replaced together and never changed in place, so that a reader in another thread has counts of one
+    moment; whoever writes holds the lock of IDP3.
+    """
+
+    def __init__(self, n_groups: int, n_classes: int) -> None:
+        self.n_groups, self.n_classes = n_groups, n_classes
+        self.counts: tuple[Counts, Counts] = (
+            np.zeros((n_groups, n_classes, n_classes), dtype=np.int64),
+            np.zeros((n_groups, n_classes), dtype=np.int64),
+        )
+        self._waiting: dict[Hashable, int] = {}
+
+    def copy(self) -> "LaterLabels":
+        """The same, counting on by itself."""
+        found = LaterLabels(self.n_groups, self.n_classes)
+        found.counts, found._waiting = self.counts, dict(self._waiting)
+        return found
+
+    def waiting(self) -> list[tuple[Any, int]]:
+        """The tickets of outstanding labels, and the cell of each."""
+        return list(self._waiting.items())
+
+    def restore(self, labelled: Counts, waiting: list[tuple[Any, int]]) -> None:
+        """Go on from what another process has counted."""
+        self._waiting = dict(waiting)
+        cells = np.fromiter(self._waiting.values(), dtype=np.int64, count=len(self._waiting))
+        shape = self.n_groups, self.n_classes
+        self.counts = labelled, np.bincount(cells, minlength=shape[0] * shape[1]).astype(np.int64).reshape(shape)
+
+    def answered(self, tickets: list[Any], groups: Counts, answers: Counts) -> None:
+        """Remember answers; refusals, of code ``n_classes``, have no label to wait for."""
+        given = answers < self.n_classes
+        cells = (groups * self.n_classes + answers)[given].tolist()
+        new = dict(zip((tickets[i] for i in np.flatnonzero(given)), cells, strict=True))
+        if len(new) < len(cells):
+            raise ValueError("The 'tickets' of IDP3 name two rows alike. Give every row a name of its own.")
+        if any(ticket in self._waiting for ticket in new):
+            raise ValueError(
+                "The 'tickets' of IDP3 name a row that was answered before and still waits for its label. Give "
+                "every row a name of its own, and commit every answer once."
+            )
+        self._waiting.update(new)
+        labelled, outstanding = self.counts
+        self.counts = labelled, outstanding + tally(groups[given], answers[given], outstanding.shape)
+
+    def labelled(self, tickets: list[Any], labels: Counts) -> None:
+        """Take the labels of answered rows; of code -1 are those that will never come."""
+        if len(set(tickets)) < len(tickets):
+            raise ValueError("The 'tickets' of IDP3.update_labels name a row twice. Give every row one label.")
+        unknown = [position for position, ticket in enumerate(tickets) if ticket not in self._waiting]
+        if unknown:
+            raise ValueError(
+                f"The 'tickets' of IDP3.update_labels name a row, at position {unknown[0]}, that waits for no label: "
+                "it was never given to update(), was refused there, or has its label already. Leave it out. Nothing "
+                "has been counted."
+            )
+        cells = np.array([self._waiting.pop(ticket) for ticket in tickets], dtype=np.int64)
+        groups, answers = np.divmod(cells, self.n_classes)
+        labelled, outstanding = self.counts
+        back, k = labels >= 0, self.n_classes
+        flat = tally(groups[back], labels[back] * k + answers[back], (self.n_groups, k * k))
+        gone = tally(groups, answers, outstanding.shape)
+        self.counts = labelled + flat.reshape(labelled.shape), outstanding - gone
+
+
+def tickets_of(tickets: Any, rows: int, method: str) -> list[Any]:
+    """Return one hashable name per row, or raise a ValueError."""
+    given = None if tickets is None or isinstance(tickets, str) or not isinstance(tickets, Iterable) else tickets
+    names = [] if given is None else given.tolist() if hasattr(given, "tolist") else list(given)
+    if given is None or len(names) != rows:
+        raise ValueError(
+            f"The 'tickets' of IDP3.{method} must be one name per row, such as the index of the table: constraints "
+            "that look at true labels need to know whose label comes back."
+        )
+    if not all(isinstance(name, Hashable) and name is not None and name == name for name in names):
+        raise ValueError(
+            f"The 'tickets' of IDP3.{method} must be names without missing values: numbers, strings or tuples."
+        )
+    return names
+
+
+def label_or_none(y: Any, classes: NDArray[Any]) -> Counts:
+    """Return each label's position in ``classes``, -1 where it is missing."""
+    values = column_of(y, "y_true")
+    known = ~np.asarray(pd.isna(values), dtype=bool)
+    codes = np.full(len(values), -1, dtype=np.int64)
+    if known.any():
+        codes[known] = label_codes(values[known], classes, "y_true")
+    return codes
+
+
+_FORMAT = "skfairdp-answers-1"
+
+
+class AnswerStore:
+    """Counts in a file that is replaced whole, under the lock of ``<path>.lock``; only its owner can read it."""
+
+    def __init__(self, path: str | os.PathLike[str], groups: list[Any], classes: list[Any]) -> None:
+        self.path = os.path.realpath(path)
+        self.about = json.loads(json.dumps({"format": _FORMAT, "groups": groups, "classes": classes}, default=str))
+        self.shape = len(groups), len(classes)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep all other processes out."""
+        lock = FileLock(f"{self.path}.lock")
+        with lock:
+            yield
+
+    def read(self, with_labels: bool) -> tuple[Counts, Counts, LaterLabels | None] | None:
+        """Answers, refusals and what is remembered of labels; None where there is no file yet."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                found = json.load(file)
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            found = {}
+        if {name: found.get(name) for name in self.about} != self.about or with_labels != ("waiting" in found):
+            raise ValueError(
+                f"The file {self.path} of IDP3's 'store' holds no answers to these groups, classes and constraints. "
+                "Give each stream of answers a file of its own."
+            )
+        counts, refused = (np.array(found[name], dtype=np.int64) for name in ("answered", "refused"))
+        later = LaterLabels(*self.shape) if with_labels else None
+        if later is not None:
+            labelled = np.array(found["labelled"], dtype=np.int64)
+            later.restore(labelled, [(_ticket(name), cell) for name, cell in found["waiting"]])
+        return counts, refused, later
+
+    def write(self, answered: Counts, refused: Counts, later: LaterLabels | None) -> None:
+        """Replace the file. It is on the disk when this returns."""
+        content = {**self.about, "answered": answered.tolist(), "refused": refused.tolist()}
+        if later is not None:
+            content |= {"labelled": later.counts[0].tolist(), "waiting": later.waiting()}
+            if any(not _is_plain(name) for name, _ in content["waiting"]):
+                raise ValueError(
+                    "The 'tickets' of IDP3 with a 'store' must be strings, whole numbers, or tuples of these."
+                )
+        draft = f"{self.path}.{secrets.token_hex(8)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+            raise
+
+
+def _is_plain(name: Any) -> bool:
+    return all(map(_is_plain, name)) if isinstance(name, tuple) else type(name) in (str, int)
+
+
+def _ticket(name: Any) -> Any:
+    return tuple(map(_ticket, name)) if isinstance(name, list) else name

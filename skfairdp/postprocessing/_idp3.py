@@ -40,29 +40,34 @@ from skfairdp.fairness import (
     rule_of_gate,
     tally,
 )
-from skfairdp.postprocessing._answer_store import AnswerStore
-from skfairdp.postprocessing._gated import admitted, admitted_by_rates, asked_of_labels, warn_of_noise
+from skfairdp.postprocessing._gated import (
+    AnswerStore,
+    LaterLabels,
+    admitted,
+    admitted_by_rates,
+    asked_of_labels,
+    label_or_none,
+    tickets_of,
+    warn_of_noise,
+)
 from skfairdp.postprocessing._inputs import (
+    FitArguments,
+    classes_of,
     declared_groups,
+    fits_its_estimator,
     group_codes,
     label_codes,
+    last_part,
+    needs_labels,
     read_classes,
     read_groups,
+    reads_whole,
     refuse_regressor,
     reject_label,
+    router_of,
     schema_for,
     shape_of,
     split_rows,
-)
-from skfairdp.postprocessing._later_labels import LaterLabels, label_or_none, tickets_of
-from skfairdp.postprocessing._wrapped import (
-    FitArguments,
-    classes_of,
-    fits_its_estimator,
-    last_part,
-    needs_labels,
-    reads_whole,
-    router_of,
     takes_public_rows,
     without_group_columns,
 )

@@ -19,7 +19,7 @@ from skfairdp._utils import as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
-from skfairdp.postprocessing._fitted_models import attribute_of, check_fitted
+from skfairdp.postprocessing._inputs import attribute_of, check_fitted
 from skfairdp.postprocessing._transport import KSJudgement, TransportPlan
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema

@@ -29,17 +29,15 @@ from skfairdp._utils import (
 from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
-from skfairdp.postprocessing._bins import BinsPlan, bins_of
+from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
-from skfairdp.postprocessing._fair_answers import (
+from skfairdp.postprocessing._constrained import (
     answer_counts,
     fair_answers,
     for_own_answers,
     predicted_counts,
 )
-from skfairdp.postprocessing._fitted_models import fitted_classifier, network_of, probabilities
-from skfairdp.postprocessing._inputs import schema_for
-from skfairdp.postprocessing._smoothed_counts import smoothed_counts
+from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of
 

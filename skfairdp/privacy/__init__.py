@@ -15,7 +15,7 @@ from skfairdp.privacy._accountants import (
     epsilon_of,
     rdp_of as rdp_of,
 )
-from skfairdp.privacy._attribute_cost import attribute_event
+from skfairdp.privacy._attribute_cost import attribute_event, group_privacy
 from skfairdp.privacy._common_values import CommonValues
 from skfairdp.privacy._divergences import bit_deltas as bit_deltas, bit_rdp as bit_rdp
 from skfairdp.privacy._dp_accounting import (
@@ -46,21 +46,23 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import GDPFilter as GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
-from skfairdp.privacy._group_privacy import group_privacy
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._ledger_block import (
     UNCHARGED as UNCHARGED,
     ledger_in_use as ledger_in_use,
     note_release as note_release,
 )
-from skfairdp.privacy._ledger_chain import LedgerEntry as LedgerEntry
+from skfairdp.privacy._ledger_file import LedgerEntry as LedgerEntry
 from skfairdp.privacy._mechanisms import (
     GaussianMechanism as GaussianMechanism,
     GNMax as GNMax,
     LaplaceCounts as LaplaceCounts,
     NoisyThreshold as NoisyThreshold,
     NoisyVotes as NoisyVotes,
+    RandomizedResponse as RandomizedResponse,
     calibrate_noise,
+    smooth_sensitivity_release as smooth_sensitivity_release,
+    smooth_sensitivity_release_cost as smooth_sensitivity_release_cost,
 )
 from skfairdp.privacy._noise import (
     NoiseSource as NoiseSource,
@@ -70,7 +72,6 @@ from skfairdp.privacy._noise import (
     name_of_release as name_of_release,
 )
 from skfairdp.privacy._private_selection import PrivateSelection
-from skfairdp.privacy._randomized_response import RandomizedResponse as RandomizedResponse
 from skfairdp.privacy._report import (
     NeighboringRelation,
     PerformedRelease as PerformedRelease,
@@ -78,10 +79,6 @@ from skfairdp.privacy._report import (
     Protects,
     StatesPrivacy as StatesPrivacy,
     relation_for as relation_for,
-)
-from skfairdp.privacy._smooth_release import (
-    smooth_sensitivity_release as smooth_sensitivity_release,
-    smooth_sensitivity_release_cost as smooth_sensitivity_release_cost,
 )
 from skfairdp.privacy._spending import (
     SIZES as SIZES,

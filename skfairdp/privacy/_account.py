@@ -17,7 +17,7 @@ from skfairdp.privacy._attribute_cost import counted_for
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
 from skfairdp.privacy._ledger_block import ledger_of
-from skfairdp.privacy._ledger_chain import relation_of, total_event
+from skfairdp.privacy._ledger_file import relation_of, total_event
 from skfairdp.privacy._report import UNNAMED, NeighboringRelation, PrivacySpent, Protects, common_relation
 
 #: Of what has fitted on folds and kept nothing of those fits.

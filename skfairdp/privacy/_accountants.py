@@ -13,8 +13,10 @@ from skfairdp.privacy import _dp_accounting as dpa
 from skfairdp.privacy._divergences import (
     bit_deltas,
     bit_rdp,
+    inclusion_epsilon,
     laplace_rdp,
     largest_loss,
+    losses_epsilon,
     max_loss,
     pure_epsilon,
     randomized_response_rdp,
@@ -35,7 +37,6 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
-from skfairdp.privacy._sampled_losses import inclusion_epsilon, losses_epsilon
 
 #: Orders at which Rényi divergences are evaluated; fixed in advance, never chosen after seeing a transcript.
 RDP_ORDERS: NDArray[np.float64] = np.concatenate(

@@ -18,8 +18,7 @@ from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWar
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_block import enter_block, leave_block
-from skfairdp.privacy._ledger_chain import Chain, LedgerEntry, relation_of, total_event
-from skfairdp.privacy._ledger_file import LedgerFile
+from skfairdp.privacy._ledger_file import Chain, LedgerEntry, LedgerFile, relation_of, total_event
 from skfairdp.privacy._ledger_views import frame_of, html_of
 from skfairdp.privacy._report import PROTECTS, UNNAMED, PrivacySpent, Protects
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.privacy._accountants import epsilon_of
-from skfairdp.privacy._ledger_chain import Chain
+from skfairdp.privacy._ledger_file import Chain
 from skfairdp.privacy._report import rounded_up
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 
 from scipy import stats
 
-from skfairdp.privacy._allowance import Allowance, allowance
 from skfairdp.privacy._events import compose, event_from_dict, flatten
 from skfairdp.privacy._recompute import SecondOpinion, check_effort, to_replace_one, together
 from skfairdp.privacy._report import NeighboringRelation
+from skfairdp.privacy._spending import Allowance, allowance
 
 _SLACK = 1e-9  # of rounding between two programs; a claim that is too low by more than that is refuted
 _PROTECTS = {

@@ -2,7 +2,6 @@
 
 from skfairdp._rows import KeyedRows
 from skfairdp.schema._columns import Boolean, Category, Column as Column, Date, Number
-from skfairdp.schema._compact import CompactRows as CompactRows
 from skfairdp.schema._encoder import (
     NumberPlace as NumberPlace,
     SchemaEncoder,
@@ -20,6 +19,7 @@ from skfairdp.schema._raw_table import (
 )
 from skfairdp.schema._release import IncompleteSchemaError, SchemaPlan as SchemaPlan, planned_schema as planned_schema
 from skfairdp.schema._row_store import (
+    CompactRows as CompactRows,
     RowStore as RowStore,
     kept_rows as kept_rows,
     numeric_memmap as numeric_memmap,

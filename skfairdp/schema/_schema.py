@@ -24,10 +24,9 @@ from skfairdp.schema._columns import (
     column_from_dict,
     known_from_dict,
 )
-from skfairdp.schema._files import content_of, text_of
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._guesses import described, guessed, is_numbering
-from skfairdp.schema._metadata import completed, pandera_columns, sdv_columns
+from skfairdp.schema._metadata import completed, content_of, pandera_columns, sdv_columns, text_of
 from skfairdp.schema._release import released_columns, say_identifiers
 
 

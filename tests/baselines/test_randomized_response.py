@@ -32,7 +32,7 @@ from skfairdp.privacy import (
     RandomizedResponse,
     RandomizedResponseDpEvent,
     Spending,
-    _randomized_response,
+    _mechanisms as _randomized_response,
     accountant_of,
     compose,
     epsilon_of,

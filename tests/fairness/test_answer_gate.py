@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateConstraints, RateParity, _answer_gate as engine
+from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateConstraints, RateParity, _rate_gate as engine
 
 ASKED = {
     "four fifths": [RateParity("selection_rate", ratio_bound=0.8)],

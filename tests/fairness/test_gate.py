@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from skfairdp.fairness import FairnessGate, _gate, _gate_blocks, _gate_stream as _stream, disparities, largest_disparity
-from skfairdp.fairness._gate_blocks import _rows_that_fit
+from skfairdp.fairness import (
+    FairnessGate,
+    _gate,
+    _gate as _gate_blocks,
+    _gate_stream as _stream,
+    disparities,
+    largest_disparity,
+)
+from skfairdp.fairness._gate import _rows_that_fit
 from tests._tools.layers import examples
 
 GAPS = ["others", "overall", "between"]

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from skfairdp._tables._cells import drawn_cells, on_simplex
-from skfairdp._tables._columns import NumberColumn, fine_grid, merged_grid, quantile_starts
-from skfairdp._tables._tree import (
+from skfairdp._tables._columns import NumberColumn, drawn_cells, fine_grid, merged_grid, on_simplex, quantile_starts
+from skfairdp._tables._marginals import (
     TreeModel,
     _both_counts,
     best_tree,

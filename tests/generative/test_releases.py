@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skfairdp.papers import _gan_releases as releases
+from skfairdp.papers import _adversarial as releases
 from skfairdp.privacy import NoiseSource, calibrate_noise, epsilon_of, gdp_epsilon, gdp_mu, repeat
 
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._majority_baseline import DOUBTFUL
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.gradient._usual_net import default_net, settled
+from skfairdp.gradient._parity import default_net, settled
 from skfairdp.inspection import AdditiveTerms
 from skfairdp.privacy import gdp_mu
 from skfairdp.schema import Category, Number, Schema

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from skfairdp.papers._smooth_sensitivity import _local_sensitivities, check_conditions, smooth_sensitivity
+from skfairdp.papers._data_dependent import _local_sensitivities, check_conditions, smooth_sensitivity
 from skfairdp.privacy import smooth_sensitivity_release_cost
 from tests._tools.inside import data_dependent_rdp, log_q
 from tests._tools.layers import examples

@@ -7,7 +7,7 @@ from torch import nn
 
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import ConstraintGradient, LagrangianTraining, PFLDClassifier, PFLDPlan, mlp, train_lagrangian
-from skfairdp.lagrangian._plain_network import NumpyMLPTraining, _Adam
+from skfairdp.lagrangian._numpy_mlp import NumpyMLPTraining, _Adam
 from skfairdp.privacy import NoiseSource
 from tests._tools.inside import as_net, prepare_network
 from tests._tools.lagrangian import BOUNDED, NAMED, in_words

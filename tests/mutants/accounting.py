@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skfairdp.model_selection import _own_table
-from skfairdp.pate import ConfidentVoting, SoftVoting, _confident_voting, _votes
+from skfairdp.pate import ConfidentVoting, SoftVoting, _votes, _votes as _confident_voting
 from skfairdp.privacy import (
     ArgmaxBit,
     GaussianDpEvent,
@@ -314,6 +314,6 @@ def ledger_written_after_the_release(patch):
 @mutant
 def group_delta_to_the_nearest_float(patch):
     """Found in this package: δ of a group by logarithms of floats, short by up to 5e-14 of it. Right: rounded up."""
-    from skfairdp.privacy import _group_privacy
+    from skfairdp.privacy import _attribute_cost as _group_privacy
 
     patch.setattr(_group_privacy, "_rounded_up", lambda value: min(1.0, float(value)))

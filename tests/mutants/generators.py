@@ -15,7 +15,7 @@ from skfairdp.generative import (
     _table_codec as _codec,
 )
 from skfairdp.metrics import _synthetic
-from skfairdp.papers import _adversarial as gan, _gan_samplers as samplers
+from skfairdp.papers import _adversarial as gan, _adversarial as samplers
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
 from tests._tools.inside import (
     AdversarialPlan,

@@ -14,7 +14,7 @@ from skfairdp._networks import (
     ParityPenalty,
     WeightsByGroup,
     _clipping,
-    _dp_step,
+    _clipping as _dp_step,
     _precision,
     _wide_sums,
     own_generator,

@@ -8,7 +8,7 @@ import pytest
 from skfairdp import _networks
 from skfairdp.fairness import ConstraintColumn, FairnessConstraints, RateBound, _constraints
 from skfairdp.lagrangian import ConstraintGradient, PFLDClassifier, PFLDPlan, _stack
-from skfairdp.lagrangian._primal import _EstimatedGroups
+from skfairdp.lagrangian._plan import _EstimatedGroups
 from skfairdp.pate import SoftLabelStudent
 from tests._tools.inside import OneNetwork
 from tests._tools.sources import ChosenNoise

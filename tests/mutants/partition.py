@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skfairdp._rows._folds import _Kept
 from skfairdp._teachers import _logistic, fit_teachers, position_partition
-from skfairdp._teachers._streamed import _Teaching
+from skfairdp._teachers._teachers import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
 from skfairdp.schema import _row_store as _kept_rows
 from tests._tools.inside import UNANSWERED, FoldRule, StudentTrainingSet, fit_student, row_hashes, seeded
@@ -77,7 +77,7 @@ def files_named_after_values(patch):
 def order_of_named_files(patch):
     """Found in this package: rows of ``sex=f/`` handed out before those of ``sex=m/``, with noisy groups in an order
     that tells the true ones. Right: such files are refused where rows are used in their order."""
-    from skfairdp._inputs import _chunks
+    from skfairdp._inputs import _training as _chunks
     from skfairdp.baselines import _group_randomizer
 
     for module in (_chunks, _group_randomizer):

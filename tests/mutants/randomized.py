@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.baselines import _group_randomizer
-from skfairdp.privacy import RandomizedResponse, _accountants, _randomized_response
+from skfairdp.privacy import RandomizedResponse, _accountants, _mechanisms as _randomized_response
 from tests.mutants.harness import mutant
 
 

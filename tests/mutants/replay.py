@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier, _row_wise
-from skfairdp._networks import _dp_step as dp_step
+from skfairdp._networks import _clipping as dp_step
 from skfairdp._utils import encode_labels
 from skfairdp.privacy import NoisyVotes, PoissonSample
 from tests._tools.catalogue import by_name

@@ -10,18 +10,18 @@ from skfairdp import _row_wise
 from skfairdp._teachers import _classifiers, run_tasks
 from skfairdp._utils import PlainRows, silence
 from skfairdp.model_selection import (
-    _composed_epsilon as _totals,
     _frame,
+    _frame as _totals,
     _frontier,
     _own_table,
     _private_search,
-    _scored_rows,
     _scores,
     _search_data,
+    _search_data as _scored_rows,
     _search_run as _run,
     _transfer,
 )
-from skfairdp.pate import _fair_teachers
+from skfairdp.pate import _fair_votes as _fair_teachers
 from skfairdp.privacy import _spending
 from skfairdp.schema import RawTable
 from tests._tools.inside import PrivateScores, Trials, dry_run_teacher, pareto_frontier

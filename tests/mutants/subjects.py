@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from skfairdp._networks import _dp_step, _training
+from skfairdp._networks import _clipping as _dp_step, _training
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement
 from tests._tools.inside import Subjects, TrainingData
 from tests.mutants.harness import mutant

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from skfairdp import _estimator
-from skfairdp.fairness import RateConstraints, RateGate, _rate_bounds, _rate_gate, rate_bounds
+from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _bounds
 from skfairdp.pate import _fair_pate
 from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds, _transport

@@ -28,7 +28,7 @@ from skfairdp import (
 )
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.fairness import largest_disparity
-from skfairdp.pate import VoteGate, _rehearsal
+from skfairdp.pate import VoteGate, _fair_votes as _rehearsal
 from tests._tools.problems import make_rows
 
 # With this little data and this much noise, now and then no student reaches gamma on the public rows.

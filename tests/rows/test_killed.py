@@ -45,7 +45,7 @@ import json, os, signal, sys, tempfile, traceback, warnings
 warnings.simplefilter("ignore")
 from skfairdp import PrivacyLedger
 from skfairdp.baselines import GroupRandomizer
-from skfairdp._rows._chunks import FrameRows
+from skfairdp._rows._opened import FrameRows
 from tests.rows.test_streamed_dpsgd import model
 from tests.rows.test_streamed_generator import SCHEMA, generator, table
 from tests.rows.test_streamed_pfld import model as multipliers

@@ -7,7 +7,7 @@ import pytest
 from skfairdp import KeyedRows, PrivacyLedger
 from skfairdp.baselines import GroupRandomizer
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.privacy import _randomized_response
+from skfairdp.privacy import _mechanisms as _randomized_response
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import FrameRows, even_tables, opened
 from tests._tools.sources import recording_noise

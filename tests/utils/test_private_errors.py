@@ -210,21 +210,22 @@ PACKAGE = Path(skfairdp.__file__).parent
 #: Modules that read private rows, and what their other errors may quote: constructor parameters, and the shape that is
 #: public under the relation of the estimator.
 READING = {
-    "_inputs/_chunks.py": (
-        r"owner|name|type\(given\)\.__name__|way\.replace\('X', name\)"  # an argument, and what kind of object it is
+    "_inputs/_training.py": (
+        r"owner|name|type\(given\)\.__name__|way\.replace\('X', name\)"
+        "|"
+        r"owner|empty|len\(domain\)"  # an argument, and what kind of object it is
     ),
     "_inputs/_table.py": (
         r"owner|name|whose|bounds|LARGEST_PUBLIC|n_columns|shape\[1\]|_few\((given|list\(names\))\)|"
         r"(un)?named"  # columns are public
     ),
-    "_inputs/_training.py": r"owner|empty|len\(domain\)",
     "schema/_raw_table.py": (  # of the schema, of the class of a table, and of public rows
         r"owner|shown|unread|self\.owner|name|type\((schema|table)\)\.__(name|module|qualname)__|"
         r"', '\.join\(map\(repr, twice\)\)|len\(wrong\)|way\.replace\('X', name\)|"
         r"wrong\[:5\]|label|_MISSING_ROLE( if set\(wrong\) & set\(also\) else '')?|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"
     ),
-    "_utils/_private_errors.py": r"owner|name",
+    "_utils/_messages.py": r"owner|name",
     "_utils/_containers.py": r"owner|names?|', '\.join\(map\(repr, twice\[:5\]\)\)|len\(X\)|together|"
     r"LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
     "_utils/_labels.py": (
