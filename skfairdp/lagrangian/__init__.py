@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skfairdp._network_classifier import cnn as cnn, mlp as mlp, resnet as resnet
 from skfairdp.lagrangian._fld import LagrangianClassifier, as_perceptron as as_perceptron, in_codes as in_codes
-from skfairdp.lagrangian._numpy_mlp import (
+from skfairdp.lagrangian._perceptron import (
     FairPerceptron as FairPerceptron,
     Perceptron as Perceptron,
     standard_scale as standard_scale,

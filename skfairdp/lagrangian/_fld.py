@@ -26,8 +26,8 @@ from skfairdp._utils import (
 )
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._dual_ascent import LEFT_OPEN, settled
-from skfairdp.lagrangian._numpy_mlp import FairPerceptron, standard_scale
+from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
+from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net

@@ -9,7 +9,7 @@ from skfairdp import PFLDClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import DualAscent, LagrangianClassifier, LagrangianTraining, mlp
-from skfairdp.lagrangian._dual_ascent import LEFT_OPEN, default_lr, settled, usual_batches
+from skfairdp.lagrangian._schedule import LEFT_OPEN, default_lr, settled, usual_batches
 from skfairdp.metrics import demographic_disparity
 from tests._tools.inside import as_net, as_perceptron, dual_schedule
 
