@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,10 +14,6 @@ from torch import Tensor, nn
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import followed_scores
 from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
-
-if TYPE_CHECKING:
-    pass
-
 
 Floats = NDArray[np.float32]
 Array = NDArray[np.float64]
