@@ -427,7 +427,7 @@ def bits_mu(low: float, high: float, n_queries: int) -> float:
     return max(0.0, float(np.max(-(ndtri(fpr[known]) + ndtri(fnr[known])), initial=0.0)))
 
 
-_FAR_OF_AUDIT_ATTACK = 1e30  # beyond, numbers are as good as infinite, and their squares overflow
+_HUGE = 1e30  # beyond, numbers are as good as infinite, and their squares overflow
 _RIDGES = (1e-9, 1e-3, 0.3)  # the least finds differences that have no noise at all; the others survive many columns
 
 
@@ -464,13 +464,9 @@ class LearnedScore:
         rows = []
         for seen in runs:
             fits = len(seen.numbers) == self._length
-            numbers = (
-                np.nan_to_num(seen.numbers, posinf=_FAR_OF_AUDIT_ATTACK, neginf=-_FAR_OF_AUDIT_ATTACK)
-                if fits
-                else np.zeros(self._length)
-            )
+            numbers = np.nan_to_num(seen.numbers, posinf=_HUGE, neginf=-_HUGE) if fits else np.zeros(self._length)
             rows.append([*numbers, *(float(seen.signature == known) for known in self._signatures), float(fits)])
-        return np.array(rows).clip(-_FAR_OF_AUDIT_ATTACK, _FAR_OF_AUDIT_ATTACK)
+        return np.array(rows).clip(-_HUGE, _HUGE)
 
     @staticmethod
     def _candidates(linear: bool, seed: int) -> list[Any]:

@@ -316,7 +316,7 @@ def _longest_row(values: Array) -> float:
     return _UP * math.sqrt(float(longest.max(initial=0.0)))
 
 
-_ROWS_OF_GROUP_MODEL, _AT_ONCE = 8192, 2**14  # estimated together, and described together
+_ESTIMATED_AT_ONCE, _AT_ONCE = 8192, 2**14  # estimated together, and described together
 _N_BLOCKS = 4
 _MOST_STEPS = 100
 
@@ -389,8 +389,8 @@ class PublicFeatures:
     def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
         """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups)."""
         found = np.empty((len(y), len(coefficients)))
-        for start in range(0, len(y), _ROWS_OF_GROUP_MODEL):
-            here = slice(start, start + _ROWS_OF_GROUP_MODEL)
+        for start in range(0, len(y), _ESTIMATED_AT_ONCE):
+            here = slice(start, start + _ESTIMATED_AT_ONCE)
             found[here] = _probabilities(self._of(np.asarray(X[here], dtype=np.float64), y[here]), coefficients)
         return found
 
