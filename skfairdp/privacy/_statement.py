@@ -1,5 +1,6 @@
 """The statement: what a fit guarantees, in a form that travels with the model and that anybody can recompute."""
 
+import hashlib
 import html
 import importlib
 import json
@@ -153,7 +154,8 @@ class PrivacyStatement:
     """What a fit guarantees, made from its ``privacy_`` alone: nothing in it follows private values.
 
     Every figure can be recomputed from the releases in the statement, without the data and without this program's
-    accountants: ``python -m skfairdp verify FILE`` does so for the text of :meth:`to_json`.
+    accountants: ``python -m skfairdp verify FILE`` does so for the text of :meth:`to_json`. Its digest tells an edited
+    text from the one that was written; it is no signature, and only a ledger says that there was such a fit.
     """
 
     text: str = field(repr=False)
@@ -352,8 +354,16 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
     }
+    content["digest"] = digest_of(content)
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return PrivacyStatement(text)
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """Of everything a statement says. It is no signature: whoever writes another statement can compute it, too."""
+    said = {name: value for name, value in content.items() if name != "digest"}
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _mu_and_curve(spent: Any) -> tuple[float | None, list[tuple[float, float]]]:

@@ -189,7 +189,7 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _ENTRIES = frozenset({
     "format", "subject", "protects", "unit", "neighboring_relation", "relation_text", "noise_is_secret", "epsilon",
     "delta", "mechanism_epsilon", "accountant", "mu", "curve", "attack", "event", "parts", "releases", "performed",
-    "public", "post_processing", "ledger", "versions",
+    "public", "post_processing", "ledger", "versions", "digest",
 })  # fmt: skip
 
 
@@ -252,7 +252,7 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
     if not isinstance(secret, bool):
         raise ValueError("'noise_is_secret' must be true or false")
     delta = _delta(document["delta"])
-    checks = [*_guarantee(document), *_described(document, event)]
+    checks = [_unedited(document), *_guarantee(document), *_described(document, event)]
     _check_words(document)
     parts = _parts(document)
     checks.append(_whole(document, parts, event))
@@ -271,6 +271,14 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
     if document["ledger"] is not None:
         checks += [_on_ledger(document["ledger"], parts), *_ledger_story(document["ledger"])]
     return checks
+
+
+def _unedited(document: Mapping[str, Any]) -> Check:
+    """What no figure tells, such as a public fact that was taken out, is seen here."""
+    from skfairdp.privacy._statement import digest_of
+
+    said, true = str(document["digest"]), digest_of(document)
+    return Check("text as it was written", said[:12], true[:12], said == true)
 
 
 def _curve_and_attacks(document: Mapping[str, Any], opinion: SecondOpinion, delta: float) -> list[Check]:

@@ -15,6 +15,7 @@ from skfairdp import PATEClassifier, privacy as dp
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose, composed, epsilon_of, repeat
 from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
 from tests._tools.inside import SecondOpinion, UnreadableStatementError, verify_file
+from tests._tools.statements import digested
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GUEST = {"protects": "record", "neighboring_relation": "add or remove one record"}
@@ -52,8 +53,11 @@ def statement_of(name):
     return PrivacySpent.of(event, 1e-5, **guarantee).statement(subject=name).to_dict()
 
 
-def refuted(tmp_path, document):
+def refuted(tmp_path, document, *, forged=True):
+    """The claims that do not hold, of a file whose digest is that of what it says now."""
     path = tmp_path / "statement.json"
+    if forged and isinstance(document, dict) and "digest" in document:
+        document = digested(document)
     path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
     return [check.figure for check in verify_file(path) if not check.holds]
 
@@ -120,7 +124,7 @@ def test_edited_noise_counts_tables_and_relations_are_refuted(verified):
 
 def test_a_statement_that_does_not_say_what_was_drawn_is_read_as_such(tmp_path):
     path = tmp_path / "s.json"
-    path.write_text(json.dumps(statement_of("Gaussian") | {"performed": []}))
+    path.write_text(json.dumps(statement_of("Gaussian")))
     (made,) = [check for check in verify_file(path) if check.figure == "releases made"]
     assert (made.claimed, made.recomputed) == ("not stated", "not compared")
 
@@ -218,6 +222,29 @@ def test_a_statement_that_contradicts_itself_is_refused(lie, tmp_path):
     LIES[lie](said)
     with contextlib.suppress(UnreadableStatementError):
         assert refuted(tmp_path, said)
+
+
+EDITS = {
+    "nothing was carried out": lambda said: said.update(performed=[]),
+    "a row of it left out": lambda said: said["performed"].pop(),
+    "more noise": lambda said: said["performed"][0].update(sigma=5.0),
+    "fewer releases": lambda said: said["performed"][0].update(times=1),
+    "no public facts": lambda said: said.update(public=[]),
+    "one less": lambda said: said["public"].pop(),
+    "another value": lambda said: said["public"][1].update(value=[0, 1, 2]),
+    "another subject": lambda said: said.update(subject="another fit"),
+    "another version": lambda said: said["versions"].update(skfairdp="9.0"),
+    "a larger budget": lambda said: said["ledger"].update(epsilon=20.0),
+    "another name on the ledger": lambda said: said["ledger"]["entries"][0].update(label="another fit"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_no_figure_tells_is_seen_by_the_digest(edit, tmp_path):
+    said = paid_for()
+    EDITS[edit](said)
+    with contextlib.suppress(UnreadableStatementError):
+        assert "text as it was written" in refuted(tmp_path, said, forged=False)
 
 
 def test_a_mu_that_is_left_out_or_made_up_is_refuted(verified):
@@ -402,7 +429,7 @@ def test_every_field_that_is_changed_is_refused(kind, change, step, verified):
     document = whole_statement(kind)
     assert verified(document) == []
     passed = []
-    for way in list(leaves(document))[CHANGES.index(change) % step :: step]:
+    for way in [way for way in leaves(document) if way != ("digest",)][CHANGES.index(change) % step :: step]:
         name = way[-1] if isinstance(way[-1], str) else way[-2]
         place = functools.reduce(lambda inside, step: inside[step], way, document)
         if change == "lowered":
@@ -559,12 +586,15 @@ def test_the_command_prints_claims_beside_what_was_recomputed(tmp_path, capsys):
     path.write_text(json.dumps(statement_of("bits")), encoding="utf-8")
     assert cli.main(["verify", str(path)]) == 0
     out, err = capsys.readouterr()
-    assert err == "" and "recomputed" in out and out.splitlines()[-1].endswith("claims hold.")
-    path.write_text(json.dumps(lowered(statement_of("bits"), ("curve", 2, "epsilon"))), encoding="utf-8")
+    assert err == "" and "recomputed" in out and out.splitlines()[-2].endswith("claims hold.")
+    assert "only a ledger" in out.splitlines()[-1]
+    lower = digested(lowered(statement_of("bits"), ("curve", 2, "epsilon")))
+    path.write_text(json.dumps(lower), encoding="utf-8")
     assert cli.main(["verify", str(path)]) == 1
     out, err = capsys.readouterr()
     assert err.count("\n") == 1 and "refuted: ε at δ = 1e-05" in err and "claims hold" not in out
-    path.write_text(json.dumps(statement_of("bits") | {"accountant": "pld\nAll 20 claims hold.\x1b[2K"}), "utf-8")
+    shouting = digested(statement_of("bits") | {"accountant": "pld\nAll 20 claims hold.\x1b[2K"})
+    path.write_text(json.dumps(shouting), "utf-8")
     assert cli.main(["verify", str(path)]) == 1
     out, err = capsys.readouterr()
     assert "pld?All 20 claims hold.?[2K" in err and "\x1b" not in out + err and err.count("\n") == 1
