@@ -108,7 +108,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             releases=plan.releases,
             public=public,
             report_to=partial(setattr, self, "privacy_"),
-            holds=held_by(self if holder is None else holder),
+            holds=(*held_by(self if holder is None else holder), *reads.held),
             forgets=(self.__dict__, {} if holder is None else holder.__dict__),
             rows_of=getattr(plan, "rows_of", ""),
         )
@@ -273,7 +273,7 @@ class PrivateEstimator(SpendsPrivacy):
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit gives them
-            entry = self._planned_entry(X, y, **fit_params)
+            entry, held = self._planned(X, y, **fit_params)
         own = PrivacySpent.of(
             entry.event,
             self.delta,
@@ -283,14 +283,21 @@ class PrivateEstimator(SpendsPrivacy):
             label=entry.label,
             rows_of=entry.rows_of,
         )
-        return composed(own, *held_by(self))
+        return composed(own, *held_by(self), *held)
 
     def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
         """What ``fit`` with these arguments would put on record."""
-        model = clone(self)
-        plan = model._plan(model._read(X, y, **fit_params))
-        whose = getattr(plan, "rows_of", "")
-        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases, whose)
+        return self._planned(X, y, **fit_params)[0]
+
+    def _planned(self, X: Any, y: Any, **fit_params: Any) -> tuple[LedgerEntry, list[PrivacySpent]]:
+        model = self._unfitted()
+        data = model._read(X, y, **fit_params)
+        plan = model._plan(data)
+        of, whose = plan.relation, getattr(plan, "rows_of", "")
+        return LedgerEntry(type(self).__name__, plan.event, of.protects, of, plan.releases, whose), data.reads.held
+
+    def _unfitted(self) -> Any:
+        return clone(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -283,7 +283,8 @@ def _given_rows(
             f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
             "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
         )
-    reads.note("public rows", "given", len(public), f"{'without' if groups is None else 'with'} their groups")
+    said, rows = "without" if groups is None else "with", PublicData(X_public, sensitive_features_public)
+    reads.note("public rows", "given", len(public), f"{said} their groups", by=rows)
     return public, groups
 
 

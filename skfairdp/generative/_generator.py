@@ -32,7 +32,7 @@ from skfairdp.generative._group_rates import (
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
 from skfairdp.generative._table_codec import TableCodec, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import NoiseSource, PrivacyLedger
+from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
 from skfairdp.schema import Schema
 
 #: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
@@ -397,6 +397,10 @@ class PFGuardGenerator(PrivateEstimator):
     ) -> Any:
         """Draw synthetic rows in the container and columns of X. Costs no privacy, however many.
 
+        A DataFrame and a Series say in their ``attrs`` what was paid for them, also after a copy, a selection or a
+        Parquet file: whatever reads them as public rows adds it up in its own ``privacy_``. Arrays and CSV files do
+        not; give both fits one ledger.
+
         With a schema these are whole rows: a DataFrame with all its columns, the label and the groups among them.
         Without one they are rows of X and nothing else: :meth:`sample_labels` returns their labels as well.
 
@@ -425,7 +429,7 @@ class PFGuardGenerator(PrivateEstimator):
                 self._schema, X, None if self.classes_ is None else self._form.decode_labels(labels),
                 None if self.groups_ is None else self._form.groups_of(groups),
             )  # fmt: skip
-        return (X, self._form.groups_of(groups)) if return_sensitive else X
+        return self._paid(X, self._form.groups_of(groups)) if return_sensitive else self._paid(X)[0]
 
     def sample_labels(
         self,
@@ -466,7 +470,13 @@ class PFGuardGenerator(PrivateEstimator):
         if self._schema is not None:
             X = raw_features(self._schema, X)
         y = self._form.decode_labels(labels)
-        return (X, y, self._form.groups_of(groups)) if return_sensitive else (X, y)
+        return self._paid(X, y, self._form.groups_of(groups)) if return_sensitive else self._paid(X, y)
+
+    def _paid(self, *rows: Any) -> tuple[Any, ...]:
+        if hasattr(self, "privacy_"):  # inside of a fit it is not yet
+            for some in rows:
+                note_paid(some, self.privacy_)
+        return rows
 
     def _draw(
         self, n_samples: int, conditions: Any, random_state: RandomStateLike

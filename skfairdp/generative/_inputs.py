@@ -37,6 +37,7 @@ from skfairdp._tables import (
     type_of,
 )
 from skfairdp._utils import (
+    PublicData,
     as_dense,
     check_same_index,
     given_domain,
@@ -383,8 +384,8 @@ def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _
     reads.note("container of X", "read", type(X).__name__, "samples come back in it")
     if public is not None:
         check_public_columns(type(estimator).__name__, names, estimator.n_features_in_, public)
+        reads.note("public rows X_public", "given", len(public), by=PublicData(public))
         public = read_container(estimator, public, units, reset=False, name="X_public")
-        reads.note("public rows X_public", "given", len(public))
     if isinstance(codec, UnitCodec):
         return _units(estimator, codec, X, public, reads)
     return _columns(estimator, codec, X, public, reads)
@@ -448,7 +449,7 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
         shown = RawTable.read(schema, public, owner=owner, name="X_public")
         shown.check("X_public")
         known = read_table(numbers_of(shown))
-        reads.note("public rows X_public", "given", shown.n_rows)
+        reads.note("public rows X_public", "given", shown.n_rows, by=PublicData(public))
     table = read_table(numbers_of(raw))
     bins = default_bins(n_rows, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
     encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)

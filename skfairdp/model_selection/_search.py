@@ -111,11 +111,12 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     public = rows.public.get("X_public")
     if public is not None:
         public = public.X if isinstance(public, PublicData) else public
-        reads.note("public rows", "given", len(public), "handed on to every fit")
+        reads.note("public rows", "given", len(public), "handed on to every fit", by=PublicData(public))
     elif isinstance(getattr(inner, "public_data", None), PublicData):
-        reads.note("public rows", "given", len(inner.public_data.X), "by 'public_data', in every fit")
+        kept = inner.public_data
+        reads.note("public rows", "given", len(kept.X), "by 'public_data', in every fit", by=kept)
     if isinstance(data.scores, PublicScores):
-        reads.note("public rows to score on", "given", len(data.scores.rows.y), "with labels")
+        reads.note("public rows to score on", "given", len(data.scores.rows.y), "with labels", by=data.scores.rows)
     if data.total_epsilon is not None:
         reads.note("total epsilon", "given", data.total_epsilon, "of fits, scores and refit together")
         reads.note("epsilon of each fit", "computed", candidate.parameter("epsilon"), "the refit of the winner's too")

@@ -318,8 +318,9 @@ class SearchData:
 
     @property
     def holds(self) -> tuple[PrivacySpent, ...]:
-        """What was paid for before and is among the parameters: of the estimator, or of candidates."""
-        return held_by(self.candidate.estimator, self.grid)
+        """What was paid for before: among parameters of the estimator or of candidates, or public rows of the fits."""
+        rows = [*self.rows.public.values(), self.scores.rows if isinstance(self.scores, PublicScores) else None]
+        return held_by(self.candidate.estimator, self.grid, *rows)
 
     @property
     def relation(self) -> NeighboringRelation:

@@ -369,8 +369,8 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             known = judgement.said_in_doubt if samples else judgement.said
             self.gap_, self.gap_bound_, self.constraint_holds_ = known
         account = Account.of(model)
-        if account.reports:
-            self.privacy_ = composed(*account.reports, *held_by(self))
+        if paid := [*account.reports, *held_by(PublicData(X, sensitive_features))]:
+            self.privacy_ = composed(*paid, *held_by(self))
         if account.reports and account.unseen:
             warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
         self._warn(rows, labels if look_at_labels(self._asked()) else None, found.answers)

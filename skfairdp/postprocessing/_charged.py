@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._utils import as_groups, encode_labels, split_sensitive_columns, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import Account, LedgerEntry, NeighboringRelation, Protects, PublicReads
+from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads
 from skfairdp.schema import RawTable, Schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
@@ -79,11 +79,10 @@ class ChargedForRows(PrivateEstimator):
                 PrivacyLeakWarning,
             )
 
-    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
-        model = clone(self)
-        model.estimator = self.estimator  # a clone of it would not be fitted
-        plan = model._plan(model._read(X, y, **fit_params))
-        return LedgerEntry(type(self).__name__, plan.event, plan.relation.protects, plan.relation, plan.releases)
+    def _unfitted(self) -> Any:
+        other = clone(self)
+        other.estimator = self.estimator  # a clone of it would not be fitted
+        return other
 
     def _relation(self, model: Any) -> NeighboringRelation:
         """That of the model, so that both guarantees add up."""

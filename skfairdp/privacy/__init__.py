@@ -5,6 +5,7 @@ from skfairdp.privacy._account import (
     carrying as carrying,
     composed as composed,
     held_by as held_by,
+    note_paid as note_paid,
     privacy_of,
     record_of as record_of,
     releases_of as releases_of,

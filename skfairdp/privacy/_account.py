@@ -24,6 +24,8 @@ from skfairdp.privacy._report import UNNAMED, NeighboringRelation, PrivacySpent,
 _FOLDS = ("cv_results_", "final_estimator_")
 #: What a figure takes for granted that adds up fits for ids without a name.
 SAME = "that ids without a name say the same subjects"
+#: Where rows say what was paid for them.
+_PAID = "skfairdp releases"
 #: These see no private row, or only the names of the classes.
 _PUBLIC = ("PublicPreprocessor", "SchemaEncoder", "LabelEncoder")
 
@@ -113,6 +115,12 @@ def releases_of(records: Any, *, owner: str) -> dict[str, PrivacySpent]:
     return found
 
 
+def note_paid(rows: Any, spent: PrivacySpent) -> None:
+    """Rows say what was paid for them, where pandas keeps it through copies, selections and Parquet files."""
+    if isinstance(getattr(rows, "attrs", None), dict):
+        rows.attrs[_PAID] = [record_of(part) for part in spent.parts or (spent,)]
+
+
 def _from_record(record: Any) -> PrivacySpent | None:
     try:
         relation = NeighboringRelation(record["neighboring_relation"])
@@ -137,7 +145,8 @@ def _digest(record: dict[str, Any]) -> str:
 def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
     """What was paid for and is among the parameters of an estimator, or in a list or dict of values.
 
-    Schemas that were released, columns and values of these, fitted models with a ``privacy_``, whatever they are in.
+    Schemas that were released, columns and values of these, rows that a generator made, fitted models with a
+    ``privacy_``, whatever they are in.
     """
     account = Account()
     for thing in things:
@@ -317,6 +326,11 @@ class Account:
         if isinstance(spent, PrivacySpent):
             for part in spent.parts or (spent,):
                 self.found["value", part.release or id(part)] = part, None
+        elif isinstance(getattr(value, "attrs", None), dict):  # a DataFrame or a Series
+            paid = releases_of(value.attrs.get(_PAID, []), owner="A table of synthetic rows (its 'attrs')")
+            self.look_at_value(list(paid.values()))
+        elif hasattr(value, "sensitive_features"):  # public rows, with their groups and labels
+            self.look_at_value([one for one in vars(value).values() if hasattr(one, "attrs")])
         elif isinstance(value, partial):
             self.look_at_value([value.args, value.keywords])
         elif isinstance(value, list | tuple):

@@ -171,10 +171,12 @@ class PublicReads:
 
     def __init__(self) -> None:
         self._facts: dict[str, PublicFact] = {}
+        self.held: list[PrivacySpent] = []  # paid for before, and read
 
     def note(self, name: str, how: Obtained, value: Any = None, consequence: str = "", *, by: Any = None) -> None:
         """Put a fact on the list. ``by`` is what says it, such as a schema: what was paid for is told as released."""
         paid = held_by(by)
+        self.held += paid
         if paid and how == "given":
             how, costs = "released", ", ".join(f"{one.label} at {one.at}" for one in paid)
             consequence = "; ".join(filter(None, (consequence, f"by {costs}, which is added up")))

@@ -469,6 +469,8 @@ class Schema:
         frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
         columns = {name: described(frame[name], name, name in roles, max_categories) for name in frame.columns}
         say_identifiers(columns, "Schema.from_public", [name for name in columns if is_numbering(frame[name])])
+        if paid := held_by(table):  # rows that a generator made
+            columns = {name: replace(column, privacy_=composed(*paid)) for name, column in columns.items()}
         schema = cls(columns, label=label, groups=groups)
         schema.was_compared = True
         return schema
