@@ -14,6 +14,7 @@ from skfairdp._inputs._table import (
     read_labels,
     read_private_groups,
     read_unprotected,
+    warn_of_other_units,
     without_subject,
 )
 from skfairdp._inputs._training import (
@@ -45,5 +46,6 @@ __all__ = [
     "read_unprotected",
     "refuse_chunks",
     "tell_of_subjects",
+    "warn_of_other_units",
     "without_subject",
 ]

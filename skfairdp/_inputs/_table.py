@@ -27,10 +27,12 @@ from skfairdp._utils import (
     warn_caller,
     without_values,
 )
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import SCHEMA_PARAMETERS, RawTable, note_columns, schema_of
 
+#: Of the range of bounds, counted as lying at one end of it.
+AT_BOUND = 0.01
 #: Squares of larger numbers are not finite.
 LARGEST_PUBLIC = 1e100
 
@@ -244,6 +246,17 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
             f"by a look at y: bounds=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} instead."
         )
     return low, high
+
+
+def warn_of_other_units(owner: str, what: str, quantiles: NDArray[np.float64], bounds: tuple[float, float]) -> None:
+    """Say so where nearly every amount is at one bound or beyond it, by released quantiles between 0 and 1 of both."""
+    for bound, apart in zip(bounds, (quantiles, 1 - quantiles), strict=True):
+        if (apart < AT_BOUND).all():
+            warn_caller(
+                f"By released quantiles nearly all {what} of {owner} lie at {bound:g}, one end of its 'bounds', or "
+                "beyond it, where they count as the bound. Are both in the same unit?",
+                UtilityWarning,
+            )
 
 
 # ---- groups --------------------------------------------------------------------------------------------------

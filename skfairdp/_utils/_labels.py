@@ -316,6 +316,8 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[n
     try:
         refuse_masked(y, owner=owner, name=name, kind="missing amount")
         column = column_or_1d(label_array(y), warn=True)
+        if column.dtype.kind in "mM":
+            raise private_error("no amounts", owner=owner, name=name)
         with np.errstate(over="ignore", invalid="ignore"):
             amounts = check_array(column, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name)
     except (Warning, PrivateRowsError):

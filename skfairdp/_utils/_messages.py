@@ -188,6 +188,11 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "rows, or write down the amount that they stand for, such as fillna(0).",
         "A missing amount is none, and any other one in its place would be made up.",
     ),
+    "no amounts": PrivateError(
+        "{name} of {owner} holds dates or durations, and must hold numbers. Make numbers of them in a unit that "
+        "'bounds' are in, such as y.dt.total_seconds() / 3600.",
+        "A date counted in nanoseconds is beyond any bounds that somebody would give.",
+    ),
     "not finite": PrivateError(
         "{name} of {owner} contains NaN, infinity, a masked entry or a number too large for a float. Impute those "
         "entries with values fitted on public rows, or drop those rows.",

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._column_tables import ColumnTables, Cost
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
-from skfairdp._inputs import TrainingData, amount_bounds, read_amounts, read_features, read_training
+from skfairdp._inputs import (
+    TrainingData,
+    amount_bounds,
+    read_amounts,
+    read_features,
+    read_training,
+    warn_of_other_units,
+)
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
@@ -426,7 +433,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if plan.target is None:
             return (low + high) / 2
         between = 2 * (data.y[:, :1] - low) / (high - low) - 1
-        mean, middle, half = where_amounts_lie(plan.target.release(between, noise)[0], (low, high))
+        knots = plan.target.release(between, noise)[0]
+        warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))
+        mean, middle, half = where_amounts_lie(knots, (low, high))
         scale.settle(mean if self.loss == "squared" else middle, half)
         return mean if self.loss == "squared" else middle
 

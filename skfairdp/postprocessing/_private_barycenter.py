@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
-from skfairdp._inputs import TrainingData, amount_bounds, read_features, read_training
+from skfairdp._inputs import TrainingData, amount_bounds, read_features, read_training, warn_of_other_units
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import as_amounts, warn_caller
@@ -177,7 +177,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
 
         with self._spend(plan, data.reads) as noise:
             rows = self._rows_for(model, X, data.X)
-            scores = self._scores_of_rows(model, rows, np.arange(len(data.X)))
+            scores = _everywhere(self._scores_of_rows(model, rows, np.arange(len(data.X))))
             transport = plan.release(scores, data.groups, noise)
             ends = transport.ends(plan.n_looked_at)
             moved = plan.counts(transport.move(scores, data.groups), data.groups, ends)
@@ -187,6 +187,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         low, high = self._bounds
         self.estimator_, self.groups_, self._transport = model, data.domain, transport
         self.edges_, self.counts_ = low + (high - low) * transport.edges, transport.counts
+        warn_of_other_units(type(self).__name__, "predictions", np.interp(_LEVELS, *transport.quantiles), (low, high))
         self._warn(seen)
         return self
 
@@ -207,11 +208,10 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         check_is_fitted(self, "estimator_")
         features = read_features(self, X)
         rows = self._rows_for(self.estimator_, X, features)
-        scores = self._scores_of_rows(self.estimator_, rows, np.arange(len(features)))
+        scores = _everywhere(self._scores_of_rows(self.estimator_, rows, np.arange(len(features))))
         groups = self._groups_to_come(X, sensitive_features, len(features))
         low, high = self._bounds
-        moved = self._transport.move(np.where(np.isnan(scores), 0.5, scores), groups)
-        return np.clip(low + (high - low) * moved, low, high)
+        return np.clip(low + (high - low) * self._transport.move(scores, groups), low, high)
 
     # ------------------------------------------------------------------ pieces
 
@@ -300,8 +300,20 @@ class _Amounts(BaseEstimator):
         self.estimator = estimator
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        found = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X), -1)[:, 0]
+        found = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X), -1)
+        if found.shape[1] != 1:
+            raise ValueError("It predicts several amounts of a row.")
+        found = found[:, 0]
         return np.where(np.isfinite(found), found, np.nan)
+
+
+#: From where to where nearly all rows are.
+_LEVELS = (0.05, 0.95)
+
+
+def _everywhere(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores in which a row without a prediction has the middle of the bounds: in the tables as in ``predict``."""
+    return np.where(np.isnan(scores), 0.5, scores)
 
 
 def _no_target(estimator: Any, y: Any, n_rows: int, reads: Any, **_: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -97,18 +97,16 @@ class TransportPlan:
         )
 
     def release(self, scores: Array, groups: NDArray[np.int64], noise: NoiseSource) -> "Transport":
-        """Release how scores in [0, 1] of each group are spread; NaN where there is none, which counts nowhere."""
-        known = np.isfinite(scores)
-        between = (2 * scores[known] - 1)[:, None]
+        """Release how scores in [0, 1] of each group are spread."""
+        between = (2 * scores - 1)[:, None]
         edges = _without_tails((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
         return Transport(edges, self.table.release(self.counts(scores, groups, edges), noise), self.table.sigma)
 
     def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
         """Rows by group and cell. Private."""
-        known = np.isfinite(scores)
-        cells = np.searchsorted(edges[1:-1], scores[known], side="right")
+        cells = np.searchsorted(edges[1:-1], scores, side="right")
         shape = self.n_groups, len(edges) - 1
-        found = np.bincount(groups[known] * shape[1] + cells, minlength=math.prod(shape))
+        found = np.bincount(groups * shape[1] + cells, minlength=math.prod(shape))
         return found.reshape(shape)
 
 
@@ -155,16 +153,16 @@ class Transport:
         return levels, self.weights @ np.stack(of_groups)
 
     def move(self, scores: Array, groups: NDArray[np.int64]) -> Array:
-        """The moved scores; NaN stays."""
+        """The moved scores."""
         levels, barycenter = self.quantiles
-        out = np.full(len(scores), np.nan)
+        out = np.empty(len(scores))
         for code, line in enumerate(self.levels):
             mine = groups == code
             reached = np.clip(np.interp(scores[mine], self.edges, line), BEYOND, 1 - BEYOND)
             out[mine] = np.interp(reached, levels, barycenter)
         # Many rows with one score have a cell to themselves: noise in their levels is no reason to tell groups apart.
         cells = np.clip(np.searchsorted(self.edges, out, side="right") - 1, 0, len(self.edges) - 2)
-        narrow = (np.diff(self.edges) < NARROW)[cells] & ~np.isnan(out)
+        narrow = (np.diff(self.edges) < NARROW)[cells]
         return np.where(narrow, (self.edges[cells] + self.edges[cells + 1]) / 2, out)
 
     def ends(self, n_cells: int) -> Array:
@@ -223,7 +221,7 @@ class KSJudgement:
 
     def said(self, bound: float) -> tuple[float, float, str]:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
-        gap = max(seen for seen, _, _ in self._pairs)
+        gap = min(1.0, max(seen for seen, _, _ in self._pairs))
         if not self.sees_all:
             return gap, 1.0, "within the noise"
         most = float(min(1.0, max(sum(pair) for pair in self._pairs)))

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._attribute_cost import counted_for
@@ -27,7 +29,15 @@ SAME = "that ids without a name say the same subjects"
 #: Where rows say what was paid for them.
 _PAID = "skfairdp releases"
 #: These see no private row, or only the names of the classes.
-_PUBLIC = ("PublicPreprocessor", "SchemaEncoder", "LabelEncoder")
+_PUBLIC = ("PublicPreprocessor", "SchemaEncoder", "LabelEncoder", "LabelBinarizer")
+#: These hand rows on to what is inside of them and learn nothing from them themselves: boosting and thresholds do.
+_HAND_ON = (
+    "Pipeline", "FeatureUnion", "ColumnTransformer", "FrozenEstimator", "TransformedTargetRegressor",
+    "VotingClassifier", "VotingRegressor", "StackingClassifier", "StackingRegressor", "BaggingClassifier",
+    "BaggingRegressor", "CalibratedClassifierCV", "FixedThresholdClassifier", "MultiOutputClassifier",
+    "MultiOutputRegressor", "ClassifierChain", "RegressorChain", "OneVsRestClassifier", "OneVsOneClassifier",
+    "OutputCodeClassifier",
+)  # fmt: skip
 
 
 def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
@@ -302,6 +312,10 @@ class Account:
         self._look_at_values(part)
         before, unseen = len(self.found), len(self.unseen)
         inside = [self.look_at(child, f"{name}.{where}") for where, child in _children(part)]
+        told = len(self.unseen)
+        for child in _hidden(part):
+            self.look_at(child, name)
+        del self.unseen[told:]  # whoever hides a private model is told of itself
         new = list(self.found.values())[before:]
         if any(hasattr(part, attribute) for attribute in _FOLDS) and any(ledger is None for _, ledger in new):
             self._folds.append(f"fits on folds of {name}")
@@ -309,7 +323,7 @@ class Account:
             del self.unseen[unseen:]
             return True
         fitted = bool(_fitted_attributes(part)) and hasattr(part, "fit")
-        if not any(inside) and fitted:
+        if fitted and not (any(inside) and (not new or _hands_on(part))):
             self.unseen.append(f"{name} ({type(part).__name__})")
         return fitted or any(inside)
 
@@ -373,6 +387,12 @@ def _at(spent: PrivacySpent, delta: float) -> PrivacySpent:
     return replace(spent, delta=delta, mechanism_epsilon=figure, epsilon=figure if secret else math.inf)
 
 
+def _hands_on(part: Any) -> bool:
+    """Whether all that it learned is in what is inside: a search's choice among folds is told of as such."""
+    kind = type(part)
+    return kind.__name__ in _HAND_ON or kind.__module__.startswith(("skfairdp.", "sklearn.model_selection._search"))
+
+
 def _fitted_attributes(part: Any) -> list[str]:
     state = getattr(part, "__dict__", {})
     return [name for name in state if name.endswith("_") and not name.startswith("_")]
@@ -388,10 +408,19 @@ def _children(part: Any) -> Iterator[tuple[str, Any]]:
             yield name, child
 
 
+def _hidden(part: Any) -> Iterator[Any]:
+    """Estimators in any other attribute of an estimator: not everybody's end with an underscore."""
+    if hasattr(part, "fit") and not isinstance(part, type):
+        for value in list(getattr(part, "__dict__", {}).values()):
+            yield from _leaves(value)
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         value = list(value.values())
-    if isinstance(value, list | tuple):
+    if isinstance(value, np.ndarray) and value.dtype == object and value.size and hasattr(value.flat[0], "get_params"):
+        value = value.ravel().tolist()  # so keeps boosting its trees
+    if isinstance(value, list | tuple | set | frozenset):
         for item in value:
             yield from _leaves(item)
     elif isinstance(value, partial):

@@ -346,7 +346,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
             for rate in FALSE_POSITIVE_RATES
         ],
         "event": event_to_dict(spent.event),
-        "parts": [_part(part) for part in spent.parts or (spent,)],
+        "parts": [_part(part, ledger) for part in spent.parts or (spent,)],
         "releases": described_releases(spent.event),
         "performed": [_performed(release) for release in getattr(spent, "performed", ())],
         "public": [_public(fact) for fact in spent.public],
@@ -383,13 +383,14 @@ def _public(fact: Any) -> dict[str, Any]:
     }
 
 
-def _part(spent: Any) -> dict[str, Any]:
+def _part(spent: Any, ledger: Any) -> dict[str, Any]:
     return {
         "label": spent.label,
         "protects": str(spent.protects),
         "neighboring_relation": str(spent.neighboring_relation),
         "delta": _plain(spent.delta),
         "epsilon": _plain(spent.epsilon),
+        "on_ledger": bool(ledger is not None and spent.on_record and ledger.continues(spent.on_record)),
         "event": event_to_dict(spent.event),
     }
 

@@ -71,7 +71,7 @@ _OF = {
     "curve": {"delta", "epsilon"},
     "attack": {"false_positive_rate", "true_positive_rate"},
     "ledger": {"epsilon", "delta", "totals", "entries"},
-    "parts": {"label", "protects", "neighboring_relation", "delta", "epsilon", "event"},
+    "parts": {"label", "protects", "neighboring_relation", "delta", "epsilon", "on_ledger", "event"},
     "totals": {"protects", "neighboring_relation", "epsilon"},
     "entries": {"label", "protects", "neighboring_relation", "releases", "event"},
 }
@@ -559,11 +559,20 @@ def _event(described: Any) -> Any:
 
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
-    """The ledger knows of this fit: something that was added up is one of its entries."""
-    entries = [(entry["neighboring_relation"], _event(entry["event"])) for entry in ledger["entries"]]
-    stated = [(part["neighboring_relation"], flatten(event)) for part, event in parts]
-    found = sum((relation, flatten(event)) in stated for relation, event in entries)
-    return Check("ledger: this fit is on it", "yes", f"{found} of its entries", found > 0)
+    """The ledger knows of this fit: what was added up and charged to it, or at least one of them, are its entries."""
+    entries = [(entry["neighboring_relation"], flatten(_event(entry["event"]))) for entry in ledger["entries"]]
+    stated = [(part["neighboring_relation"], flatten(event), part["on_ledger"]) for part, event in parts]
+    found = absent = 0
+    for relation, event, charged in stated:
+        if not isinstance(charged, bool):
+            raise ValueError("'on_ledger' of a part must be true or false")
+        if (relation, event) in entries:
+            entries.remove((relation, event))
+            found += 1
+        elif charged:
+            absent += 1
+    said = f"{found} of its entries" + (f", {absent} not" if absent else "")
+    return Check("ledger: this fit is on it", "yes", said, found > 0 and not absent)
 
 
 def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:

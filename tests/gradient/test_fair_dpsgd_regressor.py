@@ -90,6 +90,22 @@ def test_amounts_beyond_the_bounds_count_as_the_bound():
     np.testing.assert_array_equal(one.predict(X[TEST]), other.predict(X[TEST]))
 
 
+@pytest.mark.parametrize(("y", "end"), [(1000 * Y, "60"), (Y / 1000, "0")])
+def test_amounts_in_another_unit_than_their_bounds_are_told_of(y, end):
+    with pytest.warns(UtilityWarning, match=f"lie at {end}, one end of its 'bounds'.*same unit"):
+        fitted(y=y, loud=True, epsilon=3.0, bounds=(0, 60))
+
+
+@pytest.mark.parametrize("kind", ["timedelta64[s]", "datetime64[D]"])
+def test_dates_and_durations_are_refused_before_anything_is_paid(kind):
+    ledger = PrivacyLedger(epsilon=9.0)
+    y = np.arange(3000).astype(kind)
+    for given in (y, pd.Series(y)):
+        with pytest.raises(ValueError, match="holds dates or durations, and must hold numbers"):
+            FairDPSGDRegressor(bounds=(0, 60), ledger=ledger).fit(X[TRAIN], given)
+    assert not ledger.entries
+
+
 def test_amounts_that_nothing_tells_end_as_one_constant_and_that_is_said():
     noise = np.random.default_rng(3).normal(30, 5, len(Y))
     with pytest.warns(UtilityWarning, match="released number"):

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
-from sklearn.base import clone, is_regressor
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skfairdp import FairDPSGDRegressor, PrivacyLedger
-from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import PrivateBarycenter
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
@@ -142,6 +142,43 @@ def test_it_says_yes_where_many_rows_show_it_and_warns_where_it_cannot_be():
     assert worst.constraint_holds_ == "no"
 
 
+class _ForSome(RegressorMixin, BaseEstimator):
+    """Has no prediction for half of a group."""
+
+    def fit(self, X, y):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return np.where((X[:, 1] > 0) & (X[:, 0] > 0), np.nan, 20 + 4 * X[:, 0])
+
+
+def test_rows_without_a_prediction_count_where_they_are_put():
+    rng = np.random.default_rng(0)
+    rows, group = rng.normal(size=(4000, 2)), rng.integers(2, size=4000)
+    rows[:, 1] = group
+    model = PrivateBarycenter(_ForSome().fit(rows, group), epsilon=2.0, groups=[0, 1], bounds=(0, 50), noise_seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(rows, sensitive_features=group)
+    said = model.predict(rows, sensitive_features=group)
+    assert np.isfinite(said).all()
+    assert model.gap_bound_ >= ks(said, group) > 0.3
+
+
+@pytest.mark.filterwarnings("ignore:PrivateBarycenter did not reach gamma")
+@pytest.mark.parametrize(("bounds", "end"), [((0, 5), "5"), ((100, 200), "100"), ((0, 1e6), "0")])
+def test_predictions_in_another_unit_than_the_bounds_are_told_of(bounds, end):
+    with pytest.warns(UtilityWarning, match=f"nearly all predictions .* lie at {end}, one end.*same unit"):
+        fitted(bounds=bounds, loud=True)
+
+
+def test_a_regressor_of_several_amounts_is_refused():
+    model = LinearRegression().fit(X, np.column_stack([Y, Y]))
+    with pytest.raises(ValueError, match="has no score for any of"):
+        fitted(model)
+
+
 def test_a_group_that_noise_hides_is_told():
     with pytest.warns(FairnessWarning, match="hides how predictions of the group"):
         model = fitted(rows=slice(0, 200), epsilon=0.1, loud=True)
@@ -170,8 +207,10 @@ def test_one_row_moves_no_table_by_more_than_declared(relation):
     rng = np.random.default_rng(0)
     scores, groups, edges = rng.random(50), rng.integers(3, size=50), np.linspace(0, 1, 9)
     before, moved = plan.counts(scores, groups, edges), 0.0
-    for score in (0.0, 0.3, 1.0, np.nan):
-        for group in range(3) if relation is REPLACED or np.isnan(score) else ():
+    without = plan.counts(np.delete(scores, 7), np.delete(groups, 7), edges)
+    moved = float(np.linalg.norm(without - before))  # a null record is in no cell
+    for score in (0.0, 0.3, 0.5, 1.0) if relation is REPLACED else ():
+        for group in range(3):
             other, its = scores.copy(), groups.copy()
             other[7], its[7] = score, group
             moved = max(moved, float(np.linalg.norm(plan.counts(other, its, edges) - before)))

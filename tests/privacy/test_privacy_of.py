@@ -1,15 +1,23 @@
 """privacy_of: guarantees inside pipelines, ensembles and searches are composed, and what is not covered is named."""
 
+import warnings
+
+import numpy as np
 import pytest
-from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import AdaBoostRegressor, GradientBoostingClassifier, StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skfairdp import IDP3, PATEClassifier, PrivacyLedger, PublicData, RandomizedResponseClassifier
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.gradient import FairDPSGDRegressor
 from skfairdp.privacy import epsilon_of, privacy_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
@@ -51,6 +59,60 @@ def test_a_stack_names_its_last_learner_and_its_folds():
         spent = privacy_of(model)
     parts = [part.privacy_ for part in model.estimators_]
     assert spent.epsilon == (parts[0] + parts[1]).epsilon
+
+
+class Holding(ClassifierMixin, BaseEstimator):
+    """A user's wrapper, which keeps a private model in its own way."""
+
+    def __init__(self, keep=None):
+        self.keep = keep
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        self.__dict__.update(self.keep(pate().fit(X, y)))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+#: What learns from the rows itself, beside a private model inside of it.
+LEARNING_THEMSELVES = {
+    "boosting that starts from it": GradientBoostingClassifier(init=pate(), n_estimators=2),
+    "adaptive boosting": AdaBoostRegressor(FairDPSGDRegressor(bounds=(0, 1)), n_estimators=1, random_state=0),
+    "a threshold": TunedThresholdClassifierCV(pate(9.0), cv=KFold(2), store_cv_results=True),
+    "labels of its own": SelfTrainingClassifier(pate()),
+    "a wrapper": Holding(lambda model: {"model_": model}),
+    "a wrapper with another name": Holding(lambda model: {"model": model}),
+    "a wrapper with a hidden name": Holding(lambda model: {"_models": {"a": [model]}}),
+    "a wrapper with an array": Holding(lambda model: {"models_": np.array([model], dtype=object)}),
+    "a wrapper with a set": Holding(lambda model: {"models_": {model}}),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning:sklearn")
+@pytest.mark.filterwarnings(
+    "ignore:.*(cannot be reproduced|draws rows with replacement|is fitted on folds|y contains no unlabeled)"
+)
+@pytest.mark.parametrize("kind", LEARNING_THEMSELVES)
+def test_a_private_model_inside_does_not_vouch_for_what_is_around_it(kind):
+    model = clone(LEARNING_THEMSELVES[kind])
+    fitted = model.fit(X, Y)
+    inside = [one for one in (getattr(fitted, "estimator_", None), getattr(fitted, "init_", None)) if one is not None]
+    with pytest.warns(PrivacyLeakWarning, match=f"cannot see what these read: .*{type(model).__name__}"):
+        spent = privacy_of(fitted)
+    assert spent.epsilon >= max((one.privacy_.epsilon for one in inside if hasattr(one, "privacy_")), default=0.9)
+    assert any(type(model).__name__ in str(fact) for fact in spent.public)
+
+
+@pytest.mark.parametrize("model", [
+    VotingClassifier([("a", pate())]), OneVsRestClassifier(pate()), FrozenEstimator(pate().fit(X, Y)),
+    FixedThresholdClassifier(pate(), threshold=0.4),
+])  # fmt: skip
+def test_what_only_hands_rows_on_is_not_named(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        assert privacy_of(clone(model).fit(X, Y)).epsilon > 0.9
 
 
 @pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
