@@ -332,7 +332,16 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             protects=self._relation(model).protects,
         )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
-            raise ValueError(f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling.")
+            known = model.classes_.tolist() if isinstance(model.classes_, np.ndarray) else list(model.classes_)
+            if self.schema is not None:
+                raise ValueError(
+                    f"The schema of {_OWNER} must name the classes of its 'estimator', in the same spelling. Got "
+                    f"{list(data.classes)!r} and {known!r}."
+                )
+            raise ValueError(
+                f"The 'estimator' of {_OWNER}, {type(model).__name__}, must have sorted 'classes_', as scikit-learn's "
+                f"classifiers have, and the columns of predict_proba in that order. Got {known!r}."
+            )
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
         return data
@@ -429,8 +438,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if ahead <= noise:
             answer = f"the answer {self.classes_.tolist()[usual]!r}"
             what = (
-                f"may be no better than {answer} for every row: by its released counts it is right on {ahead:.0f} more "
-                f"rows, and their noise has a standard deviation of {noise:.0f}"
+                f"may be no better than {answer} for every row: by its released counts it is right on "
+                f"{round(ahead)} more rows, and their noise has a standard deviation of {noise:.0f}"
                 if apart.any()
                 else f"gives {answer} for every row: by its released counts no other rule is better under its "
                 "constraints"

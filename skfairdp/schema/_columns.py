@@ -520,7 +520,9 @@ def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str 
         numbers = np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
         plain = (decimal, thousands, unit) == (".", "", "")
-        known = remembered(_number_of if plain else lambda text: _number_written(text, decimal, thousands, unit))
+        known = remembered(
+            lambda text: number_of_text(text) if plain else _number_written(text, decimal, thousands, unit)
+        )
         numbers = np.array([known(cell) if type(cell) is str else _number_of(cell) for cell in cells], dtype=np.float64)
     return np.where(np.abs(numbers) <= FARTHEST, numbers, np.nan)
 
@@ -536,9 +538,23 @@ def _number_of(cell: Any) -> float:
         return math.nan
 
 
+def number_of_text(text: str) -> float:
+    """A number in a column of numbers, NaN for what is none."""
+    return _number_of(_with_its_sign(text))
+
+
+_BELOW_ZERO = re.compile(r"\(\s*([^-+\u2212()]+)\)|([^-+\u2212()\s][^-+\u2212()]*?)\s*[-\u2212]")
+
+
+def _with_its_sign(text: str) -> str:
+    """Accounts write below zero in brackets or with the minus behind: (1,200) and 1,200-."""
+    found = _BELOW_ZERO.fullmatch(text.strip())
+    return f"-{(found[1] or found[2]).strip()}" if found else text
+
+
 def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float:
     """A number as people of a country write it."""
-    text = text.replace("\u00a0", " ").replace("\u202f", " ").replace("\u2212", "-").strip()
+    text = _with_its_sign(text).replace("\u00a0", " ").replace("\u202f", " ").replace("\u2212", "-").strip()
     sign, text = (text[:1], text[1:].strip()) if text[:1] in ("+", "-") else ("", text)
     if unit:
         text = text.removeprefix(unit) if text.startswith(unit) else text.removesuffix(unit)

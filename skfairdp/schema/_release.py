@@ -45,8 +45,8 @@ from skfairdp.schema._columns import (
     _as_numbers,
     _day_of,
     _is_missing,
-    _number_of,
     cells_of,
+    number_of_text,
     real_number,
     remembered,
 )
@@ -90,6 +90,11 @@ _FEW_VALUES = (
 _TWO_DIGITS = (
     "reads years of two digits in {names}: 69 to 99 as 1969 to 1999, and 00 to 68 as 2000 to 2068. Write years with "
     "four digits if others are meant, as dates of birth before 1969."
+)
+
+_UNREADABLE = (
+    "found texts beside numbers, days or truths in {names}, such as '>5000' or 'n.k.': they are read as missing. If "
+    "they stand for something else write what that is, or say that the column is a 'category'."
 )
 
 _READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
@@ -158,7 +163,7 @@ class ColumnRelease:
 
     def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> "Found":
         """Release the counts of a column; return the description that follows from them."""
-        kind, share, way = self.kind, 1.0, dict[str, Any]()
+        kind, share, way, odd = self.kind, 1.0, dict[str, Any](), ""
         if kind is None:
             own = self.share_of_kind(len(column))
             mechanism = self._gaussian(own)
@@ -167,11 +172,12 @@ class ColumnRelease:
             if writings is not None:
                 way = dict(writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma))
                 share -= own
-        if kind == "boolean":
-            return self._truths(column, share, noise)
+            odd = _UNREADABLE if noisy[_TEXT] > max(_BEYOND * len(column), 4 * mechanism.sigma) else ""
         if kind == "category":
             return self._values(column, share, noise)
-        return self._bounds(column, kind, way, share, noise)
+        truths = kind == "boolean"
+        found = self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
+        return replace(found, odd=found.odd or odd)
 
     def _gaussian(self, share: float) -> GaussianMechanism:
         return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=_RELATION)
@@ -431,8 +437,8 @@ def _kind_of_text(cell: str) -> int:
     text = cell.strip()
     if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return _BOOLEAN
-    if not math.isnan(_number_of(text)):
-        digits = text.lstrip("+-\u2212")
+    if not math.isnan(number_of_text(text)):
+        digits = text.lstrip("+-\u2212(")
         return _TEXT if digits[:1] == "0" and digits[1:2].isdigit() else -1  # 007 is a name: of a place, a firm
     if text in NOTHING:
         return _MISSING

@@ -31,7 +31,7 @@ _FORMATS = [
 
 _UNITS = ("", "$", "€", "£", "%", "¥", "₹", "kr", "EUR", "USD", "GBP", "CHF", "kg", "km", "cm")
 _ANY_UNIT = f"({'|'.join(map(re.escape, _UNITS[1:]))})?"
-_NUMBER = re.compile(rf"[-+\u2212]?\s*{_ANY_UNIT}\s*[-+\u2212]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}")
+_NUMBER = re.compile(rf"\(?[-+\u2212]?\s*{_ANY_UNIT}\s*[-+\u2212]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}\s*[-\u2212]?\)?")
 _MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
 
 

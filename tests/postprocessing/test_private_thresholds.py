@@ -329,6 +329,12 @@ class Leaning(LogisticRegression):
     predicts_rows_alone = False
 
 
+def unsorted_classes():
+    model = LogisticRegression().fit(X, Y)
+    model.classes_ = model.classes_[::-1]
+    return model
+
+
 @pytest.mark.parametrize(
     ("model", "kind", "match"),
     [
@@ -337,6 +343,7 @@ class Leaning(LogisticRegression):
         (LinearRegression().fit(X, Y), ValueError, "must be a classifier with classes_"),
         (LogisticRegression().fit(X, Y + (X[:, 0] > 1)), ValueError, "must know two classes. Use FairDPSGDClassifier"),
         (Leaning().fit(X, Y), ValueError, "depends on the others"),
+        (unsorted_classes(), ValueError, "must have sorted 'classes_'"),
     ],
 )
 def test_a_classifier_that_cannot_be_served_is_refused(model, kind, match):

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from sklearn.base import clone
 
-from skfairdp import PrivacyLedger, privacy as dp
+from skfairdp import FairPATEClassifier, PrivacyLedger, privacy as dp
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.privacy import compose, epsilon_of, flatten, verify_file
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
@@ -282,6 +282,51 @@ def test_printed_minus_signs_and_spaces_are_read(written):
     sign, rest = -1 if "\u2212" in written else 1, 0.5 if "," in written else 0
     assert np.array_equal(column.read(cells), np.clip(sign * (1 + np.arange(N) % 50 + rest), column.low, column.high))
     assert column.high - column.low >= 45
+
+
+@pytest.mark.parametrize("written", ["({:,})", "{:,}-", "(${:,})", "({})", "{}-", "{}\u2212"])
+def test_accounts_write_below_zero_in_brackets_or_with_the_minus_behind(written):
+    rng = np.random.default_rng(0)
+    sums = rng.integers(1000, 4000, size=2000) * np.where(np.arange(2000) % 4, 1, -1)
+    plain = written.replace("(", "").replace(")", "").replace("-", "").replace("\u2212", "")
+    texts = [written.format(-one) if one < 0 else plain.format(one) for one in sums.tolist()]
+    table = pd.DataFrame({"sum": texts, "rich": np.where(sums > 2000, "yes", "no")})
+    with recording_noise(entropy=0):
+        column = Schema.release(table, epsilon=9.0, label="rich").columns["sum"]
+    assert column.low < -2000 and column.high > 2000
+    np.testing.assert_array_equal(column.read(table["sum"]), np.clip(sums, column.low, column.high))
+
+
+@pytest.mark.parametrize("text", ["(x)", "-(5)", "1-2", "((5))", "-", "()", "5-%"])
+def test_what_only_looks_so_is_no_number(text):
+    assert not Number(-9, 9).fits([text])[0]
+
+
+@pytest.mark.parametrize("text", [">5000", "n.k.", "1200 or more"])
+def test_texts_beside_numbers_are_told_of(text):
+    numbers = np.random.default_rng(0).integers(1000, 5000, size=2000)
+    table = pd.DataFrame({"pay": [text if one > 4500 else str(one) for one in numbers], "rich": numbers > 2000})
+    with (
+        recording_noise(entropy=0),
+        pytest.warns(UserWarning, match=r"found texts beside numbers.*\['pay'\].*read as missing"),
+    ):
+        column = Schema.release(table, epsilon=9.0, label="rich").columns["pay"]
+    assert column.missing and np.isnan(column.read([text])[0])
+
+
+def test_a_fit_says_what_a_row_without_a_listed_group_counts_as():
+    rng = np.random.default_rng(0)
+    sex = np.where(rng.random(2000) < 0.4, "f", "m").astype(object)
+    sex[:5] = None
+    table = pd.DataFrame({"age": rng.integers(20, 60, size=2000), "sex": sex, "rich": rng.random(2000) < 0.5})
+    with recording_noise(entropy=0):
+        schema = Schema.release(table, epsilon=0.5, label="rich", groups="sex")
+    assert schema.columns["sex"] == Category(("f", "m"), others="m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = FairPATEClassifier(epsilon=1.0, schema=schema).fit(table)
+    (fact,) = [fact for fact in fit.privacy_.public if fact.name == "names of the groups"]
+    assert "a row without one of them counts as 'm' in sex" in fact
 
 
 def test_years_of_two_digits_are_read_by_a_rule_that_is_said():

@@ -216,7 +216,7 @@ READING = {
         r"owner|empty|len\(domain\)"  # an argument, and what kind of object it is
     ),
     "_inputs/_table.py": (
-        r"owner|name|whose|bounds|LARGEST_PUBLIC|n_columns|shape\[1\]|_few\((given|list\(names\))\)|"
+        r"owner|name|what|bound|whose|bounds|LARGEST_PUBLIC|n_columns|shape\[1\]|_few\((given|list\(names\))\)|"
         r"(un)?named"  # columns are public
     ),
     "schema/_raw_table.py": (  # of the schema, of the class of a table, and of public rows
