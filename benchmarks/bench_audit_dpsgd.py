@@ -44,7 +44,7 @@ class Case:
 CASES = (
     Case("plain", {"lam": 0.0}),
     Case("fair, aggregate", {"lam": 1.0}),
-    Case("fair, per sample", {"lam": 1.0, "parity": PublicPenalty(at="per_sample")}),
+    Case("fair, per sample", {"lam": 1.0, "parity": PublicPenalty(apply_to="per_sample")}),
     # multipliers so small that the canary's gradient never changes its sign
     Case(
         "fair, no public rows",

@@ -102,7 +102,7 @@ def sgd(epsilon: float, lam: float, image_shape: tuple[int, ...], seed: int, **s
         epsilon=epsilon,
         delta=DELTA,
         lam=lam,
-        parity=PublicPenalty(maximum=given["maximum"], batch_size=given["public_batch_size"]),
+        parity=PublicPenalty(max_type=given["maximum"], batch_size=given["public_batch_size"]),
         net=cnn(image_shape, channels=CHANNELS, **training),
         max_grad_norm=given["max_grad_norm"],
         classes=list(range(10)),

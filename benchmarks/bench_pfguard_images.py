@@ -128,7 +128,7 @@ def methods(quick: bool) -> dict[str, dict[str, Any]]:
         "marginals, as it is": {**pixels, **as_it_is},
         "gs_wgan, fair batches": gs_wgan(),
         "gs_wgan, stratified batches": gs_wgan(sampling="stratified"),
-        "gs_wgan, one drawn": gs_wgan(answers="one"),
+        "gs_wgan, one drawn": gs_wgan(discriminators="one"),
         "gs_wgan, groups unknown": {**gs_wgan(), **unknown},
         "gs_wgan, groups unknown, GOLD": {**gs_wgan(teacher_loss="gold"), **unknown},
         "gs_wgan, as it is": {**gs_wgan(), **as_it_is},

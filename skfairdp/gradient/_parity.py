@@ -93,13 +93,13 @@ class PublicPenalty(BaseEstimator):
     temperature : float, default=1.0
         Softness of predictions and maximum; the penalty tends to the hard gap as this goes to 0. At 0.01, which the
         paper takes, most rows have no gradient left.
-    maximum : {"hard", "soft"}, default="hard"
+    max_type : {"hard", "soft"}, default="hard"
         How the largest disparity is taken. "soft" (the paper's) averages with weights ``softmax(disparity /
         temperature)``, which flattens the penalty near parity unless the temperature is small.
     batch_size : int, default=256
         Evaluate the penalty on about so many public rows a step, in batches that hold every group in its share and take
         turns. None takes all: exact, and slower than the private step where they outnumber its batch.
-    at : {"batch", "per_sample"}, default="batch"
+    apply_to : {"batch", "per_sample"}, default="batch"
         "batch" adds the gradient of the penalty to the released one: unbiased, unclipped. "per_sample" adds it to the
         gradient of every private row, inside the clipping (Algorithm 6 of the paper as printed; divided by the
         *expected* batch size, since the realised one, which the paper takes, is private).
@@ -117,18 +117,18 @@ class PublicPenalty(BaseEstimator):
 
     _parameter_constraints: dict[str, Any] = {
         "temperature": [Interval(Real, 0, None, closed="neither")],
-        "maximum": [StrOptions({"soft", "hard"})],
+        "max_type": [StrOptions({"soft", "hard"})],
         "batch_size": [Interval(Integral, 2, None, closed="left"), None],
-        "at": [StrOptions({"batch", "per_sample"})],
+        "apply_to": [StrOptions({"batch", "per_sample"})],
     }
 
     def __init__(
-        self, *, temperature: float = 1.0, maximum: str = "hard", batch_size: int | None = 256, at: str = "batch"
+        self, *, temperature: float = 1.0, max_type: str = "hard", batch_size: int | None = 256, apply_to: str = "batch"
     ) -> None:
         self.temperature = temperature
-        self.maximum = maximum
+        self.max_type = max_type
         self.batch_size = batch_size
-        self.at = at
+        self.apply_to = apply_to
 
     shorthand = "public_penalty"
     #: Where the user gives none. A smaller bound shortens what rows pull at, and not the penalty, which then wins.
@@ -182,10 +182,10 @@ class PublicPenalty(BaseEstimator):
                 network.codes(public.groups),
                 public.n_groups,
                 self.temperature,
-                self.maximum,
+                self.max_type,
                 self.batch_size,
                 seed,
-                self.at == "per_sample",
+                self.apply_to == "per_sample",
             )
         }
 

@@ -139,7 +139,7 @@ class PrivateSearchCV(SearchBase):
         that do not, and among themselves by how much they miss.
     method : {"auto", "selection", "composition"}, default="auto"
         Random trials, every candidate once, or whichever is cheaper.
-    law : {"logarithmic", "half", "geometric", "poisson"}, default="logarithmic"
+    trial_distribution : {"logarithmic", "half", "geometric", "poisson"}, default="logarithmic"
         Of the number of trials. "poisson" may make none, and then there is no winner.
     expected_trials : float, default=None
         Mean number of trials, at least 1. None is the number of candidates.
@@ -206,7 +206,7 @@ class PrivateSearchCV(SearchBase):
         "scoring": "no_validation",
         "bounds": [dict, None],
         "method": [StrOptions({"auto", "selection", "composition"})],
-        "law": [StrOptions({"logarithmic", "half", "geometric", "poisson"})],
+        "trial_distribution": [StrOptions({"logarithmic", "half", "geometric", "poisson"})],
         "expected_trials": [Interval(Real, 1, 1e6, closed="both"), None],
         "cv": "no_validation",
         "test_size": [Interval(Real, 0, 1, closed="neither")],
@@ -224,7 +224,7 @@ class PrivateSearchCV(SearchBase):
         scoring: Any = "accuracy",
         bounds: Mapping[str, str] | None = None,
         method: str = "auto",
-        law: str = "logarithmic",
+        trial_distribution: str = "logarithmic",
         expected_trials: float | None = None,
         cv: Any = None,
         test_size: float = 0.2,
@@ -238,7 +238,7 @@ class PrivateSearchCV(SearchBase):
         self.scoring = scoring
         self.bounds = bounds
         self.method = method
-        self.law = law
+        self.trial_distribution = trial_distribution
         self.expected_trials = expected_trials
         self.cv = cv
         self.test_size = test_size
@@ -337,7 +337,7 @@ class PrivateSearchCV(SearchBase):
 
     def _selection(self, trials: Trials) -> PrivateSelection:
         mean = len(trials.fits) if self.expected_trials is None else self.expected_trials
-        return PrivateSelection(WorstOf(tuple(trials.events)), float(mean), self.law)
+        return PrivateSelection(WorstOf(tuple(trials.events)), float(mean), self.trial_distribution)
 
     def _event(self, trials: Trials, method: str) -> DpEvent:
         return trials.composed if method == "composition" else self._selection(trials).event

@@ -499,7 +499,7 @@ def _delta(search: Any, candidate: Candidate, validation: Any) -> float:
     if search.delta is not None:
         return float(search.delta)
     delta = float(getattr(candidate.private_part(candidate.estimator), "delta", 0.0))
-    poisson = getattr(search, "law", None) == "poisson"
+    poisson = getattr(search, "trial_distribution", None) == "poisson"
     if not delta > 0 and (validation is None or poisson):
         what, remedy = "a Poisson number of trials has", ""
         if validation is None:

@@ -270,7 +270,9 @@ class DataLensPlan(AdversarialPlan):
             values, shown = training.fakes(self.backend.batch_size)
             private = training.directions(shown)
             released = [
-                mechanism.release(mechanism.votes(private[:, row]), noise, least=self.backend.least * mechanism.sigma)
+                mechanism.release(
+                    mechanism.votes(private[:, row]), noise, least=self.backend.min_norm * mechanism.sigma
+                )
                 for row in range(self.backend.batch_size)
             ]
             training.follow(values, np.stack(released))
@@ -294,7 +296,7 @@ class DataLensBackend(AdversarialBackend):
     {teacher_steps}
     k : int, default=20
         Coordinates that a teacher votes on.
-    least : float, default=1.0
+    min_norm : float, default=1.0
         Votes below this many standard deviations of the noise count as none.
     {networks_of_gan, device, verbose}
 
@@ -309,7 +311,7 @@ class DataLensBackend(AdversarialBackend):
     _parameter_constraints: dict[str, Any] = {
         **AdversarialBackend._parameter_constraints,
         "k": [Interval(Integral, 1, None, closed="left")],
-        "least": [Interval(Real, 0, None, closed="left")],
+        "min_norm": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -323,7 +325,7 @@ class DataLensBackend(AdversarialBackend):
         batch_size: int = 32,
         teacher_steps: int = 2,
         k: int = 20,
-        least: float = 1.0,
+        min_norm: float = 1.0,
         hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
         latent: int = 16,
         lr: float = 1e-3,
@@ -347,4 +349,4 @@ class DataLensBackend(AdversarialBackend):
             verbose=verbose,
         )
         self.k = k
-        self.least = least
+        self.min_norm = min_norm

@@ -41,7 +41,7 @@ class GSWGANPlan(AdversarialPlan):
     def gradient_at(self, scale: float, clip: float = 1.0) -> MeanGradient | SanitisedGradient:
         """The release of gradients in one step."""
         n_teachers, batch_size = self.backend.n_teachers, self.backend.batch_size
-        if self.backend.answers == "one":
+        if self.backend.discriminators == "one":
             return SanitisedGradient(n_teachers, batch_size, clip, scale)
         share = 1 - _COUNTS_SHARE if self.counted else 1.0
         return MeanGradient(n_teachers, batch_size, clip, scale * math.sqrt(self.backend.n_steps / share))
@@ -60,7 +60,7 @@ class GSWGANPlan(AdversarialPlan):
     @property
     def released_answers(self) -> tuple[str, ...]:
         n_steps, n_teachers = self.backend.n_steps, self.backend.n_teachers
-        if self.backend.answers == "one":
+        if self.backend.discriminators == "one":
             return (f"{n_steps} sanitised gradients of one of {n_teachers} discriminators",)
         counts = (f"{n_steps} noisy counts of long gradients",) if self.counted else ()
         return (*counts, f"{n_steps} mean gradients of {n_teachers} discriminators")
@@ -119,12 +119,12 @@ class GSWGANBackend(AdversarialBackend):
     **Guarantee.** Differential privacy for one replaced record. A step is one release of a whole batch of B rows, whose
     gradients have norm C = 1.
 
-    * ``answers="all"``: the mean over all discriminators. One record changes one of them: the mean moves by at most
+    * ``discriminators="all"``: the mean over all of them. One record changes one of them: the mean moves by at most
       2C√B / n_teachers, a Gaussian release composed over ``n_steps``.
-    * ``answers="one"``, as published: one discriminator, drawn in secret, with D = 2C√B; the draw is shared by all B
-      rows. It is accounted as a replaced contribution to a sample with probability 1/n_teachers and c = D, composed
-      over ``n_steps``. The published accounting counts B independent draws a step; at its setting ε is above 300
-      where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in what a
+    * ``discriminators="one"``, as published: one of them, drawn in secret, with D = 2C√B; the draw is shared by
+      all B rows. It is accounted as a replaced contribution to a sample with probability 1/n_teachers and c = D,
+      composed over ``n_steps``. The published accounting counts B independent draws a step; at its setting ε is above
+      300 where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in what a
       later one answers.
 
     ``clipping="dpsgd_f"`` and ``"global_adapt"`` are baselines of the paper (its Table 3), with the sensitivity they
@@ -138,12 +138,12 @@ class GSWGANBackend(AdversarialBackend):
 
     Parameters
     ----------
-    answers : {"all", "one"}, default="all"
+    discriminators : {"all", "one"}, default="all"
         Who answers in a step.
     clipping : {"unit", "dpsgd_f", "global_adapt"}, default="unit"
         ``"unit"``: every gradient has norm C. ``"dpsgd_f"``: a bound for each group of the generated rows, larger where
         more of its gradients exceed C (Xu, Du & Wu 2020). ``"global_adapt"``: gradients are scaled by C/Z and clipped
-        above Z (Esipova et al. 2022). Both with ``answers="all"``.
+        above Z (Esipova et al. 2022). Both with ``discriminators="all"``.
     n_teachers : int, default=100
         Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
         minority's size would be a release.
@@ -170,14 +170,14 @@ class GSWGANBackend(AdversarialBackend):
     _plan_of = GSWGANPlan
     _parameter_constraints: dict[str, Any] = {
         **AdversarialBackend._parameter_constraints,
-        "answers": [StrOptions({"all", "one"})],
+        "discriminators": [StrOptions({"all", "one"})],
         "clipping": [StrOptions({"unit", "dpsgd_f", "global_adapt"})],
     }
 
     def __init__(
         self,
         *,
-        answers: str = "all",
+        discriminators: str = "all",
         clipping: str = "unit",
         n_teachers: int = 100,
         sampling: str | None = None,
@@ -208,15 +208,15 @@ class GSWGANBackend(AdversarialBackend):
             device=device,
             verbose=verbose,
         )
-        self.answers = answers
+        self.discriminators = discriminators
         self.clipping = clipping
 
     def _checked(self, layout: Layout) -> None:
         super()._checked(layout)
-        if self.clipping != "unit" and self.answers != "all":
+        if self.clipping != "unit" and self.discriminators != "all":
             raise ValueError(
                 f"GSWGANBackend(clipping={self.clipping!r}) counts the gradients of all discriminators and needs "
-                "answers='all'."
+                "discriminators='all'."
             )
         if self.clipping == "dpsgd_f" and layout.n_groups < 2:
             raise ValueError(

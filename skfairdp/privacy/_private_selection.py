@@ -34,7 +34,7 @@ class PrivateSelection:
         The cost of one trial, its score included. Trials are alike: each draws its candidate at random.
     mean : float
         Mean of K, at least 1 (1: exactly one trial).
-    law : {"logarithmic", "half", "geometric", "poisson"}, default="logarithmic"
+    trial_distribution : {"logarithmic", "half", "geometric", "poisson"}, default="logarithmic"
         Of K: truncated negative binomial with shape η = 0, ½ or 1, or Poisson. The smaller η is, the less it costs and
         the more K varies. A Poisson number may be 0, and then there is no best.
 
@@ -48,20 +48,23 @@ class PrivateSelection:
 
     base: DpEvent
     mean: float
-    law: str = "logarithmic"
+    trial_distribution: str = "logarithmic"
 
     def __post_init__(self) -> None:
-        if self.law not in _SHAPES:
-            raise ValueError(f"law of PrivateSelection must be one of {tuple(_SHAPES)}. Got {self.law!r} instead.")
+        if self.trial_distribution not in _SHAPES:
+            raise ValueError(
+                f"trial_distribution of PrivateSelection must be one of {tuple(_SHAPES)}. Got "
+                f"{self.trial_distribution!r} instead."
+            )
         if not (self.mean >= 1 and math.isfinite(self.mean)):
             raise ValueError(f"mean of PrivateSelection must be at least 1 and finite. Got {self.mean!r} instead.")
 
     @property
     def event(self) -> DpEvent:
         """The best trial, alone."""
-        if self.mean == 1 and self.law != "poisson":
+        if self.mean == 1 and self.trial_distribution != "poisson":
             return self.base
-        return RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.law])
+        return RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.trial_distribution])
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return P[K = k] for the number of trials K.
@@ -71,8 +74,8 @@ class PrivateSelection:
         ndarray of shape (n_values,)
             For k = 0, 1, ..., up to a tail below 1e-18.
         """
-        shape = _SHAPES[self.law]
-        if self.law == "poisson":
+        shape = _SHAPES[self.trial_distribution]
+        if self.trial_distribution == "poisson":
             k = np.arange(0, math.ceil(self.mean + 12 * math.sqrt(self.mean) + 60))
             mass: NDArray[np.float64] = np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1))
             return mass

@@ -373,7 +373,7 @@ def _gradient_fits() -> list[Fit]:
     odds = {"parity": SignedLoss(constraints="equalized_odds", dual_steps=4), "groups": [0, 1]}
     several = [RateParity("selection_rate", ratio_bound=0.8), RateBound("false_negative_rate", upper=0.1)]
     bounds = {"parity": SignedLoss(constraints=several, dual_steps=4), "groups": [0, 1]}
-    inside = PublicPenalty(at="per_sample")
+    inside = PublicPenalty(apply_to="per_sample")
     momentum = {"optimizer__momentum": 0.5}
     return [
         Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, NULL, X),
@@ -560,7 +560,7 @@ def _generator_fits() -> list[Fit]:
         ),
         of("pate-gan", pfguard(backend=PATEGANBackend(student_steps=2, generator_steps=2, **SMALL))),
         of("gs-wgan", pfguard(backend=GSWGANBackend(**SMALL))),
-        of("gs-wgan-one", pfguard(backend=GSWGANBackend(answers="one", **SMALL))),
+        of("gs-wgan-one", pfguard(backend=GSWGANBackend(discriminators="one", **SMALL))),
         of("gs-wgan-dpsgd-f", pfguard(backend=GSWGANBackend(clipping="dpsgd_f", **SMALL))),
         of("gs-wgan-global-adapt", pfguard(backend=GSWGANBackend(clipping="global_adapt", **SMALL))),
         of("gs-wgan-stratified", pfguard(backend=GSWGANBackend(sampling="stratified", normalization="N2", **SMALL))),

@@ -12,7 +12,7 @@ __all__ = ["clipping", "dpsgd", "net_of"]
 
 NET = ("lr", "batch_size", "max_epochs", "device", "optimizer", "optimizer__momentum")
 PARITY = {
-    "public_penalty": (PublicPenalty, {"temperature": "temperature", "maximum": "maximum", "at": "at",
+    "public_penalty": (PublicPenalty, {"temperature": "temperature", "max_type": "max_type", "apply_to": "apply_to",
                                        "public_batch_size": "batch_size"}),
     "signed_loss": (SignedLoss, {"dual_steps": "dual_steps", "dual_step": "dual_step",
                                  "budget_share": "budget_share", "constraints": "constraints"}),

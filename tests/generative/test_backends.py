@@ -18,7 +18,7 @@ SMALL = {"n_teachers": 10, "n_steps": 3, "batch_size": 6, "hidden": (8,), "laten
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
     "gs_wgan": GSWGANBackend(**SMALL),
-    "gs_wgan, one": GSWGANBackend(answers="one", **SMALL),
+    "gs_wgan, one": GSWGANBackend(discriminators="one", **SMALL),
     "gs_wgan, global_adapt": GSWGANBackend(clipping="global_adapt", **SMALL),
     "datalens": DataLensBackend(k=4, **SMALL),
     "g_pate": GPATEBackend(n_coordinates=3, **SMALL),
@@ -60,9 +60,9 @@ def make(backend, **more):
             n_teachers=10, n_steps=150, teacher_steps=1, student_steps=5, generator_steps=5, hidden=(16,), latent=4
         ),
         GSWGANBackend(n_teachers=10, n_steps=200, hidden=(16,), latent=4),
-        GSWGANBackend(answers="one", n_teachers=10, n_steps=400, hidden=(16,), latent=4),
+        GSWGANBackend(discriminators="one", n_teachers=10, n_steps=400, hidden=(16,), latent=4),
         GSWGANBackend(clipping="global_adapt", n_teachers=10, n_steps=200, hidden=(16,), latent=4),
-        DataLensBackend(n_teachers=10, n_steps=200, k=4, hidden=(16,), latent=4, least=0.5, lr=2e-3),
+        DataLensBackend(n_teachers=10, n_steps=200, k=4, hidden=(16,), latent=4, min_norm=0.5, lr=2e-3),
         GPATEBackend(n_teachers=10, n_steps=300, hidden=(16,), latent=4, n_coordinates=12, lr=1e-3),
     ],
     ids=BACKENDS,
@@ -164,8 +164,8 @@ def test_clipping_by_group_needs_groups_and_all_discriminators():
     ledger = PrivacyLedger()
     with pytest.raises(ValueError, match=r"GSWGANBackend\(clipping='dpsgd_f'\) has a bound for each group"):
         make(GSWGANBackend(clipping="dpsgd_f", **SMALL), groups=None, balance=None, ledger=ledger).fit(X, y)
-    backend = GSWGANBackend(clipping="global_adapt", answers="one", **SMALL)
-    with pytest.raises(ValueError, match="counts the gradients of all discriminators and needs answers='all'"):
+    backend = GSWGANBackend(clipping="global_adapt", discriminators="one", **SMALL)
+    with pytest.raises(ValueError, match="counts the gradients of all discriminators and needs discriminators='all'"):
         make(backend, ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()
 

@@ -121,7 +121,7 @@ def bars(n, side=6, seed=0):
     "backend",
     [
         GSWGANBackend(**SMALL),
-        GSWGANBackend(answers="one", **{**SMALL, "hidden": "cnn"}),
+        GSWGANBackend(discriminators="one", **{**SMALL, "hidden": "cnn"}),
         GSWGANBackend(clipping="global_adapt", **SMALL),
         PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
         DataLensBackend(k=4, **SMALL),

@@ -63,7 +63,7 @@ SMALL = {"n_teachers": 4, "n_steps": 2, "batch_size": 4, "hidden": (4,), "latent
 NETWORKS = {
     "pate_gan": PATEGANBackend(student_steps=1, generator_steps=1, **SMALL),
     "gs_wgan": GSWGANBackend(**SMALL),
-    "gs_wgan, one": GSWGANBackend(answers="one", **SMALL),
+    "gs_wgan, one": GSWGANBackend(discriminators="one", **SMALL),
     "gs_wgan, dpsgd_f": GSWGANBackend(clipping="dpsgd_f", **SMALL),
     "gs_wgan, global_adapt": GSWGANBackend(clipping="global_adapt", **SMALL),
     "datalens": DataLensBackend(k=3, **SMALL),

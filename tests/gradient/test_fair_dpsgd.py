@@ -145,11 +145,11 @@ def token_net():
 
 CASES = {
     "aggregate": {"lam": 2.0},
-    "per sample": {"lam": 2.0, "at": "per_sample"},
+    "per sample": {"lam": 2.0, "apply_to": "per_sample"},
     "no fairness": {"lam": 0.0},
     "not fused": {"lam": 1.0, "module": lambda: nn.Sequential(nn.Linear(4, 4), nn.PReLU(), nn.Linear(4, 2))},
     "public batches": {"lam": 2.0, "public_batch_size": 10},
-    "hard maximum": {"lam": 2.0, "maximum": "hard"},
+    "hard maximum": {"lam": 2.0, "max_type": "hard"},
     "full batch": {"lam": 1.0, "batch_size": 100, "max_epochs": 2},
     "embedding": {"lam": 1.0, "module": token_net},
 }
@@ -247,7 +247,7 @@ def test_empty_batches_are_steps_of_pure_noise_and_count():
     members[::3, 0] = True
     for at in ("batch", "per_sample"):
         source = FixedSource(members)
-        model = dpsgd(**{**QUICK, "batch_size": 1, "lam": 0.5, "at": at})
+        model = dpsgd(**{**QUICK, "batch_size": 1, "lam": 0.5, "apply_to": at})
         trace = trace_of(model, X, y, public, source)
         assert len(trace.gradients) == model.n_steps_ == 16 == model.privacy_.event.count
         n_parameters = sum(p.numel() for p in model.net_.module_.parameters())
@@ -406,7 +406,7 @@ def test_lam_zero_is_plain_dpsgd_bit_for_bit(monkeypatch):
     monkeypatch.setattr(ParityPenalty, "__init__", never)
     for at in ("batch", "per_sample"):
         for X_public in (None, public):
-            model = dpsgd(**given, lam=0.0, at=at)
+            model = dpsgd(**given, lam=0.0, apply_to=at)
             for a, b in zip(plain, weights(model.fit(X, y, X_public=X_public)), strict=True):
                 np.testing.assert_array_equal(a, b)
     assert any((a != b).any() for a, b in zip(plain, fair, strict=True))
@@ -419,7 +419,7 @@ def test_the_fairness_gradient_is_added_whole_beside_the_private_one():
     lam = 1e4  # far beyond any clipping bound
     plain_source, fair_source = FixedSource(members), FixedSource(members)
     plain = trace_of(dpsgd(**{**QUICK, "lr": 4.0, "lam": 0.0}), X, y, None, plain_source)
-    model = dpsgd(**{**QUICK, "lr": 4.0, "lam": lam, "maximum": "soft"})
+    model = dpsgd(**{**QUICK, "lr": 4.0, "lam": lam, "max_type": "soft"})
     fair = trace_of(model, X, y, public, fair_source, follow=plain)
     assert fair_source.shapes == plain_source.shapes
     net = copy.deepcopy(model.net_.module_).train()
@@ -810,7 +810,7 @@ def test_modules_that_torch_cannot_batch_are_trained_row_by_row():
     assert check_network(module, 4, 2, owner="test") is False and not vectorizes(module, 4)
     assert vectorizes(Tied(), 4)
     X, y, public = world()
-    model = dpsgd(**{**QUICK, "max_epochs": 2, "module": module, "at": "per_sample"})
+    model = dpsgd(**{**QUICK, "max_epochs": 2, "module": module, "apply_to": "per_sample"})
     assert model.fit(X, y, X_public=public).n_steps_ == 8
     assert any(not torch.equal(a, b) for a, b in zip(model.net_.module_.parameters(), module.parameters(), strict=True))
 

@@ -75,7 +75,7 @@ PUBLIC = PublicData(RNG.normal(size=(30, 4)), np.arange(30) % 2)
 WAYS = {
     "plain": {"lam": 0.0},
     "aggregate": {"lam": 1.0},
-    "per sample": {"lam": 1.0, "at": "per_sample"},
+    "per sample": {"lam": 1.0, "apply_to": "per_sample"},
     "signed loss": {"lam": 0.5, "parity": "signed_loss", "groups": [0, 1], "dual_steps": 2, "budget_share": 0.4},
 }
 
@@ -193,7 +193,7 @@ def kept(monkeypatch):
     [
         {"lam": 0.0, "batch_size": 400, "max_epochs": 1},
         {"lam": 1.0, "batch_size": 400, "max_epochs": 3},
-        {"lam": 1.0, "batch_size": 400, "max_epochs": 3, "at": "per_sample"},
+        {"lam": 1.0, "batch_size": 400, "max_epochs": 3, "apply_to": "per_sample"},
         {"lam": 0.0, "batch_size": 200, "max_epochs": 3},
     ],
     ids=["one step", "aggregate", "per sample", "Poisson batches"],

@@ -59,7 +59,7 @@ def fitted(estimator=None, grid=CUTS, *, validation=CHECKED, **options):
     [("logarithmic", 0.693839), ("half", 0.775738), ("geometric", 0.849245), ("poisson", 0.897764)],
 )
 def test_ten_candidates_cost_what_the_vectors_say(law, epsilon):
-    search = fitted(law=law, method="selection")
+    search = fitted(trial_distribution=law, method="selection")
     assert search.privacy_.epsilon == pytest.approx(epsilon, rel=1e-3)
     assert search.privacy_.event == RepeatAndSelectDpEvent(
         WorstOf((GaussianDpEvent(10.0),) * 10), 10.0, PrivateSelection(GaussianDpEvent(1.0), 2.0, law).event.shape
@@ -215,7 +215,7 @@ def test_a_search_without_a_winner_does_not_show_an_earlier_one():
 def test_a_poisson_number_of_no_trials_leaves_no_winner(monkeypatch):
     monkeypatch.setattr(PrivateSelection, "draw", lambda self, source, size=1: np.zeros(size, dtype=int))
     with pytest.warns(UserWarning, match="has no winner"):
-        search = fitted(law="poisson", method="selection")
+        search = fitted(trial_distribution="poisson", method="selection")
     assert search.privacy_.epsilon == pytest.approx(0.897764, rel=1e-3)
 
 
@@ -307,7 +307,7 @@ def test_unlike_guarantees_in_one_grid_are_refused():
         fitted(Either(), {"cut": [0.0, 1.0]})
 
 
-@pytest.mark.parametrize("options", [{"law": "binomial"}, {"method": "magic"}, {"expected_trials": 0.5}])
+@pytest.mark.parametrize("options", [{"trial_distribution": "binomial"}, {"method": "magic"}, {"expected_trials": 0.5}])
 def test_impossible_parameters_are_errors(options):
     with pytest.raises(ValueError, match="PrivateSearchCV"):
         fitted(**options)
@@ -338,7 +338,7 @@ def test_fairpate_is_searched_for_little_more_than_one_fit(split):
     assert search.method_ == "selection" and 0.5 < search.privacy_.epsilon < 1.1
     assert search.best_params_["n_teachers"] in (10, 20, 40)
     assert search.predict_proba(split.X_test).shape == (len(split.X_test), 2)
-    assert clone(search).get_params()["law"] == "logarithmic"
+    assert clone(search).get_params()["trial_distribution"] == "logarithmic"
 
 
 @pytest.mark.slow
@@ -359,6 +359,6 @@ def test_pure_guarantees_stay_pure(split):
     search.fit(split.X, split.y, sensitive_features=split.sensitive_features, validation=checked)
     assert search.privacy_.delta == 0 and search.privacy_.epsilon == pytest.approx(1.0, rel=1e-6)  # (2 + η) ε
     with pytest.raises(ValueError, match="needs its 'delta' parameter"):
-        clone(search).set_params(law="poisson").fit(
+        clone(search).set_params(trial_distribution="poisson").fit(
             split.X, split.y, sensitive_features=split.sensitive_features, validation=checked
         )

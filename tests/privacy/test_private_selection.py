@@ -201,7 +201,9 @@ def test_trials_are_drawn_from_the_operating_system(monkeypatch):
     assert asked == [40]
 
 
-@pytest.mark.parametrize("arguments", [{"mean": 0.5}, {"mean": math.inf}, {"mean": 2.0, "law": "binomial"}])
+@pytest.mark.parametrize(
+    "arguments", [{"mean": 0.5}, {"mean": math.inf}, {"mean": 2.0, "trial_distribution": "binomial"}]
+)
 def test_impossible_selections_are_errors(arguments):
     with pytest.raises(ValueError, match="PrivateSelection"):
         PrivateSelection(dp.GaussianDpEvent(1.0), **arguments)

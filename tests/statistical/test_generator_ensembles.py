@@ -34,7 +34,7 @@ N, TEACHERS = 48, 6
 SMALL = {"n_teachers": TEACHERS, "n_steps": 3, "batch_size": 6, "hidden": (8,), "latent": 4}
 BACKENDS = {
     "pate_gan": PATEGANBackend(student_steps=2, generator_steps=2, **SMALL),
-    "gs_wgan": GSWGANBackend(answers="one", teacher_steps=10, **SMALL),
+    "gs_wgan": GSWGANBackend(discriminators="one", teacher_steps=10, **SMALL),
     "gs_wgan, all": GSWGANBackend(teacher_steps=10, **SMALL),
     "gs_wgan, dpsgd_f": GSWGANBackend(clipping="dpsgd_f", teacher_steps=10, **SMALL),
     "gs_wgan, global_adapt": GSWGANBackend(clipping="global_adapt", teacher_steps=10, **SMALL),
