@@ -124,8 +124,8 @@ class GSWGANBackend(AdversarialBackend):
     * ``discriminators="one"``, as published: one of them, drawn in secret, with D = 2C√B; the draw is shared by
       all B rows. It is accounted as a replaced contribution to a sample with probability 1/n_teachers and c = D,
       composed over ``n_steps``. The published accounting counts B independent draws a step; at its setting ε is above
-      300 where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in what a
-      later one answers.
+      300 where 10 is claimed. All discriminators train in every step, so that earlier secret draws do not show in
+      what a later one answers.
 
     ``clipping="dpsgd_f"`` and ``"global_adapt"`` are baselines of the paper (its Table 3), with the sensitivity they
     have: the noisy counts by which bounds move are releases too, and one record moves them by every row of one
