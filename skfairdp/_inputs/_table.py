@@ -176,7 +176,7 @@ def read_classes(
     numbered = note_label_codes(estimator, y)
     if raw is not None:
         classes, codes = raw.classes, raw.labels(y, public=public, numbered=numbered)
-        reads.note("classes", "given", classes, raw.schema.said_of_others(raw.schema.label), by=raw.schema.classes)
+        reads.note("classes", "given", classes, raw.said_of_others(raw.schema.label), by=raw.schema.classes)
         return classes, codes
     owner, given = type(estimator).__name__, parameter_of(estimator, "classes")
     labels = as_labels(y, n_rows, owner=owner, check_kind=given is None)
@@ -276,7 +276,7 @@ def read_private_groups(
         schema: Any = schema_of(estimator)
         raw = RawTable(schema, type(estimator).__name__, None, {}, n_rows)
     if raw is not None:
-        said = raw.schema.said_of_others(*raw.schema.groups)
+        said = raw.said_of_others(*raw.schema.groups)
         reads.note("names of the groups", "given", raw.domain, said, by=raw.schema.group_values)
         return raw.groups(sensitive_features), raw.domain
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")

@@ -19,7 +19,7 @@ from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative._group_rates import (
     BALANCES,
     AdmissibleLabels,
@@ -30,7 +30,7 @@ from skfairdp.generative._group_rates import (
     target_rates,
 )
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
-from skfairdp.generative._table_codec import TableCodec, UnitCodec
+from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
 from skfairdp.schema import Schema
@@ -45,6 +45,7 @@ BACKENDS = {
 }
 
 _MEASURED = 10_000  # rows of each group
+_SHOWN, _LOST = 1000, 0.9  # rows that are drawn for a look; of these without a value, to call a column lost
 
 #: Stands for an argument that is left out, where None means something.
 UNCHANGED: Any = object()
@@ -277,7 +278,25 @@ class PFGuardGenerator(PrivateEstimator):
         self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
+        self._warn_of_lost_columns()
         return self
+
+    def _warn_of_lost_columns(self) -> None:
+        """Name the columns in which, by what was released, next to nothing was read."""
+        if not isinstance(self._codec, TableEncoder):
+            return
+        rng, rates = np.random.default_rng(0), self.observed_rates_
+        codes = self.model_.sample(drawn_cells(rates.ravel(), _SHOWN, rng), rng)
+        columns = [(one, codes[:, j]) for j, one in enumerate(self._codec.columns) if one.nullable]
+        lost = [one.name for one, own in columns if (own == one.null_code).mean() > _LOST]
+        if lost:
+            warn_caller(
+                f"{self._spends_as or type(self).__name__} found next to no value in {lost}: by released counts nearly "
+                "all cells are missing or cannot be read as what the column was said to be, such as dates, durations "
+                "or texts with a decimal comma where 'bounds' say numbers. Leave it out, or describe how it is "
+                "written: schema=Schema(...).",
+                UtilityWarning,
+            )
 
     def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: np.random.Generator) -> None:
         """Decide how often each group and label is drawn, from released values only."""

@@ -411,7 +411,11 @@ class SyntheticDataClassifier(PrivateClassifier):
         rng = public_generator(self.random_state)
         rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=with_groups, random_state=rng)
         table = self._features(rows)
-        self.encoder_ = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=n_samples))
+        if self.schema is None:  # from a column without a value no description follows: it counts as one number
+            lost = dict.fromkeys(table.columns[table.isna().all()], 0.0)
+            self.encoder_ = SchemaEncoder(Schema.from_public(table.assign(**lost), max_categories=n_samples))
+        else:
+            self.encoder_ = SchemaEncoder(self.schema)
         labels = np.asarray(labels).reshape(-1)  # also of a table of one column
         codes = np.searchsorted(self.classes_, labels)  # fairlearn's reductions read 0 and 1 only
         features = self.encoder_.transform(table)

@@ -126,6 +126,13 @@ class RawTable:
         """As :class:`SchemaEncoder` has them, of shape (n_rows, n_encoded)."""
         return encoded_features(self.schema, self.numbers)
 
+    def said_of_others(self, *names: str | None) -> str:
+        """What a row without a listed value counts as, by the columns where a release and not their author says so."""
+        columns = {name: self.schema.columns[name] for name in names if name is not None}
+        rest = {name: getattr(one, "others", None) for name, one in columns.items() if one.privacy_ is not None}
+        told = [f"{own!r} in {name}" for name, own in rest.items() if own is not None]
+        return f"a row without one of them counts as {' and '.join(told)}" if told else ""
+
     def check(self, name: str, *, label: bool = False, groups: bool = False) -> None:
         """Refuse public rows that the schema does not foresee."""
         counts = self.schema.count_misfits(self.table)

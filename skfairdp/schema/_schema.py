@@ -166,13 +166,6 @@ class Schema:
         crossed = tuple(product(*values))
         return PaidValues(crossed, composed(*paid)) if paid else crossed
 
-    def said_of_others(self, *names: str | None) -> str:
-        """What a row without a listed value counts as, by the columns where a release and not their author says so."""
-        paid = [name for name in names if name is not None and self.columns[name].privacy_ is not None]
-        rest = {name: getattr(self.columns[name], "others", None) for name in paid}
-        told = [f"{own!r} in {name}" for name, own in rest.items() if own is not None]
-        return f"a row without one of them counts as {' and '.join(told)}" if told else ""
-
     @property
     def groups_of_the_rest(self) -> tuple[Any, ...]:
         """Those of the groups that hold rows without a listed value in some column; they may have no row at all."""

@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PFGuardGenerator, SyntheticDataClassifier
-from skfairdp.exceptions import UtilityWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skfairdp.generative._usefulness import DOUBTFUL, HOPELESS, TableForecast
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, compose, epsilon_of, gdp_mu
 from tests._tools.sources import recording_noise
@@ -262,3 +262,35 @@ def test_a_cell_moves_the_gain_of_the_learner_by_two_rows_whatever_type_its_colu
             other.at[5, column] = value
             for rows in (other, other.infer_objects()):
                 assert abs(ahead(rows) - gain) <= 2
+
+
+LOST = {
+    "texts with a decimal comma": lambda v: pd.Series([f"{one:.3f}".replace(".", ",") for one in v]),
+    "dates": lambda v: pd.Timestamp("2020-01-01") + pd.to_timedelta(pd.Series(v), unit="D"),
+    "durations": lambda v: pd.to_timedelta(pd.Series(v), unit="h"),
+    "nothing": lambda v: pd.Series(np.full(len(v), np.nan)),
+}
+
+
+@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize("model", [PFGuardGenerator, SyntheticDataClassifier])
+def test_a_column_in_which_nothing_is_read_is_named_and_fails_no_fit(kind, model):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(1500, 3))
+    X = pd.DataFrame(numbers, columns=["a", "b", "c"]).assign(a=LOST[kind](numbers[:, 0]))
+    y, groups = (numbers[:, 1] > 0).astype(int), rng.integers(2, size=1500)
+    for noise_seed in range(4):
+        given = {"epsilon": 5.0, "bounds": (-4, 4), "classes": [0, 1], "groups": [0, 1]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            with pytest.warns(UtilityWarning, match=r"found next to no value in \['a'\]"):
+                model(**given, noise_seed=noise_seed).fit(X, y, sensitive_features=groups)
+
+
+def test_a_column_with_a_fifth_of_its_values_is_not_named():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(1500, 3))
+    numbers[rng.random(1500) > 0.2, 0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        PFGuardGenerator(epsilon=5.0, bounds=(-4, 4), balance=None).fit(numbers)
