@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from skfairdp.exceptions import LedgerError
+from skfairdp.generative import _generator
 from skfairdp.privacy import (
     DiscreteGaussian,
     GaussianDpEvent,
@@ -21,6 +22,7 @@ from skfairdp.privacy import (
     RandomizedResponseDpEvent,
     ReplaceSampledGaussian,
     Spending,
+    _account,
     _accountants,
     _attribute_cost,
     _events,
@@ -299,6 +301,35 @@ def verify_forgets_the_way_back_from_no_record(patch):
 def any_release_under_any_neighbours(patch):
     """Found: a hand-stated Poisson-sampled event was charged for a replaced record, which costs more."""
     patch.setattr(_events, "_PROVEN_UNDER", {})
+
+
+@mutant
+def a_private_model_vouches_for_what_is_around_it(patch):
+    """Found: trees of boosting that starts from a private model cost nothing, and no warning named them."""
+    patch.setattr(_account, "_hands_on", lambda part: True)
+
+
+@mutant
+def sampled_rows_for_nothing(patch):
+    """Found: rows of a generator were public rows of the next fit, which stated its own cost alone."""
+    patch.setattr(_generator, "note_paid", lambda rows, spent: None)
+
+
+@mutant
+def an_edited_statement_is_as_it_was_written(patch):
+    """Found: what was carried out, and public facts, could be taken out of a statement."""
+    patch.setattr(_verify, "_unedited", lambda document: _verify.Check("text as it was written", "", "", holds=True))
+
+
+@mutant
+def one_part_on_the_ledger_is_enough(patch):
+    """Found: the entry of a model inside could be taken off the ledger, and the total lowered."""
+
+    def of_one(ledger, parts):
+        return on_ledger(ledger, [({**part, "on_ledger": False}, event) for part, event in parts])
+
+    on_ledger = _verify._on_ledger
+    patch.setattr(_verify, "_on_ledger", of_one)
 
 
 @mutant

@@ -86,6 +86,8 @@ SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
 SUBJECT_UNIT = tests_in("privacy.test_subject_unit")
 USEFULNESS = tests_in("pate.test_usefulness")
 SF_PATE = tests_in("pate.test_sf_pate")
+PAID_ROWS = tests_in("privacy.test_paid_rows")
+PRIVACY_OF = tests_in("privacy.test_privacy_of")
 ACCOUNT = tests_in("privacy.test_account")
 ACCOUNTING = tests_in("privacy.test_accounting")
 EVENT_VALIDITY = tests_in("privacy.test_event_validity")
@@ -1001,6 +1003,16 @@ NOTICED: dict[str, Noticed] = {
             )
             for around in ("alone", "deep")
         ),
+    ),
+    "ledgers.a_private_model_vouches_for_what_is_around_it": also(
+        PRIVACY_OF("test_a_private_model_inside_does_not_vouch_for_what_is_around_it", kind="adaptive boosting")
+    ),
+    "ledgers.sampled_rows_for_nothing": also(PAID_ROWS("test_rows_that_were_sampled_cost_what_they_cost")),
+    "ledgers.an_edited_statement_is_as_it_was_written": also(
+        VERIFY("test_what_no_figure_tells_is_seen_by_the_digest", edit="more noise")
+    ),
+    "ledgers.one_part_on_the_ledger_is_enough": also(
+        VERIFY("test_each_part_that_was_charged_is_on_the_ledger", entry=0)
     ),
     "ledgers.verify_looks_at_the_relation_of_statements_only": also(
         RELATIONS(

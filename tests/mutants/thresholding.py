@@ -10,7 +10,7 @@ from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate 
 from skfairdp.metrics import _bounds
 from skfairdp.pate import _fair_pate
 from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds, _transport
-from skfairdp.privacy import GaussianMechanism, compose, gdp_mu
+from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
 from tests._tools.inside import HELD, TOLERANCE, BinsPlan, Judge, Judgement, LaterLabels, TransportPlan
 from tests.mutants.harness import mutant
 
@@ -132,6 +132,7 @@ def half_the_sensitivity(patch):
 def the_classifier_for_nothing(patch):
     """What a private classifier has cost is part of what its thresholds show."""
     patch.setattr(_estimator, "held_by", lambda estimator: ())
+    patch.setattr(_spending, "held_by", lambda *things: ())
 
 
 @mutant

@@ -111,6 +111,13 @@ def test_what_reads_such_rows_costs_both(reader, rows, made, tmp_path):
     assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
 
 
+def test_rows_that_were_sampled_cost_what_they_cost():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X = generator().sample(400, random_state=0)
+        assert pate().fit(TABLE, LABELS, X_public=X).privacy_.epsilon > 1.3
+
+
 def test_the_plan_of_a_fit_knows_it(rows):
     model = pate()
     planned = model.planned_privacy(TABLE, LABELS, X_public=rows[0]).epsilon

@@ -187,16 +187,16 @@ def of_two_on_a_ledger():
 
 
 @pytest.mark.parametrize("entry", [0, 1])
-def test_each_part_that_was_charged_is_on_the_ledger(entry, verified):
+def test_each_part_that_was_charged_is_on_the_ledger(entry, tmp_path):
     said = of_two_on_a_ledger()
-    assert verified(said) == [] and [part["on_ledger"] for part in said["parts"]] == [True, True]
+    assert refuted(tmp_path, said) == [] and [part["on_ledger"] for part in said["parts"]] == [True, True]
     noisier = copy.deepcopy(said)
     noisier["ledger"]["entries"][entry]["event"] = dp.event_to_dict(dp.GaussianDpEvent(5.0))
-    assert "ledger: this fit is on it" in verified(noisier)
+    assert "ledger: this fit is on it" in refuted(tmp_path, noisier)
     left = dp.event_from_dict(said["ledger"]["entries"][1 - entry]["event"])
     del said["ledger"]["entries"][entry]
     said["ledger"]["totals"][0]["epsilon"] = epsilon_of(left, 1e-5)
-    assert verified(said) == ["ledger: this fit is on it"]
+    assert refuted(tmp_path, said) == ["ledger: this fit is on it"]
 
 
 def _for_an_attribute(said):
