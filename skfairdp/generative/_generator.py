@@ -417,7 +417,7 @@ class PFGuardGenerator(PrivateEstimator):
         """Draw synthetic rows in the container and columns of X. Costs no privacy, however many.
 
         A DataFrame and a Series say in their ``attrs`` what was paid for them, also after a copy, a selection or a
-        Parquet file: whatever reads them as public rows adds it up in its own ``privacy_``. Arrays and CSV files do
+        Parquet file: whatever reads them as public rows adds it up in its own ``privacy_``. Arrays, polars and CSV do
         not; give both fits one ledger.
 
         With a schema these are whole rows: a DataFrame with all its columns, the label and the groups among them.
