@@ -7,10 +7,10 @@ table says, noisy or not: the first of those that read as much as any, but for w
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ _FORMATS = [
     *("%d-%b-%y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
 ]
 
-_UNITS = ("", "$", "€", "£", "%", "¥", "₹", "kr", "EUR", "USD", "GBP", "CHF", "kg", "km", "cm")
+_UNITS = (
+    *("", "$", "€", "£", "%", "¥", "₹", "kr", "EUR", "USD", "GBP", "CHF", "kg", "km", "cm"),
+    *("R$", "zł", "Kč", "₽", "₩", "¢", "°C", "°F", "lb", "lbs", "g", "mg", "m", "mm", "h", "min", "ft", "mi"),
+)
 _ANY_UNIT = f"({'|'.join(map(re.escape, _UNITS[1:]))})?"
 _NUMBER = re.compile(rf"\(?[-+\u2212]?\s*{_ANY_UNIT}\s*[-+\u2212]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}\s*[-\u2212]?\)?")
 _MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
@@ -43,12 +46,19 @@ class Writings:
     ways: tuple[Mapping[str, Any], ...]
     examples: tuple[str, ...]
 
+    #: Whether a way reads any two texts that differ in digits after the first one, or neither.
+    any_digits: bool = False
+
     def reading(self, text: str) -> tuple[int, ...]:
         """The ways that read a text."""
         text = text.strip()
         if not self.shape.fullmatch(text):
             return ()
-        return tuple(j for j, way in enumerate(self.ways) if _reads(text, **way))
+        return self._readers(_FIRST_DIGIT.sub(_with_ones, text) if self.any_digits else text)
+
+    @cached_property
+    def _readers(self) -> Callable[[str], tuple[int, ...]]:
+        return lru_cache(maxsize=4096)(lambda text: tuple(j for j, way in enumerate(self.ways) if _reads(text, **way)))
 
     @cached_property
     def readings(self) -> dict[tuple[int, ...], int]:
@@ -73,6 +83,14 @@ class Writings:
         doubts = [_EVIDENCE * sigma * math.sqrt(len(places ^ at[most])) for places in at]
         ahead = (reads[most] - read <= doubt for read, doubt in zip(reads, doubts, strict=True))
         return self.ways[next(j for j, is_as_good in enumerate(ahead) if is_as_good)]
+
+
+_FIRST_DIGIT = re.compile(r"([0-9])(.*)", re.DOTALL)
+_ONES = str.maketrans("023456789", "1" * 9)
+
+
+def _with_ones(found: "re.Match[str]") -> str:
+    return ("0" if found[1] == "0" else "1") + found[2].translate(_ONES)
 
 
 def _reads(text: str, format: str = "", decimal: str = ".", thousands: str = "", unit: str = "") -> bool:
@@ -103,4 +121,5 @@ NUMBERS = Writings(
         for decimal, thousands in ([(".", "")] if unit else []) + list(_MARKS)
     ),
     (*_SPELLED, *(f"{text}{unit}" for unit in _UNITS[1:] for text in _WITH_UNIT)),
+    any_digits=True,
 )

@@ -31,6 +31,7 @@ from skfairdp.schema._release import (
     _without_tails,
     plan_release,
 )
+from skfairdp.schema._writings import NUMBERS, _reads
 from tests._tools.layers import examples
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording, distance
@@ -761,3 +762,20 @@ def test_how_far_a_column_reaches_follows_released_counts_alone():
         second = Schema.release(whole, **told)
     assert first.columns["pay"] == second.columns["pay"]
     assert first.columns["pay"].high > 50
+
+
+@pytest.mark.parametrize("unit", ["R$", "zł", "lbs", "°C", "¢", "kg", "%"])
+def test_numbers_with_a_unit_are_read_whatever_their_digits(unit):
+    numbers = np.random.default_rng(0).integers(1000, 9000, size=N)
+    texts = [f"{one / 10:.1f} {unit}".replace(".", ",") for one in numbers]
+    with recording_noise(entropy=0):
+        column = Schema.release(beside(texts), epsilon=12.0, label="y").columns["c"]
+    assert (column.unit, column.decimal) == (unit, ",")
+    np.testing.assert_allclose(column.read(texts), np.clip(numbers / 10, column.low, column.high))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.from_regex(r"\A[-(]?\d{1,4}([.,' ]\d{1,3}){0,3}( ?(kg|€|%))?[-)]?\Z"))
+def test_the_ways_that_read_a_number_follow_from_its_first_digit_and_its_marks(text):
+    every = tuple(j for j, way in enumerate(NUMBERS.ways) if _reads(text.strip(), **way))
+    assert NUMBERS.reading(text) == (every if NUMBERS.shape.fullmatch(text.strip()) else ())
