@@ -552,13 +552,17 @@ def _with_its_sign(text: str) -> str:
     return f"-{(found[1] or found[2]).strip()}" if found else text
 
 
+def _without(unit: str, text: str) -> str:
+    return (text.removeprefix(unit) if text.startswith(unit) else text.removesuffix(unit)).strip()
+
+
 def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float:
     """A number as people of a country write it."""
-    text = _with_its_sign(text).replace("\u00a0", " ").replace("\u202f", " ").replace("\u2212", "-").strip()
+    text = text.replace("\u00a0", " ").replace("\u202f", " ").replace("\u2212", "-").strip()
+    given, text = len(text), _with_its_sign(outside := _without(unit, text))
     sign, text = (text[:1], text[1:].strip()) if text[:1] in ("+", "-") else ("", text)
-    if unit:
-        text = text.removeprefix(unit) if text.startswith(unit) else text.removesuffix(unit)
-        text = text.strip()
+    if len(outside) == given:  # the unit is within sign or brackets
+        text = _without(unit, text)
     several = r"(,\d{2,3})*,\d{3}" if thousands == "," else rf"({re.escape(thousands)}\d{{3}})+"  # 1,00,000 in India
     if thousands and re.fullmatch(rf"[1-9]\d{{0,2}}{several}({re.escape(decimal)}\d*)?", text):
         text = text.replace(thousands, "")

@@ -34,7 +34,10 @@ _UNITS = (
     *("R$", "zł", "Kč", "₽", "₩", "¢", "°C", "°F", "lb", "lbs", "g", "mg", "m", "mm", "h", "min", "ft", "mi"),
 )
 _ANY_UNIT = f"({'|'.join(map(re.escape, _UNITS[1:]))})?"
-_NUMBER = re.compile(rf"\(?[-+\u2212]?\s*{_ANY_UNIT}\s*[-+\u2212]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}\s*[-\u2212]?\)?")
+_NUMBER = re.compile(
+    rf"({_ANY_UNIT}\s*\()?[-+\u2212]?\s*{_ANY_UNIT}\s*[-+\u2212]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}\s*[-\u2212]?"
+    rf"(\)\s*{_ANY_UNIT})?"
+)
 _MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
 
 

@@ -285,7 +285,7 @@ def test_printed_minus_signs_and_spaces_are_read(written):
     assert column.high - column.low >= 45
 
 
-@pytest.mark.parametrize("written", ["({:,})", "{:,}-", "(${:,})", "({})", "{}-", "{}\u2212"])
+@pytest.mark.parametrize("written", ["({:,})", "{:,}-", "(${:,})", "({:,}) €", "€ ({:,})", "({})", "{}-", "{}\u2212"])
 def test_accounts_write_below_zero_in_brackets_or_with_the_minus_behind(written):
     rng = np.random.default_rng(0)
     sums = rng.integers(1000, 4000, size=2000) * np.where(np.arange(2000) % 4, 1, -1)
