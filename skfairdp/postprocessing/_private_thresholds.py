@@ -42,6 +42,7 @@ from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of
 
 _OWNER = "PrivateThresholds"
+_ROUNDING = 1e-3  # of probabilities of half precision
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
 _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
 
@@ -360,6 +361,21 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             )
         asked = read_rate_constraints(self.constraints, _OWNER)
         return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER)
+
+    def _check_scores(self, model: Any, rows: Any) -> None:
+        if not hasattr(model, "predict_proba"):
+            return
+        try:
+            found = probabilities(model, rows, 2, owner=_OWNER, finite=False)
+        except Exception:  # of a row that it fails for: others have a score
+            return
+        known = np.isfinite(found).all(axis=1)
+        if (found[known] < -_ROUNDING).any() or (np.abs(found[known].sum(axis=1) - 1) > _ROUNDING).any():
+            raise ValueError(
+                f"predict_proba of the 'estimator' of {_OWNER}, {type(model).__name__}, must return probabilities, "
+                "none below 0, which add up to 1 in a row. For rows that are made up it returns others, such as "
+                "logits. Nothing was spent."
+            )
 
     def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
         return scores_of(model, table, places, unknown=np.nan)

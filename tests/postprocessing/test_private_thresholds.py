@@ -329,6 +329,15 @@ class Leaning(LogisticRegression):
     predicts_rows_alone = False
 
 
+class Scaled(LogisticRegression):
+    def __init__(self, scale=None):
+        super().__init__()
+        self.scale = scale
+
+    def predict_proba(self, X):
+        return self.scale(super().predict_proba(X))
+
+
 def unsorted_classes():
     model = LogisticRegression().fit(X, Y)
     model.classes_ = model.classes_[::-1]
@@ -344,6 +353,8 @@ def unsorted_classes():
         (LogisticRegression().fit(X, Y + (X[:, 0] > 1)), ValueError, "must know two classes. Use FairDPSGDClassifier"),
         (Leaning().fit(X, Y), ValueError, "depends on the others"),
         (unsorted_classes(), ValueError, "must have sorted 'classes_'"),
+        (Scaled(np.log).fit(X, Y), ValueError, "must return probabilities"),
+        (Scaled(lambda chances: 7 * chances).fit(X, Y), ValueError, "must return probabilities"),
     ],
 )
 def test_a_classifier_that_cannot_be_served_is_refused(model, kind, match):
