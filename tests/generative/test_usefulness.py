@@ -165,7 +165,8 @@ def test_a_constraint_of_fairlearn_is_looked_at_in_one_call():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairlearn's own, about pandas
         model, record = fitted(classifier(fair, epsilon=1.5), clear_table(1200), entropy=0)
-    assert record.releases[-2].mechanism == forecast(n=1200, epsilon=1.5).gain  # and then the groups are looked at
+    gains = [one for one in record.releases if one.mechanism == forecast(n=1200, epsilon=1.5).gain]
+    assert len(gains) == 1  # and then the groups are looked at, at most twice
     assert set(model.predict(clear_table(50)[0])) <= {0, 1}
 
 

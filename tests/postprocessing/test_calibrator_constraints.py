@@ -101,6 +101,13 @@ def chances_of(fair, features, groups, shares=None):
     )
 
 
+def counts_of(fair, features, y, groups):
+    """How often each class is the answer, by group and label, by the chance with which each row is answered."""
+    second = chances_of(fair, features, groups)
+    cells = [[(groups == group) & (y == label) for label in (0, 1)] for group in np.unique(groups)]
+    return np.array([[[np.sum((1 - second)[cell]), np.sum(second[cell])] for cell in own] for own in cells])
+
+
 # ---- the constraints hold --------------------------------------------------------------------------------------
 @pytest.mark.few(4)
 @pytest.mark.parametrize("method", [AWARE, BLIND], ids=["aware", "blind"])
@@ -113,17 +120,15 @@ def test_constraints_hold_on_the_public_rows(constraints, n_groups, method):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FairnessWarning)  # the assertions decide
             fair = calibrated(constraints, rows, Scores().fit(None, [0, 1]), method=method)
-        second = chances_of(fair, features, groups)
-        counts = np.array([
-            [[np.sum((1 - second)[cell]), np.sum(second[cell])] for k in (0, 1) for cell in [(groups == g) & (y == k)]]
-            for g in range(n_groups)
-        ])  # fmt: skip
-        broken = asked(constraints, n_groups).largest_violation(counts)
+        broken = asked(constraints, n_groups).largest_violation(counts_of(fair, features, y, groups))
         assert broken <= 1e-6 and fair.satisfied_ and fair.violation_ == pytest.approx(broken, abs=1e-9)
         assert fair.gap_after_ <= fair.gap_before_ + 1e-9
         # Of the answers as they were drawn, by a coin at some scores: they are not what is left on average.
         assert max(fair.gap_, fair.gap_after_) < fair.gap_bound_
-        assert fair.constraint_holds_ != "no"
+        # On rows to come it may be broken all the same, by what 400 rows have taught: then that is said.
+        if fair.constraint_holds_ == "no":
+            features, y, groups = unfair_rows(seed + 1000, n_groups, n=40_000)
+            assert asked(constraints, n_groups).largest_violation(counts_of(fair, features, y, groups)) > 0
 
 
 @pytest.mark.parametrize("method", [AWARE, BLIND], ids=["aware", "blind"])
