@@ -97,3 +97,11 @@ def test_files_that_the_readme_leads_to_are_in_the_sdist():
     packed = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert linked
     assert [name for name in linked if name.split("/")[0] not in packed] == []
+
+
+def test_the_installation_page_lists_the_extras_that_users_have():
+    project = PROJECT["project"]
+    page = (ROOT / "docs" / "start" / "installation.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(set(project["optional-dependencies"]) - {"docs", "dev"})
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in page
