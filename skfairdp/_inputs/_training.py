@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp._inputs._data import PublicRows, Subjects, TrainingData, note_subject_column
+from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column
 from skfairdp._inputs._table import (
     check_public_columns,
     check_public_table,
@@ -22,7 +22,7 @@ from skfairdp._inputs._table import (
     refuse_large,
     without_subject,
 )
-from skfairdp._rows import KeyedRows, RowSource, check_free_disk, check_order, gathered, key_wanted, opened
+from skfairdp._rows import KeyedRows, RowSource, Subjects, check_free_disk, check_order, gathered, key_wanted, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp._utils import (
     PublicData,

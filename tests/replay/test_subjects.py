@@ -7,11 +7,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import SyntheticRows
+from skfairdp import SyntheticDataClassifier, SyntheticRows
 from skfairdp.ensemble import MLPTeachers
-from tests._tools.catalogue import CLEARLY, Fit, Rows, answers, dpsgd, fair_pate, make_rows, pate
+from tests._tools.catalogue import (
+    CLEARLY,
+    Fit,
+    Flipped,
+    Rows,
+    answers,
+    answers_with_groups,
+    barycenter,
+    dpsgd,
+    fair_pate,
+    fragile,
+    make_rows,
+    pate,
+    pfguard,
+    samples,
+    thresholds,
+    without_answers,
+)
 from tests._tools.neighbours import HUGE, Pair
 from tests.replay.looking import compared
 
@@ -85,6 +103,13 @@ AUTO: dict[str, Any] = {"n_teachers": "auto"}
 OWN = {"groups": [0, 1], "public_data": SyntheticRows(n_rows=80)}
 
 
+def synthetic(**more):
+    return functools.partial(
+        SyntheticDataClassifier, None if more else LogisticRegression(), epsilon=8.0, bounds=(-6.0, 6.0), dtypes=float,
+        classes=[0, 1], groups=[0, 1], random_state=0, **more,
+    )  # fmt: skip
+
+
 def way(name, make, fit, probe=answers):
     return Fit(name, make, fit, probe, SUBJECT, ("X", "y", "groups"), visits)
 
@@ -104,6 +129,12 @@ WAYS = [
     gone("DP-SGD", dpsgd(lam=0.0, max_rows_per_subject=3), by_ids_alone),
     gone("DP-SGD, signed loss", dpsgd(gamma=0.1, groups=[0, 1], lam=None), without_public_rows),
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
+    way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
+    way("synthetic rows", synthetic(), without_public_rows),
+    way("synthetic rows, held", synthetic(gamma=0.1), without_public_rows),
+    way("thresholds", thresholds(), without_public_rows),
+    way("thresholds by coins", fragile(Flipped()), without_public_rows, without_answers),
+    way("barycenter", barycenter, without_public_rows, answers_with_groups),
 ]  # fmt: skip
 
 
