@@ -119,6 +119,26 @@ class TrainingData:
         return NeighboringRelation.REPLACE_ONE if self.subjects is None else NeighboringRelation.REPLACE_SUBJECT
 
     @property
+    def attribute_relation(self) -> NeighboringRelation:
+        """The group of one of them replaced, where all else is public."""
+        of_rows, of_subjects = NeighboringRelation.REPLACE_ATTRIBUTE, NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE
+        return of_rows if self.subjects is None else of_subjects
+
+    @property
+    def groups_of_units(self) -> NDArray[np.int64]:
+        """Private: the group of each row, or of each subject, which is that of its first row; 0 where it has none."""
+        assert self.groups is not None
+        if self.subjects is None:
+            return self.groups
+        groups = np.zeros(self.subjects.n, dtype=np.int64)
+        groups[self.subjects.of] = self.groups[self.subjects.first_row_each]
+        return groups
+
+    def of_each_row(self, of_units: NDArray[Any]) -> NDArray[Any]:
+        """What is known of units, for each of their rows."""
+        return of_units if self.subjects is None else of_units[self.subjects.of]
+
+    @property
     def one_row_each(self) -> "TrainingData":
         """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them."""
         if self.subjects is None:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-_RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
 _ROWS = 8_192  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
@@ -60,6 +59,8 @@ class PFLDPlan:
     sampling_probability: float = 1.0
     moments: bool = False
     judge: Judge | None = None
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE
+    rows_of: str = ""
 
     def __post_init__(self) -> None:
         if self.n_groups < 2:
@@ -85,8 +86,8 @@ class PFLDPlan:
         dual_steps: int,
         budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
         sampling_probability: float = 1.0,
-        moments: bool = False,
         judge: Judge | None = None,
+        **of_whom: Any,
     ) -> "PFLDPlan":
         """The plan whose certified ε is at most ``epsilon``.
 
@@ -103,7 +104,7 @@ class PFLDPlan:
             _UP * math.sqrt(dual_steps / dual) / mu,
         )
         sigmas = sigma_count, sigma_primal, sigma_dual
-        made = cls(n_groups, primal_steps, dual_steps, *sigmas, sampling_probability, moments, judge)
+        made = cls(n_groups, primal_steps, dual_steps, *sigmas, sampling_probability, judge=judge, **of_whom)
         if sampling_probability < 1:
             sigma = calibrate_noise(
                 lambda sigma: replace(made, sigma_primal=sigma).event,
@@ -115,28 +116,14 @@ class PFLDPlan:
         return made
 
     @classmethod
-    def without_privacy(
-        cls,
-        *,
-        n_groups: int,
-        primal_steps: int,
-        dual_steps: int,
-        sampling_probability: float = 1.0,
-        moments: bool = False,
-        judge: Judge | None = None,
-    ) -> "PFLDPlan":
+    def without_privacy(cls, *, n_groups: int, primal_steps: int, dual_steps: int, **others: Any) -> "PFLDPlan":
         """The same releases without noise (F-LD)."""
-        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability, moments, judge)
+        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, **others)
 
     @property
     def is_private(self) -> bool:
         """Whether any noise is added."""
         return self.sigma_count > 0
-
-    @property
-    def relation(self) -> NeighboringRelation:
-        """Neighbours differ in the group of one row."""
-        return _RELATION
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -213,7 +200,9 @@ class PFLDPlan:
         if noise == 0:
             return gradient
         sampled = self.sampling_probability  # 1 for all rows; the sum has been divided by it
-        return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(gradient, source)
+        return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=self.relation).release(
+            gradient, source
+        )
 
     def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
         """Noisy sums of public features, which are rounded in their place, over each group: (n_groups, n_features)."""
@@ -253,7 +242,7 @@ class PFLDPlan:
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         sums = np.stack([_sum_of(values, groups, a) for a in released])
         if noise > 0:
-            sums = GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
+            sums = GaussianMechanism(noise, sensitivity=moved, relation=self.relation).release(sums, source)
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups
@@ -530,10 +519,11 @@ class GroupModel(BaseEstimator):
         plan: PFLDPlan,
         network: "Network",
         seed: int,
+        chosen: NDArray[np.int64] | None,
     ) -> PrimalRelease:
         if not plan.is_private:
             return _KnownGroups(plan)
-        chosen, y, n_classes = self._chosen(len(read), seed), constraints.y, constraints.n_classes
+        y, n_classes = constraints.y, constraints.n_classes
         which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
         return _EstimatedGroups(plan, described, n_classes, chosen, read, y)
@@ -631,6 +621,7 @@ class NoisyGradients(BaseEstimator):
         plan: PFLDPlan,
         network: "Network",
         seed: int,
+        chosen: NDArray[np.int64] | None,
     ) -> PrimalRelease:
         return _GradientsOfRows(self, rows, constraints, plan, network)
 
