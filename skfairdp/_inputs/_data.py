@@ -20,6 +20,19 @@ _PERSON = "person|patient|subject|customer|household"
 _SAYS_WHOSE = re.compile(rf"^(({_PERSON})|.+ ids?|ssn|({_PERSON}|client|user|member|account|policy) (no|nr|number))$")
 
 
+def subject_given(estimator: Any, subject: Any) -> Any:
+    """Whose each row is: as given to a fit, or by the column that a schema names."""
+    named = getattr(getattr(estimator, "schema", None), "subject", None)
+    if subject is not None or named is None:
+        return subject
+    if "subject" not in inspect.signature(estimator.fit).parameters:
+        raise ValueError(
+            f"{type(estimator).__name__} protects each row by itself, and its schema says that rows are those of one "
+            f"{named!r}. Take an estimator whose fit has 'subject', or a schema without."
+        )
+    return named
+
+
 def note_subject_column(estimator: Any, X: Any, subject: Any) -> None:
     """Remember which column is no feature: the one that was named, or that is called like the ids that were given."""
     name = subject if isinstance(subject, str) else getattr(subject, "name", None)
@@ -39,7 +52,7 @@ def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False)
     how = (
         f"fit(..., subject={named[0]!r}) protects"
         if takes
-        else "PATEClassifier, FairPATEClassifier and FairDPSGDClassifier protect"
+        else "PATEClassifier, FairDPSGDClassifier, PFGuardGenerator and others protect"
     )
     says = (
         f"Where one has several rows, the epsilon of {owner} is for one of them, and whoever it is is protected less: "

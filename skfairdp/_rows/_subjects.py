@@ -92,6 +92,12 @@ class Subjects:
         rows = self.row_of_each
         return rows[rows >= 0]
 
+    def one_row_or_none_of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """One row of each subject, in which all cells are missing where it has none: as many rows as subjects."""
+        rows = self.row_of_each
+        kept = table.iloc[np.maximum(rows, 0)].reset_index(drop=True)
+        return kept if (rows >= 0).all() else kept.astype(object).mask(np.asarray(rows < 0)[:, None], None)
+
     def one_row_of(self, owner: str, **given: Any) -> list[Any]:
         """The same rows of each of some tables and columns; None stays None."""
         for name, rows in given.items():

@@ -24,6 +24,7 @@ from skfairdp._inputs import (
     public_arguments,
     read_classes,
     read_private_groups,
+    subject_given,
     without_subject,
 )
 from skfairdp._rows import Chunk, RowSource, Subjects, opened, other_rows
@@ -326,7 +327,7 @@ def read_generator_data(
     estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None, subject: Any = None
 ) -> GeneratorData:
     """Read everything a fit needs, or say what is wrong with it."""
-    owner, reads = type(estimator).__name__, PublicReads()
+    owner, reads, subject = type(estimator).__name__, PublicReads(), subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
     note_subject_column(estimator, X, subject)
     X = _opened(estimator, X, y, sensitive_features)

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
-from skfairdp._inputs import TrainingData, amount_bounds, read_features, read_training, warn_of_other_units
+from skfairdp._inputs import (
+    TrainingData,
+    amount_bounds,
+    read_features,
+    read_training,
+    subject_given,
+    warn_of_other_units,
+)
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import as_amounts, warn_caller
@@ -262,7 +269,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             y,
             sensitive_features=sensitive_features,
             groups="private",
-            protects=self._relation(model, subject is not None).protects,
+            protects=self._relation(model, subject_given(self, subject) is not None).protects,
             subject=subject,
             target=_no_target,
         )
