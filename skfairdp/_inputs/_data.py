@@ -34,9 +34,9 @@ def subject_given(estimator: Any, subject: Any) -> Any:
 
 
 def note_subject_column(estimator: Any, X: Any, subject: Any) -> None:
-    """Remember which column is no feature: the one that was named, or that is called like the ids that were given."""
+    """Remember which column is no feature: the one that was named, or is called as the ids that were given."""
     name = subject if isinstance(subject, str) else getattr(subject, "name", None)
-    if isinstance(name, str) and (isinstance(subject, str) or name in _names(X)):
+    if isinstance(name, str):  # tables to come may hold it, where this one does not
         vars(estimator)["_subject_column"] = name
     tell_of_subjects(estimator, X, type(estimator).__name__, given=subject is not None)
 

@@ -5,7 +5,7 @@ from skfairdp._rows._keyed import KeyedRows, key_wanted, row_hashes
 from skfairdp._rows._opened import gathered, opened
 from skfairdp._rows._source import Chunk, PartWork, RowSource, check_order, even_tables, other_rows
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
-from skfairdp._rows._subjects import Subjects
+from skfairdp._rows._subjects import SubjectRows, Subjects
 
 __all__ = [
     "HELD",
@@ -16,6 +16,7 @@ __all__ = [
     "PartWork",
     "RowSource",
     "Spill",
+    "SubjectRows",
     "Subjects",
     "check_free_disk",
     "check_order",

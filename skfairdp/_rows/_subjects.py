@@ -11,6 +11,17 @@ from skfairdp._rows._keyed import id_hashes
 from skfairdp._utils import as_groups, as_pandas
 from skfairdp._utils._sklearn import take_rows
 
+
+@dataclass(frozen=True)
+class SubjectRows:
+    """Rows of some subjects, who are a list that anyone may see, and one row of each of them with its place."""
+
+    rows: NDArray[np.int64]
+    subject: "pd.Series[Any]"
+    one_each: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
 #: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
 GRID = 2.0**-20
 
@@ -91,6 +102,14 @@ class Subjects:
         """The same, of the subjects that have rows."""
         rows = self.row_of_each
         return rows[rows >= 0]
+
+    def part(self, places: NDArray[np.int64]) -> SubjectRows:
+        """The rows of the subjects at these places of the list."""
+        inside, one = np.isin(np.arange(self.n), places), self.row_of_each
+        rows, scored = np.flatnonzero(inside[self.of]), np.flatnonzero(inside & (one >= 0))
+        codes = (np.cumsum(inside) - 1)[self.of[rows]]
+        ids = pd.Categorical.from_codes(codes, categories=pd.Index(self.ids[inside], dtype=object))
+        return SubjectRows(rows, pd.Series(ids, name=self.name or None), one[scored], scored)
 
     def one_row_or_none_of(self, table: pd.DataFrame) -> pd.DataFrame:
         """One row of each subject, in which all cells are missing where it has none: as many rows as subjects."""
