@@ -193,8 +193,9 @@ def audit(
         run: other labels for half of the rows, at most 1000. None where the attribute is protected: another group.
     relation : str, default=None
         ``"replace one record"``, ``"add or remove one record"``, ``"replace one sensitive attribute"`` or ``"replace
-        one record by a null record"``, or those of subjects; it chooses canaries where none are given. None takes what
-        ``privacy_`` says, else the first. For a null record the row is absent, with ``public_n_rows`` set to the number of rows of ``X``.
+        one record by a null record"``, or one of subjects; it chooses canaries where none are given. None takes what
+        ``privacy_`` says, else the first. For a null record the row is absent, with ``public_n_rows`` set to the number
+        of rows of ``X``.
         Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is carried over to
         that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
         :func:`~skfairdp.privacy.group_privacy`. A claim that says nothing about the relation is an error.
