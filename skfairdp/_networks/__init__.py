@@ -28,7 +28,6 @@ from skfairdp._networks._clipping import (
     trace_layers,
     vectorized_gradients,
 )
-from skfairdp._networks._cnn import build_cnn
 from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule, behind
 from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._layers import StackedModule
@@ -54,12 +53,12 @@ from skfairdp._networks._parity import (
     rows_read_by,
 )
 from skfairdp._networks._precision import PrecisionWatch, check_precision, reduced_precision
-from skfairdp._networks._resnet import ResNet
 from skfairdp._networks._row_isolation import check_network, input_dtype
-from skfairdp._networks._shorthands import CNN, MLP, build_mlp
+from skfairdp._networks._shorthands import CNN, MLP, ResNet
 from skfairdp._networks._stacked import (
     StackedNet,
     batch_stream,
+    one_vector,
     predict_stacked,
     predict_stacked_proba,
     resolve_device,

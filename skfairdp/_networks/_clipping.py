@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from skfairdp._networks._hooked_gradients import hooked_gradients
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 from skfairdp._typing import ArrayLike
@@ -348,6 +348,39 @@ def looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tenso
     return {name: torch.stack(parts) for name, parts in zip(named, zip(*rows, strict=True), strict=True)}
 
 
+def has_hooks(module: nn.Module) -> bool:
+    """Whether every parameter to train belongs to a layer that opacus has a rule for."""
+    from opacus import GradSampleModule
+
+    ruled = (layer for layer in module.modules() if type(layer) in GradSampleModule.GRAD_SAMPLERS)
+    covered = {id(p) for layer in ruled for p in layer.parameters(recurse=False)}
+    return all(id(p) in covered for p in module.parameters() if p.requires_grad)
+
+
+def hooked_gradients(module: nn.Module, loss: Any, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+    """Gradients of shape (n_rows, ...) of the loss of each row, by parameter name; one forward and one backward.
+
+    Clipping, sum and noise stay ours. The hooks are gone afterwards, and so is whatever they left on the parameters.
+    """
+    from opacus import GradSampleModule
+
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    gradients: dict[str, Tensor] = {}
+    hooked = GradSampleModule(module, batch_first=True, loss_reduction="sum", strict=False)
+    try:
+        losses = loss(hooked(X), y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that rows need no gradient of their own
+            torch.autograd.backward(losses.sum(), inputs=list(trained.values()))
+        for name, p in trained.items():
+            found = getattr(p, "grad_sample", None)
+            gradients[name] = p.new_zeros((len(X), *p.shape)) if found is None else found
+    finally:
+        hooked.to_standard_module()
+        module.zero_grad(set_to_none=True)
+    return gradients
+
+
 def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:
     """min(1, C/‖g‖), a little less so that rounding cannot take a sum past the bound."""
     return (max_norm * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
@@ -377,12 +410,8 @@ class DPStep:
     relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("sampling_probability", self.sampling_probability),
-            ("noise_multiplier", self.noise_multiplier),
-            ("max_grad_norm", self.max_grad_norm),
-            ("expected_batch_size", self.expected_batch_size),
-        ):
+        for name in ("sampling_probability", "noise_multiplier", "max_grad_norm", "expected_batch_size"):
+            value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
         if not 1e-100 <= self.max_grad_norm <= 1e100:
@@ -626,15 +655,7 @@ class FairClippingStep(DPStep):
     @classmethod
     def of(cls, step: DPStep, rule: ClippingRule) -> "FairClippingStep":
         """The same plan with a rule."""
-        return cls(
-            step.sampling_probability,
-            step.noise_multiplier,
-            step.max_grad_norm,
-            step.steps,
-            step.expected_batch_size,
-            step.relation,
-            rule,
-        )
+        return cls(**vars(step), rule=rule)
 
     @property
     def counts(self) -> GaussianMechanism:
@@ -661,5 +682,4 @@ class FairClippingStep(DPStep):
         def factors(norms: Tensor) -> Tensor:
             return self.rule.factors(norms, y[:, 1], lambda exact: self.release_counts(exact, source))
 
-        total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, factors=factors, **options)
-        return released_mean(total, self.sums, source, self.expected_batch_size)
+        return super().release(module, loss, X, y, source, factors=factors, **options)
