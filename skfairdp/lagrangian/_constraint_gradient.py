@@ -12,7 +12,7 @@ they should.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,7 +75,12 @@ class RowGradients(Protocol):
 
 
 def row_gradients(
-    module: nn.Module, X: Tensor, outputs_to_slopes: "SlopesOf", layers: FusedLayers | None, *, vectorized: bool
+    module: nn.Module,
+    X: Tensor,
+    outputs_to_slopes: Callable[[Tensor], Tensor],
+    layers: FusedLayers | None,
+    *,
+    vectorized: bool,
 ) -> RowGradients:
     """Run the module on a batch and prepare the gradients of the columns."""
     if layers is not None:
@@ -102,10 +107,6 @@ def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tupl
         mean_squared[:, c] += here * (mean @ mean)
     lost = (2 * numbers + 64) * 2.0**-52 * (sizes + mean_squared)
     return np.sqrt(np.maximum(squared - 2 * cross + mean_squared, 0) + lost)
-
-
-class SlopesOf(Protocol):
-    def __call__(self, logits: Tensor) -> Tensor: ...
 
 
 class _Fused:
@@ -284,25 +285,26 @@ class ConstraintGradient:
     @np.errstate(all="ignore")  # what is not finite is looked for
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
-        n, cells, wide_weights = len(self.X), self._cells, _as_array(weights)
+        n, wide_weights, (cells, _, groups) = len(self.X), _as_array(weights), self._arrays
         chunks = [slice(start, min(n, start + _CHUNK)) for start in range(0, n, _CHUNK)]
         keep = n * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
-        parts = [_Rows(partial(self._rows, module, np.arange(n)[chunk]), keep) for chunk in chunks]
+        made = [partial(self._rows, module, np.arange(n)[chunk]) for chunk in chunks]
+        parts: list[Callable[[], RowGradients]] = [cache(make) if keep else make for make in made]
         each = [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)]
         means = self._mean_gradients(each, cells.shape[1])
-        norms = np.concatenate([centred_norms(part, of_part, means) for part, of_part in each])
+        norms = np.concatenate([centred_norms(part(), of_part, means) for part, of_part in each])
         bounds = self._bounds(norms, cells)
         factors = self._factors(norms, bounds, cells)
-        sizes = np.concatenate([_sizes(part, of_part, means) for part, of_part in each])
+        sizes = np.concatenate([_sizes(part(), of_part, means) for part, of_part in each])
         largest = np.abs(wide_weights).max(0)[cells, self._columns] * factors * sizes
-        terms = len(parts) + max(part.terms for part in parts) + n // _DOTS + _DOTS
+        terms = len(parts) + max(part().terms for part in parts) + n // _DOTS + _DOTS
         radius = self._radius(wide_weights, bounds) + 1.02 * 2.0**-53 * terms * float(largest.sum())
         if not np.isfinite(radius):  # the public part has diverged
             return torch.zeros(len(next(iter(means.values()))), dtype=self.dtype, device=self.X.device)
-        mine = wide_weights[self._groups[:, None], cells, self._columns] * factors
+        mine = wide_weights[groups[:, None], cells, self._columns] * factors
         total = -_mean_part(mine, cells, means)
         for part, chunk in zip(parts, chunks, strict=True):
-            total += part.weighted_sum(mine[chunk])
+            total += part().weighted_sum(mine[chunk])
         return self._released(total, radius, module)
 
     @np.errstate(all="ignore")
@@ -314,10 +316,11 @@ class ConstraintGradient:
         gradient of the mean cross-entropy, which is then part of the result.
         """
         n, k, size, wide_weights = len(self.X), self.constraints.n_constraints, len(public), _as_array(weights)
+        of_all, _, groups = self._arrays
         private = PoissonSample(self.plan.sampling_probability).draw(n, self.source)
         both = np.concatenate([public.cpu().numpy(), private])
-        rows, cells = self._rows(module, both, with_loss), self._cells[both]
-        means = self._mean_gradients([(rows, cells[:size])], k + with_loss)
+        rows, cells = self._rows(module, both, with_loss), of_all[both]
+        means = self._mean_gradients([(lambda: rows, cells[:size])], k + with_loss)
         norms = centred_norms(rows, cells, means)
         bounds = self._bounds(norms[:size], cells[:size])
         radius = self._radius(wide_weights, bounds)
@@ -327,7 +330,7 @@ class ConstraintGradient:
         middle = ((wide_weights.max(0) + wide_weights.min(0)) / 2)[cells, self._columns]
         # what needs no group comes from public rows; what does, centred, from the sample
         open_part = middle[:size] * (n / size) * factors[:size]
-        mine = wide_weights[self._groups[private][:, None], cells[size:], self._columns] - middle[size:]
+        mine = wide_weights[groups[private][:, None], cells[size:], self._columns] - middle[size:]
         mine = mine / self.plan.sampling_probability * factors[size:]
         of_loss = [1 / size, 0.0] if with_loss else []
         total = rows.weighted_sum(_with_column(open_part, *of_loss[:1]), public=True)
@@ -341,7 +344,7 @@ class ConstraintGradient:
     def _rows(self, module: nn.Module, positions: NDArray[np.int64], with_loss: bool = False) -> RowGradients:
         layers, by_hand = self._layers(module)
         if by_hand:
-            y = self._y[positions]
+            y = self._arrays[1][positions]
 
             def by_logits(logits: Tensor) -> Any:
                 return self._slopes(torch.softmax(logits, dim=1).numpy(), y, with_loss)
@@ -389,22 +392,12 @@ class ConstraintGradient:
         return np.arange(self.constraints.n_constraints)
 
     @cached_property
-    def _cells(self) -> NDArray[np.int64]:
-        cells: NDArray[np.int64] = self.constraints.cells.cpu().numpy()
-        return cells
-
-    @cached_property
-    def _y(self) -> NDArray[np.int64]:
-        y: NDArray[np.int64] = self.y.cpu().numpy()
-        return y
-
-    @cached_property
-    def _groups(self) -> NDArray[np.int64]:
-        groups: NDArray[np.int64] = self.groups.cpu().numpy()
-        return groups
+    def _arrays(self) -> tuple[NDArray[np.int64], ...]:
+        """Cells, labels and groups of all rows."""
+        return tuple(part.cpu().numpy() for part in (self.constraints.cells, self.y, self.groups))
 
     def _mean_gradients(
-        self, parts: Sequence[tuple[RowGradients, NDArray[np.int64]]], n_columns: int
+        self, parts: Sequence[tuple[Callable[[], RowGradients], NDArray[np.int64]]], n_columns: int
     ) -> dict[Cell, Array]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
         means: dict[Cell, Array] = {}
@@ -415,7 +408,7 @@ class ConstraintGradient:
             for (rows, cells), here in zip(parts, inside, strict=True):
                 weights = np.zeros((len(cells), n_columns))
                 weights[:, c] = here / size
-                value = rows.weighted_sum(weights, public=True)
+                value = rows().weighted_sum(weights, public=True)
                 total = value if total is None else total + value
             assert total is not None
             means[c, cell] = total
@@ -465,41 +458,6 @@ class ConstraintGradient:
         usable = values[top] > values[-1] * 1e-10
         directions = (vectors[:, top] / values[top].clamp_min(1e-300).sqrt())[:, usable].T @ span
         return (directions.T @ (directions @ gradient.double())).to(gradient)
-
-
-class _Rows:
-    """Gradients of a chunk of rows, made once and kept, or made again whenever asked for."""
-
-    def __init__(self, make: Callable[[], RowGradients], keep: bool) -> None:
-        self._make, self._keep = make, keep
-        self._kept: RowGradients | None = None
-
-    def _get(self) -> RowGradients:
-        if not self._keep:
-            return self._make()
-        if self._kept is None:
-            self._kept = self._make()
-        return self._kept
-
-    @property
-    def positions(self) -> int:
-        return self._get().positions
-
-    @property
-    def terms(self) -> int:
-        return self._get().terms
-
-    def squared_norms(self) -> Array:
-        return self._get().squared_norms()
-
-    def squared_sizes(self) -> Array:
-        return self._get().squared_sizes()
-
-    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
-        return self._get().weighted_sum(weights, start=start, public=public)
-
-    def inner(self, column: int, gradient: Array) -> Array:
-        return self._get().inner(column, gradient)
 
 
 def _as_array(weights: Tensor) -> Array:

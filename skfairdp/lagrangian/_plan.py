@@ -6,10 +6,10 @@ neighbours, who differ in the group of one row.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,53 +80,34 @@ class PFLDPlan:
         *,
         epsilon: float,
         delta: float,
-        n_groups: int,
-        primal_steps: int,
-        dual_steps: int,
         budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
-        sampling_probability: float = 1.0,
-        moments: bool = False,
-        judge: Judge | None = None,
+        **shape: Any,
     ) -> "PFLDPlan":
-        """The plan whose certified ε is at most ``epsilon``.
+        """The plan of this shape whose certified ε is at most ``epsilon``.
 
         ``budget_split`` are the shares of counts, primal and dual releases in what the judge leaves of the squared
         Gaussian budget μ². With Poisson sampling the first and the last are spent so, and primal releases get all that
         is left.
         """
-        mu = gdp_mu(epsilon, delta)
-        mu = mu if judge is None else math.sqrt(mu**2 - judge.squared_cost)
+        plan, mu = cls.without_privacy(**shape), gdp_mu(epsilon, delta)
+        mu = mu if plan.judge is None else math.sqrt(mu**2 - plan.judge.squared_cost)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)
-        sigma_count, sigma_primal, sigma_dual = (
-            _UP / (mu * math.sqrt(counts)),
-            _UP * math.sqrt(primal_steps / primal) / mu,
-            _UP * math.sqrt(dual_steps / dual) / mu,
+        plan = replace(
+            plan,
+            sigma_count=_UP / (mu * math.sqrt(counts)),
+            sigma_primal=_UP * math.sqrt(plan.primal_steps / primal) / mu,
+            sigma_dual=_UP * math.sqrt(plan.dual_steps / dual) / mu,
         )
-        sigmas = sigma_count, sigma_primal, sigma_dual
-        made = cls(n_groups, primal_steps, dual_steps, *sigmas, sampling_probability, moments, judge)
-        if sampling_probability < 1:
-            sigma = calibrate_noise(
-                lambda sigma: replace(made, sigma_primal=sigma).event,
-                epsilon,
-                delta,
-                guess=max(0.4, 2 * sampling_probability * sigma_primal),
-            )
-            return replace(made, sigma_primal=sigma)
-        return made
+        if plan.sampling_probability == 1:
+            return plan
+        guess = max(0.4, 2 * plan.sampling_probability * plan.sigma_primal)
+        sigma = calibrate_noise(lambda sigma: replace(plan, sigma_primal=sigma).event, epsilon, delta, guess=guess)
+        return replace(plan, sigma_primal=sigma)
 
     @classmethod
-    def without_privacy(
-        cls,
-        *,
-        n_groups: int,
-        primal_steps: int,
-        dual_steps: int,
-        sampling_probability: float = 1.0,
-        moments: bool = False,
-        judge: Judge | None = None,
-    ) -> "PFLDPlan":
+    def without_privacy(cls, **shape: Any) -> "PFLDPlan":
         """The same releases without noise (F-LD)."""
-        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, sampling_probability, moments, judge)
+        return cls(sigma_count=0.0, sigma_primal=0.0, sigma_dual=0.0, **shape)
 
     @property
     def is_private(self) -> bool:
@@ -471,11 +452,9 @@ def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: A
     return np.concatenate([-column, column]) / 2
 
 
-class PrimalRelease(Protocol):
-    """A kind of primal release for certain rows, all of which is public; only ``release`` is given the groups."""
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        """Give what :func:`train_lagrangian` follows: ``membership`` or ``gradient``."""
+#: A kind of primal release for certain rows, all of which is public; it alone is given the groups, and gives what
+#: :func:`train_lagrangian` follows, ``membership`` or ``gradient``.
+PrimalRelease = Callable[[NDArray[np.int64], NoiseSource], dict[str, Any]]
 
 
 class GroupModel(BaseEstimator):
@@ -532,21 +511,11 @@ class GroupModel(BaseEstimator):
         seed: int,
     ) -> PrimalRelease:
         if not plan.is_private:
-            return _KnownGroups(plan)
+            return lambda groups, noise: {"membership": np.eye(plan.n_groups)[groups]}
         chosen, y, n_classes = self._chosen(len(read), seed), constraints.y, constraints.n_classes
         which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
-        return _EstimatedGroups(plan, described, n_classes, chosen, read, y)
-
-
-class _KnownGroups:
-    """Without privacy groups are their own estimates."""
-
-    def __init__(self, plan: PFLDPlan) -> None:
-        self._plan = plan
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        return {"membership": np.eye(self._plan.n_groups)[groups]}
+        return _EstimatedGroups(plan, described, n_classes, chosen, read, y).release
 
 
 @dataclass(frozen=True)
@@ -632,26 +601,16 @@ class NoisyGradients(BaseEstimator):
         network: "Network",
         seed: int,
     ) -> PrimalRelease:
-        return _GradientsOfRows(self, rows, constraints, plan, network)
+        def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+            from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
+            gradient = ConstraintGradient.of(
+                network, rows, groups, constraints, plan, noise,
+                clip=self.max_grad_norm, n_components=self.n_components,
+            )  # fmt: skip
+            return {"gradient": gradient}
 
-class _GradientsOfRows:
-    def __init__(
-        self,
-        primal: NoisyGradients,
-        rows: "Tensor",
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        network: "Network",
-    ) -> None:
-        self._of = (network, rows, constraints, plan)
-        self._options: dict[str, Any] = {"clip": primal.max_grad_norm, "n_components": primal.n_components}
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-
-        network, rows, constraints, plan = self._of
-        return {"gradient": ConstraintGradient.of(network, rows, groups, constraints, plan, noise, **self._options)}
+        return release
 
 
 _SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {
