@@ -19,23 +19,12 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from skfairdp import privacy
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import by_halves
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PoissonSample,
-    PoissonSampledDpEvent,
-    calibrate_noise,
-    compose,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import NoiseSource
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]
@@ -407,7 +396,7 @@ class DPStep:
     max_grad_norm: float
     steps: int
     expected_batch_size: float
-    relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    relation: privacy.NeighboringRelation = privacy.NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
         for name in ("sampling_probability", "noise_multiplier", "max_grad_norm", "expected_batch_size"):
@@ -437,8 +426,8 @@ class DPStep:
         epochs: float,
         max_grad_norm: float,
         noise_multiplier: float | None = None,
-        beside: DpEvent | None = None,
-        relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
+        beside: privacy.DpEvent | None = None,
+        relation: privacy.NeighboringRelation = privacy.NeighboringRelation.ADD_OR_REMOVE_ONE,
         nothing_left: str | None = None,
     ) -> "DPStep":
         """The plan for so many passes over the rows whose certified ε, with what is released ``beside``, is at most
@@ -448,7 +437,7 @@ class DPStep:
         if noise_multiplier is None:
             guess = _central_limit_noise(probability, steps, epsilon, delta)
             try:
-                noise_multiplier = calibrate_noise(
+                noise_multiplier = privacy.calibrate_noise(
                     lambda sigma: _with(_event(probability, sigma, steps), beside), epsilon, delta, guess=guess
                 )
             except ValueError as reason:
@@ -456,18 +445,18 @@ class DPStep:
         return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows, relation)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """All steps together."""
         return self.event_with(None)
 
-    def event_with(self, beside: DpEvent | None) -> DpEvent:
+    def event_with(self, beside: privacy.DpEvent | None) -> privacy.DpEvent:
         """All steps together with what else is released."""
         return _with(_event(self.sampling_probability, self.noise_multiplier, self.steps), beside)
 
     @property
-    def sums(self) -> GaussianMechanism:
+    def sums(self) -> privacy.GaussianMechanism:
         """For the sum of the clipped gradients of a batch."""
-        return GaussianMechanism(
+        return privacy.GaussianMechanism(
             self.noise_multiplier * self.max_grad_norm, sensitivity=self.max_grad_norm, relation=self.relation
         )
 
@@ -478,7 +467,7 @@ class DPStep:
 
     def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
         """Positions of a fresh Poisson batch; private, never to be logged."""
-        return PoissonSample(self.sampling_probability).draw(n_rows, source)
+        return privacy.PoissonSample(self.sampling_probability).draw(n_rows, source)
 
     def release(
         self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
@@ -489,7 +478,7 @@ class DPStep:
 
 
 def released_mean(
-    sums: dict[str, Tensor], mechanism: GaussianMechanism, source: NoiseSource, divisor: float
+    sums: dict[str, Tensor], mechanism: privacy.GaussianMechanism, source: NoiseSource, divisor: float
 ) -> dict[str, Tensor]:
     """Release the sums of all parameters as one vector, over a public divisor.
 
@@ -504,20 +493,20 @@ def released_mean(
 
 def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
     """Where the search starts: many sampled steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020)."""
-    per_step = gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
+    per_step = privacy.gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
     central = 1.02 / math.sqrt(math.log1p(per_step**2))
     # Where ε is large, what counts is how often a record is sampled.
     often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
-    return min(central, math.sqrt(often) / gdp_mu(epsilon, delta / 2))
+    return min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
 
 
-def _event(probability: float, noise_multiplier: float, steps: int) -> DpEvent:
-    step: DpEvent = GaussianDpEvent(noise_multiplier)
-    return repeat(step if probability == 1 else PoissonSampledDpEvent(probability, step), steps)
+def _event(probability: float, noise_multiplier: float, steps: int) -> privacy.DpEvent:
+    step: privacy.DpEvent = privacy.GaussianDpEvent(noise_multiplier)
+    return privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
 
 
-def _with(event: DpEvent, beside: DpEvent | None) -> DpEvent:
-    return event if beside is None else compose(event, beside)
+def _with(event: privacy.DpEvent, beside: privacy.DpEvent | None) -> privacy.DpEvent:
+    return event if beside is None else privacy.compose(event, beside)
 
 
 Counting = Callable[[Tensor], Tensor]
@@ -658,17 +647,17 @@ class FairClippingStep(DPStep):
         return cls(**vars(step), rule=rule)
 
     @property
-    def counts(self) -> GaussianMechanism:
+    def counts(self) -> privacy.GaussianMechanism:
         """For the counts of a batch."""
         sigma = self.noise_multiplier / math.sqrt(self.rule.count_share)
-        return GaussianMechanism(sigma, sensitivity=1.0, relation=self.relation)
+        return privacy.GaussianMechanism(sigma, sensitivity=1.0, relation=self.relation)
 
     @property
-    def sums(self) -> GaussianMechanism:
+    def sums(self) -> privacy.GaussianMechanism:
         """For the sum of a batch, given its released counts."""
         bound = self.rule.bound
         sigma = self.noise_multiplier / math.sqrt(1 - self.rule.count_share) * bound
-        return GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
+        return privacy.GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
 
     def release_counts(self, exact: Tensor, source: NoiseSource) -> Tensor:
         """Noisy counts of a batch."""

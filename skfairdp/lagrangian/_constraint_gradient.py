@@ -20,18 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import (
-    SLACK,
-    DenseRows,
-    LayerRows,
-    LayerTrace,
-    Network,
-    fused_layers,
-    looped_gradients,
-    trace_layers,
-    vectorized_gradients,
-    wide,
-)
+from skfairdp import _networks
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._numpy_mlp import NumpyMLP, PlainRows
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -84,7 +73,7 @@ def row_gradients(
 ) -> RowGradients:
     """Run the module on a batch and prepare the gradients of the columns."""
     if layers is not None:
-        trace = trace_layers(module, layers, X)
+        trace = _networks.trace_layers(module, layers, X)
         if trace is not None:
             return _Fused(module, trace, outputs_to_slopes(trace.outputs.detach()))
     with torch.no_grad():
@@ -112,19 +101,19 @@ def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tupl
 class _Fused:
     """From layer inputs and back-propagated signals."""
 
-    def __init__(self, module: nn.Module, trace: LayerTrace, slopes: Tensor) -> None:
+    def __init__(self, module: nn.Module, trace: _networks.LayerTrace, slopes: Tensor) -> None:
         self._shapes = {name: p.shape for name, p in module.named_parameters() if p.requires_grad}
         if slopes.shape[2] == 2:
             # slopes by the two logits are opposite: one signal, and a factor per row and column
             signal = torch.tensor([-1.0, 1.0]).to(slopes).expand(len(slopes), 2)
-            prepared, self._factors = [trace.prepared(trace.outputs, signal)], wide(slopes[:, :, 1])
+            prepared, self._factors = [trace.prepared(trace.outputs, signal)], _networks.wide(slopes[:, :, 1])
         else:
             last = slopes.shape[1] - 1
             prepared = [
                 trace.prepared(trace.outputs, slopes[:, c], retain_graph=c < last) for c in range(slopes.shape[1])
             ]
             self._factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
-        self._bases = [LayerRows(trace.layers, base, _PIECE) for base in prepared]
+        self._bases = [_networks.LayerRows(trace.layers, base, _PIECE) for base in prepared]
         self._squared: Array | None = None
 
     @property
@@ -178,10 +167,10 @@ class _Dense:
     positions = 1
 
     def __init__(self, module: nn.Module, X: Tensor, slopes: Tensor, vectorized: bool) -> None:
-        form = vectorized_gradients if vectorized else looped_gradients
+        form = _networks.vectorized_gradients if vectorized else _networks.looped_gradients
         formed = [form(module, _times_slope, X, slopes[:, c]) for c in range(slopes.shape[1])]
         self._shapes = {name: value.shape[1:] for name, value in formed[0].items()}
-        self._columns = [DenseRows(gradients) for gradients in formed]
+        self._columns = [_networks.DenseRows(gradients) for gradients in formed]
         self._device = X.device
 
     @property
@@ -246,7 +235,7 @@ class ConstraintGradient:
     @classmethod
     def of(
         cls,
-        network: Network,
+        network: _networks.Network,
         X: Tensor,
         groups: NDArray[np.int64],
         constraints: FairnessConstraints,
@@ -372,7 +361,7 @@ class ConstraintGradient:
     def _layers(self, module: nn.Module) -> tuple[FusedLayers | None, bool]:
         """The layers that have rules, if all have, and whether they are written out."""
         if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
-            layers = None if self.fused is False else fused_layers(module)
+            layers = None if self.fused is False else _networks.fused_layers(module)
             by_hand = layers is not None and NumpyMLP.reads(module, self.X)
             self._seen.update(module=module, layers=(layers, by_hand))
         return self._seen["layers"]
@@ -431,7 +420,7 @@ class ConstraintGradient:
 
     def _factors(self, norms: Array, bounds: Array, cells: NDArray[np.int64]) -> Array:
         """min(1, bound / norm), a little less so that rounding cannot take a sum past its bound."""
-        return np.minimum(bounds[cells, self._columns] * (1 - SLACK) / np.maximum(norms, 1e-300), 1.0)
+        return np.minimum(bounds[cells, self._columns] * (1 - _networks.SLACK) / np.maximum(norms, 1e-300), 1.0)
 
     def _released(self, total: Array, radius: float, module: nn.Module) -> Tensor:
         noisy = torch.from_numpy(self.plan.release_gradient(total, radius, self.source))
@@ -442,7 +431,7 @@ class ConstraintGradient:
         assert self.n_components is not None
         some = torch.linspace(0, len(self.X) - 1, min(len(self.X), max(256, 2 * self.n_components))).long()
         some = some.to(self.X.device).unique()
-        form = vectorized_gradients if self.vectorized else looped_gradients
+        form = _networks.vectorized_gradients if self.vectorized else _networks.looped_gradients
         with torch.no_grad():
             slopes = self.constraints.slopes(torch.softmax(module(self.X[some]), dim=1), self.y[some])
         spans = []

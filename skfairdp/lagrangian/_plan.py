@@ -16,24 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
+from skfairdp import privacy
 from skfairdp._estimator import as_part
 from skfairdp._judge import Judge, Judgement
 from skfairdp._utils import BLAS, fit_softmax
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    NonPrivateDpEvent,
-    ReplaceSampledGaussian,
-    calibrate_noise,
-    compose,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import NoiseSource
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +31,7 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-_RELATION = NeighboringRelation.REPLACE_ATTRIBUTE
+_RELATION = privacy.NeighboringRelation.REPLACE_ATTRIBUTE
 _ROWS = 8_192  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
@@ -89,7 +78,7 @@ class PFLDPlan:
         Gaussian budget μ². With Poisson sampling the first and the last are spent so, and primal releases get all that
         is left.
         """
-        plan, mu = cls.without_privacy(**shape), gdp_mu(epsilon, delta)
+        plan, mu = cls.without_privacy(**shape), privacy.gdp_mu(epsilon, delta)
         mu = mu if plan.judge is None else math.sqrt(mu**2 - plan.judge.squared_cost)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)
         plan = replace(
@@ -101,7 +90,9 @@ class PFLDPlan:
         if plan.sampling_probability == 1:
             return plan
         guess = max(0.4, 2 * plan.sampling_probability * plan.sigma_primal)
-        sigma = calibrate_noise(lambda sigma: replace(plan, sigma_primal=sigma).event, epsilon, delta, guess=guess)
+        sigma = privacy.calibrate_noise(
+            lambda sigma: replace(plan, sigma_primal=sigma).event, epsilon, delta, guess=guess
+        )
         return replace(plan, sigma_primal=sigma)
 
     @classmethod
@@ -115,7 +106,7 @@ class PFLDPlan:
         return self.sigma_count > 0
 
     @property
-    def relation(self) -> NeighboringRelation:
+    def relation(self) -> privacy.NeighboringRelation:
         """Neighbours differ in the group of one row."""
         return _RELATION
 
@@ -127,17 +118,17 @@ class PFLDPlan:
         return "noisy sizes of the groups", primal, f"{self.dual_steps} noisy tables of violations", *of_answers
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """All releases together; neighbours change the group of one row."""
         if not self.is_private:
-            return NonPrivateDpEvent()
-        primal: DpEvent = GaussianDpEvent(self.sigma_primal)
+            return privacy.NonPrivateDpEvent()
+        primal: privacy.DpEvent = privacy.GaussianDpEvent(self.sigma_primal)
         if self.sampling_probability < 1:
-            primal = ReplaceSampledGaussian(self.sampling_probability, self.sigma_primal)
-        return compose(
-            GaussianDpEvent(self.sigma_count),
-            repeat(primal, self.primal_steps),
-            repeat(GaussianDpEvent(self.sigma_dual), self.dual_steps),
+            primal = privacy.ReplaceSampledGaussian(self.sampling_probability, self.sigma_primal)
+        return privacy.compose(
+            privacy.GaussianDpEvent(self.sigma_count),
+            privacy.repeat(primal, self.primal_steps),
+            privacy.repeat(privacy.GaussianDpEvent(self.sigma_dual), self.dual_steps),
             *(() if self.judge is None else [self.judge.event]),
         )
 
@@ -194,7 +185,9 @@ class PFLDPlan:
         if noise == 0:
             return gradient
         sampled = self.sampling_probability  # 1 for all rows; the sum has been divided by it
-        return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(gradient, source)
+        return privacy.GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(
+            gradient, source
+        )
 
     def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
         """Noisy sums of public features, which are rounded in their place, over each group: (n_groups, n_features)."""
@@ -203,7 +196,12 @@ class PFLDPlan:
         return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
 
     def release_violations(
-        self, values: Array, cells: NDArray[np.int64], n_cells: int, groups: NDArray[np.int64], source: NoiseSource
+        self,
+        values: Array,
+        cells: NDArray[np.int64],
+        n_cells: int,
+        groups: NDArray[np.int64],
+        source: NoiseSource,
     ) -> Array:
         """Noisy sums of what each row says beyond the mean of its cell."""
         k = values.shape[1]
@@ -225,7 +223,13 @@ class PFLDPlan:
         return self.judge.release(counts, source)
 
     def _release(
-        self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
+        self,
+        values: Array,
+        groups: NDArray[np.int64],
+        total: Array,
+        noise: float,
+        moved: float,
+        source: NoiseSource,
     ) -> Array:
         """Noisy sums of rows over each group, made to add up to their public total.
 
@@ -234,14 +238,18 @@ class PFLDPlan:
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         sums = np.stack([_sum_of(values, groups, a) for a in released])
         if noise > 0:
-            sums = GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
+            sums = privacy.GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups
 
 
 def release_asked(
-    plan: PFLDPlan, constraints: FairnessConstraints, groups: NDArray[np.int64], source: NoiseSource, scores: Array
+    plan: PFLDPlan,
+    constraints: FairnessConstraints,
+    groups: NDArray[np.int64],
+    source: NoiseSource,
+    scores: Array,
 ) -> Array:
     """The violations as multipliers ask for them: those of each score once, whatever is asked of it."""
     first, place = constraints.unique_columns

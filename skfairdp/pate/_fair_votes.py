@@ -12,32 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
 from skfairdp._rows import RowSource
-from skfairdp._teachers import (
-    ClassifierEnsemble,
-    Learns,
-    LogisticTeachers,
-    Parts,
-    StackedEnsemble,
-    Teachers,
-    check_answers,
-    engine_of,
-    fit_stacks,
-    fit_teachers,
-    in_turns,
-    made_up_cells,
-    position_partition,
-    refuse_callbacks,
-    rehearse_engine,
-    rehearse_learner,
-    run_tasks,
-    seeded_clone,
-    streamed_counts,
-    takes_groups,
-    total_fit,
-    vote_histogram,
-)
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
@@ -61,7 +38,7 @@ def fit_fair_teachers(
     seeds: NDArray[np.int64] | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
-) -> Teachers:
+) -> _teachers.Teachers:
     """Train one fair classifier on the rows assigned to each teacher, independently of all other rows.
 
     As :func:`fit_teachers`, with groups: teacher i is a function of its own rows, groups and seed and of public
@@ -72,13 +49,13 @@ def fit_fair_teachers(
     """
     if seeds is None:
         seeds = child_seeds(public_generator(random_state), n_teachers)
-    parts = Parts.of(assignment, y, seeds, n_classes)
+    parts = _teachers.Parts.of(assignment, y, seeds, n_classes)
     perceptron = as_perceptron(learner)
     if perceptron is not None:
         ensemble: Any = _fit_stacks(perceptron, X, y, groups, parts, n_groups, n_jobs=n_jobs, verbose=verbose)
     else:
         ensemble = _fit_clones(learner, X, y, groups, parts, n_jobs=n_jobs, verbose=verbose)
-    return Teachers(ensemble, n_teachers)
+    return _teachers.Teachers(ensemble, n_teachers)
 
 
 def _fit_stacks(
@@ -86,19 +63,19 @@ def _fit_stacks(
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
-    parts: Parts,
+    parts: _teachers.Parts,
     n_groups: int,
     *,
     n_jobs: int | None,
     verbose: int,
-) -> StackedEnsemble:
+) -> _teachers.StackedEnsemble:
     # Public: the largest part of a partition by position. Every stack follows the same schedule.
     largest = max(len(rows) for rows in parts.rows)
 
-    def task(block: Parts) -> tuple[Any, ...]:
+    def task(block: _teachers.Parts) -> tuple[Any, ...]:
         return perceptron, X, y, groups, block, n_groups, largest
 
-    return fit_stacks(
+    return _teachers.fit_stacks(
         perceptron.network(X.shape[1], parts.seen.shape[1]),
         _train_stack,
         task,
@@ -117,7 +94,7 @@ def _train_stack(
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
-    block: Parts,
+    block: _teachers.Parts,
     n_groups: int,
     largest: int,
 ) -> list[Any]:
@@ -142,21 +119,21 @@ def _fit_clones(
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     groups: NDArray[np.int64],
-    parts: Parts,
+    parts: _teachers.Parts,
     *,
     n_jobs: int | None,
     verbose: int,
-) -> ClassifierEnsemble:
+) -> _teachers.ClassifierEnsemble:
     one_group = np.array([len(np.unique(groups[rows])) < 2 for rows in parts.rows])
     tasks = (
         (_most_frequent(y[rows]), 0) if no_fit else _task(learner, int(seed), X[rows], y[rows], groups[rows])
         for rows, seed, no_fit in zip(parts.rows, parts.seeds, parts.constant | one_group, strict=True)
     )
-    fitted = run_tasks(_fit_one, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
+    fitted = _teachers.run_tasks(_fit_one, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
     return SeededEnsemble(fitted, parts.seeds, parts.seen.shape[1])
 
 
-class SeededEnsemble(ClassifierEnsemble):
+class SeededEnsemble(_teachers.ClassifierEnsemble):
     """Learners that randomise their predictions do so from the seed of their teacher, not from the global generator."""
 
     def __init__(self, estimators: list[Any], seeds: NDArray[np.int64], n_classes: int) -> None:
@@ -176,7 +153,7 @@ def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
 
 def fair_copy(learner: Any, seed: int) -> Any:
     """A clone with seeds of its own, also of what is no scikit-learn estimator."""
-    return seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
+    return _teachers.seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
 
 
 def _task(learner: Any, seed: int, X: Any, y: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[Any, ...]:
@@ -191,7 +168,7 @@ def _fit_one(
     constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
 ) -> Any:
     """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
-    return total_fit(constant, fallback, learner, X, y, sensitive_features=groups)
+    return _teachers.total_fit(constant, fallback, learner, X, y, sensitive_features=groups)
 
 
 _PASSED: set[str] = set()  # by hash: a search plans the same fit many times
@@ -205,18 +182,18 @@ def dry_run_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int,
     as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
     number of rows follows from public numbers. One teacher's work, before anything is spent.
     """
-    refuse_callbacks(teacher, parameter="teacher", owner=owner)
-    engine = engine_of(teacher)
+    _teachers.refuse_callbacks(teacher, parameter="teacher", owner=owner)
+    engine = _teachers.engine_of(teacher)
     if engine is None:
 
         def attempt(rows: Any, labels: Any) -> Any:
-            fitted = seeded_clone(teacher, 0).fit(rows, labels)
-            check_answers(fitted, predicted := fitted.predict(X_public), X_public, labels)
+            fitted = _teachers.seeded_clone(teacher, 0).fit(rows, labels)
+            _teachers.check_answers(fitted, predicted := fitted.predict(X_public), X_public, labels)
             return predicted
 
         _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
     elif len(X_public):
-        rehearse_engine(engine, X_public, n_classes)
+        _teachers.rehearse_engine(engine, X_public, n_classes)
 
 
 def rehearse_fair_teacher(
@@ -240,16 +217,16 @@ def rehearse_student(
     """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for."""
     if n_classes < 2 or not len(X):
         return
-    with_groups = domain is not None and (parameter == "fair_estimator" or takes_groups(student))
+    with_groups = domain is not None and (parameter == "fair_estimator" or _teachers.takes_groups(student))
 
     def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-        labels, groups = made_up_cells(n_classes, len(domain) if with_groups else 1, each)
+        labels, groups = _teachers.made_up_cells(n_classes, len(domain) if with_groups else 1, each)
         given: dict[str, Any] = {"sensitive_features": groups} if with_groups else {}
         if with_weights:
             given["group_weights"] = np.eye(len(domain))[groups]
         return X[np.arange(len(labels)) % len(X)], labels, given
 
-    rehearse_learner(student, made_up, parameter=parameter, owner=owner)
+    _teachers.rehearse_learner(student, made_up, parameter=parameter, owner=owner)
 
 
 def _attempts(
@@ -414,8 +391,8 @@ class GroupTeachers(BaseEstimator):
             lessons = _LessonsOnGroups(_Asked.of(rows, queries), self._learner(), STEP if soft else None, how["n_jobs"])
             return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
         # A function of positions alone: no group decides who teaches whom.
-        assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
-        teachers = fit_teachers(
+        assignment = _teachers.position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+        teachers = _teachers.fit_teachers(
             self._learner(), rows.with_labels, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
@@ -423,10 +400,10 @@ class GroupTeachers(BaseEstimator):
         if soft:
             # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
             return teachers.summed_probabilities(asked, len(rows.domain))
-        return vote_histogram(teachers.predict(asked), len(rows.domain))
+        return _teachers.vote_histogram(teachers.predict(asked), len(rows.domain))
 
     def _learner(self) -> Any:
-        return LogisticTeachers() if self.teacher is None else self.teacher
+        return _teachers.LogisticTeachers() if self.teacher is None else self.teacher
 
 
 class FairTeachers(BaseEstimator):
@@ -487,12 +464,12 @@ class FairTeachers(BaseEstimator):
         if rows.source is not None or rows.whole is not None:
             lessons = _FairLessons(_Asked.of(rows, queries), fair, how["n_jobs"])
             return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
-        assignment = position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+        assignment = _teachers.position_partition(len(rows.X), plan.n_teachers, random_state=rng)
         teachers = fit_fair_teachers(
             fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.classes), n_groups=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
-        return vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
+        return _teachers.vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
 
 
 @dataclass(frozen=True)
@@ -548,13 +525,13 @@ class _LessonsOnGroups:
     def __call__(self, raw: Rows, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
         asked = self.asked
         told = features_and_labels(asked.standardised(raw), raw.labels(), asked.n_classes)
-        fitted = fit_teachers(
+        fitted = _teachers.fit_teachers(
             self.teacher, told, raw.groups(), teachers, n_teachers=len(seeds), n_classes=asked.n_groups, seeds=seeds,
             n_jobs=self.n_jobs,
         )  # fmt: skip
         queries = features_and_labels(asked.X, asked.codes, asked.n_classes)
         if self.step is None:
-            return vote_histogram(fitted.predict(queries), asked.n_groups)
+            return _teachers.vote_histogram(fitted.predict(queries), asked.n_groups)
         shares = fitted.summed_probabilities(queries, asked.n_groups, self.step)
         return np.rint(shares / self.step).astype(np.int64)
 
@@ -580,7 +557,7 @@ class _FairLessons:
                 self.fair, X[mine], y[mine], groups[mine], teachers[mine] - first, n_teachers=len(of_stack),
                 n_classes=asked.n_classes, n_groups=asked.n_groups, seeds=of_stack, n_jobs=self.n_jobs,
             )  # fmt: skip
-            votes += vote_histogram(fitted.predict(asked.X), asked.n_classes)
+            votes += _teachers.vote_histogram(fitted.predict(asked.X), asked.n_classes)
         return votes
 
 
@@ -594,9 +571,12 @@ def _some_at_a_time(
     n_teachers = plan.n_teachers
     votes: Any = 0
     # Functions of positions and sizes alone: no group decides who teaches whom, nor who is taught together.
-    assignment, seeds = position_partition(rows.n_rows, n_teachers, random_state=rng), child_seeds(rng, n_teachers)
+    assignment, seeds = (
+        _teachers.position_partition(rows.n_rows, n_teachers, random_state=rng),
+        child_seeds(rng, n_teachers),
+    )
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
-        for mine, turn in in_turns(assignment, n_teachers):
+        for mine, turn in _teachers.in_turns(assignment, n_teachers):
             votes = votes + lessons(rows.whole.part(mine), assignment[mine] - turn.start, seeds[turn])
             bar.update(turn.stop - turn.start)
     return votes if lessons.step is None else votes * lessons.step
@@ -608,10 +588,10 @@ def _streamed(
 ) -> NDArray[Any]:  # fmt: skip
     """Votes of teachers whose rows are dealt by the hashes of their public keys: the group of a row moves no row."""
     assert rows.source is not None and rows.schema is not None
-    learns: Learns = lessons
+    learns: _teachers.Learns = lessons
     asked, columns = lessons.asked, (*rows.schema.features, *filter(None, [rows.schema.label]), *rows.schema.groups)
     n_values = asked.n_groups if isinstance(lessons, _LessonsOnGroups) else asked.n_classes
-    counts = streamed_counts(
+    counts = _teachers.streamed_counts(
         learns, rows.source, columns=columns, schema=rows.schema, owner=rows.owner, n_teachers=plan.n_teachers,
         n_features=asked.X.shape[1] * asked.n_classes, rng=rng, verbose=verbose,
         together=1 if isinstance(lessons, _LessonsOnGroups) else TOGETHER,
