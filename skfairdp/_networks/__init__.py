@@ -71,6 +71,5 @@ from skfairdp._networks._training import (
     predict_logits,
     prepare_network,
     private_logits,
-    train_privately,
 )
 from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, wide

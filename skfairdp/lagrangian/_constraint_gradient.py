@@ -241,25 +241,13 @@ class ConstraintGradient:
         constraints: FairnessConstraints,
         plan: PFLDPlan,
         source: NoiseSource,
-        *,
-        clip: float | None = None,
-        n_components: int | None = None,
+        **options: Any,
     ) -> "ConstraintGradient":
         """For rows where a network is trained, with arrays of groups and constraints."""
-        y = torch.from_numpy(np.array(constraints.y)).to(X.device)
-        return cls(
-            X,
-            y,
-            torch.from_numpy(np.array(groups)).to(X.device),
-            constraints.of_labels(y),
-            plan,
-            source,
-            clip,
-            n_components,
-            network.fused,
-            network.vectorized,
-            next(p.dtype for p in network.module.parameters() if p.requires_grad),
-        )
+        y, codes = (torch.from_numpy(np.array(part)).to(X.device) for part in (constraints.y, groups))
+        dtype = next(p.dtype for p in network.module.parameters() if p.requires_grad)
+        how = {"fused": network.fused, "vectorized": network.vectorized, "dtype": dtype, **options}
+        return cls(X, y, codes, constraints.of_labels(y), plan, source, **how)
 
     @property
     def n_steps(self) -> int:
