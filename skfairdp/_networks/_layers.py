@@ -382,12 +382,7 @@ class StackedModule:
         return out
 
     def _loss(
-        self,
-        params: dict[str, Tensor],
-        shared: dict[str, Tensor],
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
+        self, params: dict[str, Tensor], shared: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor
     ) -> Tensor:
         loss = nn.functional.cross_entropy(self._forward(params, shared, x), y, reduction="none")
         return (loss * weight).sum()

@@ -72,11 +72,7 @@ class StackedMLP:
         return activations, torch.baddbmm(bias, last, activations[-1].transpose(1, 2))
 
     def backpropagate(
-        self,
-        params: list[Tensor],
-        gradients: list[Tensor],
-        activations: list[Tensor],
-        signal: Tensor,
+        self, params: list[Tensor], gradients: list[Tensor], activations: list[Tensor], signal: Tensor
     ) -> None:
         """Write into ``gradients`` what the derivatives ``signal`` by the scores come to; ``activations`` are used up.
 

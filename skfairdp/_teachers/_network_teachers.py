@@ -249,8 +249,8 @@ def fit_stacks(
     device: str,
     row_shape: tuple[int, ...],
     owner: str,
-    n_jobs: int | None,
-    verbose: int,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     at_most: int = _STACK_NETWORKS,
 ) -> StackedEnsemble:
     """Train one network per part, in stacks whose sizes depend on public numbers only."""

@@ -196,12 +196,7 @@ class PFLDPlan:
         return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
 
     def release_violations(
-        self,
-        values: Array,
-        cells: NDArray[np.int64],
-        n_cells: int,
-        groups: NDArray[np.int64],
-        source: NoiseSource,
+        self, values: Array, cells: NDArray[np.int64], n_cells: int, groups: NDArray[np.int64], source: NoiseSource
     ) -> Array:
         """Noisy sums of what each row says beyond the mean of its cell."""
         k = values.shape[1]
@@ -223,13 +218,7 @@ class PFLDPlan:
         return self.judge.release(counts, source)
 
     def _release(
-        self,
-        values: Array,
-        groups: NDArray[np.int64],
-        total: Array,
-        noise: float,
-        moved: float,
-        source: NoiseSource,
+        self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
     ) -> Array:
         """Noisy sums of rows over each group, made to add up to their public total.
 
@@ -245,11 +234,7 @@ class PFLDPlan:
 
 
 def release_asked(
-    plan: PFLDPlan,
-    constraints: FairnessConstraints,
-    groups: NDArray[np.int64],
-    source: NoiseSource,
-    scores: Array,
+    plan: PFLDPlan, constraints: FairnessConstraints, groups: NDArray[np.int64], source: NoiseSource, scores: Array
 ) -> Array:
     """The violations as multipliers ask for them: those of each score once, whatever is asked of it."""
     first, place = constraints.unique_columns
@@ -405,12 +390,7 @@ def _common_scale(X: Array) -> tuple[Array, Array]:
 
 @BLAS.wrap(limits=1)
 def group_coefficients(
-    features: Array,
-    weights: Array,
-    n_free: int,
-    groups: NDArray[np.int64],
-    plan: PFLDPlan,
-    source: NoiseSource,
+    features: Array, weights: Array, n_free: int, groups: NDArray[np.int64], plan: PFLDPlan, source: NoiseSource
 ) -> Array:
     """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
 

@@ -195,12 +195,7 @@ def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForeca
 
 
 def ask_teachers(
-    owner: Any,
-    data: TrainingData,
-    plan: PATEPlan,
-    noise: NoiseSource,
-    rng: np.random.Generator,
-    gate: Any = None,
+    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
 ) -> tuple[QuerySet, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
