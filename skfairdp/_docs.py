@@ -160,6 +160,11 @@ subject : array-like of shape (n_rows,) or str, default=None
     One id per row, such as that of a person, or the name of the column of X that holds it, which is then no feature.
     All rows of one id are protected together, and the number of ids is public in place of that of rows. None protects
     each row by itself.""",
+    "subject_of_a_group": """\
+subject : array-like of shape (n_rows,) or str, default=None
+    One id per row, such as that of a person, or the name of the column of X that holds it, which is then no feature.
+    The group of all rows of one id is protected together: it is that of the first of them. Whose each row is counts as
+    public, as features and labels do. None protects the group of each row by itself.""",
     "X_public": """\
 X_public : array-like of shape (n_public, n_features) or PublicData, default=None
     Unlabelled public rows. Use :class:`PublicData` inside a search.""",

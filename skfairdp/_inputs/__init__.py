@@ -4,7 +4,7 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 ``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
 """
 
-from skfairdp._inputs._data import PublicRows, TrainingData, tell_of_subjects
+from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
 from skfairdp._inputs._table import (
     amount_bounds,
     check_public_columns,
@@ -32,6 +32,7 @@ __all__ = [
     "TrainingData",
     "amount_bounds",
     "check_public_columns",
+    "note_subject_column",
     "public_arguments",
     "read_amounts",
     "read_any_training",
@@ -45,7 +46,7 @@ __all__ = [
     "read_training",
     "read_unprotected",
     "refuse_chunks",
-    "tell_of_subjects",
+    "subject_given",
     "warn_of_other_units",
     "without_subject",
 ]

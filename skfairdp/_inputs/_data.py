@@ -6,95 +6,37 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows import RowSource, id_hashes
+from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
-from skfairdp._utils import as_groups, as_pandas, column_names, warn_caller
+from skfairdp._utils import column_names, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import NeighboringRelation, PublicReads
 from skfairdp.schema import RawTable
 
-#: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
-GRID = 2.0**-20
 _PERSON = "person|patient|subject|customer|household"
 #: Names of columns, in words, that say whose a row is.
 _SAYS_WHOSE = re.compile(rf"^(({_PERSON})|.+ ids?|ssn|({_PERSON}|client|user|member|account|policy) (no|nr|number))$")
 
 
-@dataclass(frozen=True)
-class Subjects:
-    """The subject of each row. Ids, and with them how many subjects there are, are public; who has which rows is not.
-
-    Nothing of it outlives the fit. A subject keeps its teacher, whatever its rows are and wherever they stand: the
-    teacher is a keyed hash of the id. Other ids may be in other places; that of no other subject follows from it.
-    """
-
-    ids: "pd.Series[Any]"
-    of: NDArray[np.int64]
-    n: int
-    name: str
-
-    @classmethod
-    def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
-        """Read one id per row: given, or a column of X by its name."""
-        name = subject if isinstance(subject, str) else getattr(subject, "name", None)
-        if isinstance(subject, str):
-            table = as_pandas(X)
-            if not isinstance(table, pd.DataFrame) or list(table.columns).count(subject) != 1:
-                raise ValueError(
-                    f"'subject' of {owner} names {subject!r}, which is not exactly one column of X. Name a column of a "
-                    "DataFrame, or pass one id per row."
-                )
-            subject = table[subject]
-        cells = as_groups(subject, n_rows, owner=owner, name="subject")
-        rows, ids = pd.factorize(pd.Series(cells, dtype=object))
-        listed = pd.Series(ids, dtype=object)
-        if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
-            listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
-        hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
-        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
-
-    def parts(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
-        hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
-        teachers: NDArray[np.int64] = (hashes % np.uint64(n_teachers)).astype(np.int64)
-        return teachers[self.of]
-
-    @property
-    def weights(self) -> NDArray[np.float64]:
-        """One over the rows of its subject for each row, rounded down to the grid: a subject adds at most 1."""
-        sizes = np.bincount(self.of, minlength=self.n)
-        weights: NDArray[np.float64] = np.floor(1 / GRID / np.maximum(sizes, 1)) * GRID
-        return weights[self.of]
-
-    def rows_of_each(self, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
-
-        Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
-        """
-        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
-        whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))
-        rows = order[np.lexsort((hashes[place], whose))]
-        kept = np.full((self.n, most), -1)
-        kept[whose[place < most], place[place < most]] = rows[place < most]
-        return kept
-
-    @property
-    def one_row_each(self) -> NDArray[np.int64]:
-        """The position of one row of each subject that has any, by a hash of its id and how many rows it has."""
-        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
-        chosen = (id_hashes(self.ids, 1) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
-        places: NDArray[np.int64] = (np.cumsum(sizes) - sizes + chosen)[sizes > 0]
-        return order[places]
+def subject_given(estimator: Any, subject: Any) -> Any:
+    """Whose each row is: as given to a fit, or by the column that a schema names."""
+    named = getattr(getattr(estimator, "schema", None), "subject", None)
+    if subject is not None or named is None:
+        return subject
+    if "subject" not in inspect.signature(estimator.fit).parameters:
+        raise ValueError(
+            f"{type(estimator).__name__} protects each row by itself, and its schema says that rows are those of one "
+            f"{named!r}. Take an estimator whose fit has 'subject', or a schema without."
+        )
+    return named
 
 
 def note_subject_column(estimator: Any, X: Any, subject: Any) -> None:
-    """Remember which column is no feature: the one that was named, or that is called like the ids that were given."""
+    """Remember which column is no feature: the one that was named, or is called as the ids that were given."""
     name = subject if isinstance(subject, str) else getattr(subject, "name", None)
-    if isinstance(name, str) and (isinstance(subject, str) or name in _names(X)):
+    if isinstance(name, str):  # tables to come may hold it, where this one does not
         vars(estimator)["_subject_column"] = name
     tell_of_subjects(estimator, X, type(estimator).__name__, given=subject is not None)
 
@@ -110,7 +52,7 @@ def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False)
     how = (
         f"fit(..., subject={named[0]!r}) protects"
         if takes
-        else "PATEClassifier, FairPATEClassifier and FairDPSGDClassifier protect"
+        else "PATEClassifier, FairDPSGDClassifier, PFGuardGenerator and others protect"
     )
     says = (
         f"Where one has several rows, the epsilon of {owner} is for one of them, and whoever it is is protected less: "
@@ -180,9 +122,34 @@ class TrainingData:
         return "rows" if self.subjects is None else "subjects"
 
     @property
+    def rows_of(self) -> str:
+        """The column that says who a subject is, where subjects are protected and a column does."""
+        return "" if self.subjects is None else self.subjects.name
+
+    @property
     def relation(self) -> NeighboringRelation:
         """One of them replaced."""
         return NeighboringRelation.REPLACE_ONE if self.subjects is None else NeighboringRelation.REPLACE_SUBJECT
+
+    @property
+    def attribute_relation(self) -> NeighboringRelation:
+        """The group of one of them replaced, where all else is public."""
+        of_rows, of_subjects = NeighboringRelation.REPLACE_ATTRIBUTE, NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE
+        return of_rows if self.subjects is None else of_subjects
+
+    @property
+    def groups_of_units(self) -> NDArray[np.int64]:
+        """Private: the group of each row, or of each subject, which is that of its first row; 0 where it has none."""
+        assert self.groups is not None
+        if self.subjects is None:
+            return self.groups
+        groups = np.zeros(self.subjects.n, dtype=np.int64)
+        groups[self.subjects.of] = self.groups[self.subjects.first_row_each]
+        return groups
+
+    def of_each_row(self, of_units: NDArray[Any]) -> NDArray[Any]:
+        """What is known of units, for each of their rows."""
+        return of_units if self.subjects is None else of_units[self.subjects.of]
 
     @property
     def one_row_each(self) -> "TrainingData":
@@ -192,6 +159,11 @@ class TrainingData:
         kept = self.subjects.one_row_each
         groups = None if self.groups is None else self.groups[kept]
         return replace(self, X=self.X[kept], y=self.y[kept], groups=groups, subjects=None)
+
+    @property
+    def unit_places(self) -> NDArray[np.int64]:
+        """The places of the rows of ``one_row_each`` among all units: a subject keeps its own, whoever has no rows."""
+        return np.arange(len(self.X)) if self.subjects is None else np.flatnonzero(self.subjects.row_of_each >= 0)
 
     @property
     def share_for_votes(self) -> float:

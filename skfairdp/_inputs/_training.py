@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp._inputs._data import PublicRows, Subjects, TrainingData, note_subject_column
+from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
 from skfairdp._inputs._table import (
     check_public_columns,
     check_public_table,
@@ -22,7 +22,7 @@ from skfairdp._inputs._table import (
     refuse_large,
     without_subject,
 )
-from skfairdp._rows import KeyedRows, RowSource, check_free_disk, check_order, gathered, key_wanted, opened
+from skfairdp._rows import KeyedRows, RowSource, Subjects, check_free_disk, check_order, gathered, key_wanted, opened
 from skfairdp._tables import SyntheticRows
 from skfairdp._utils import (
     PublicData,
@@ -139,6 +139,8 @@ def read_training(
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it; ``target`` reads y."""
     reads, owner = PublicReads(), type(estimator).__name__
+    if getattr(estimator, "schema", None) is not None:
+        subject = subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
     if subject is not None or not isinstance(X, np.ndarray):
         note_subject_column(estimator, X, subject)
@@ -189,7 +191,7 @@ def read_any_training(
     owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
-    if arguments.get("subject") is not None:
+    if subject_given(estimator, arguments.get("subject")) is not None:
         raise ValueError(
             f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
             "rows as a DataFrame, or leave 'subject' out, which protects each row by itself."

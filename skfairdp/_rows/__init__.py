@@ -1,10 +1,11 @@
 """Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
 
 from skfairdp._rows._folds import FoldRows, FoldRule, fold_sizes
-from skfairdp._rows._keyed import KeyedRows, id_hashes, key_wanted, row_hashes
+from skfairdp._rows._keyed import KeyedRows, key_wanted, row_hashes
 from skfairdp._rows._opened import gathered, opened
 from skfairdp._rows._source import Chunk, PartWork, RowSource, check_order, even_tables, other_rows
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
+from skfairdp._rows._subjects import SubjectRows, Subjects
 
 __all__ = [
     "HELD",
@@ -15,12 +16,13 @@ __all__ = [
     "PartWork",
     "RowSource",
     "Spill",
+    "SubjectRows",
+    "Subjects",
     "check_free_disk",
     "check_order",
     "even_tables",
     "fold_sizes",
     "gathered",
-    "id_hashes",
     "key_wanted",
     "opened",
     "other_rows",

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +158,8 @@ class GeneratorPlan:
     gain: GaussianMechanism | None = None
     pure_counts: LaplaceCounts | None = None
     judge: Judge | None = None
-    relation: ClassVar[NeighboringRelation] = RELATION
+    relation: NeighboringRelation = RELATION
+    rows_of: str = ""
 
     @property
     def bins(self) -> GaussianMechanism | None:
@@ -174,7 +175,7 @@ class GeneratorPlan:
 
     def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
         mu = math.sqrt(share) * self._mu
-        return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=RELATION)
+        return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def _mu(self) -> float:

@@ -24,29 +24,35 @@ from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of
 
 @dataclass(frozen=True)
 class RandomizedGroups:
-    """The plan of a release of every row's group; its δ is 0."""
+    """The plan of a release of every row's group, or every subject's; its δ is 0."""
 
     mechanism: RandomizedResponse
     domain: NDArray[np.object_]
     n_rows: int
+    relation: NeighboringRelation
+    rows_of: str = ""
 
     @classmethod
-    def of(cls, epsilon: float, domain: NDArray[np.object_], n_rows: int, *, owner: str) -> "RandomizedGroups":
+    def of(
+        cls,
+        epsilon: float,
+        domain: NDArray[np.object_],
+        n_rows: int,
+        *,
+        owner: str,
+        relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE,
+        rows_of: str = "",
+    ) -> "RandomizedGroups":
         """For these groups, of which there must be two."""
         if len(domain) < 2:
             raise ValueError(
                 f"The 'groups' parameter of {owner} must list at least two groups; one has nothing to hide."
             )
-        relation = NeighboringRelation.REPLACE_ATTRIBUTE
-        return cls(RandomizedResponse(epsilon, len(domain), relation=relation), domain, n_rows)
+        return cls(RandomizedResponse(epsilon, len(domain), relation=relation), domain, n_rows, relation, rows_of)
 
     @property
     def event(self) -> DpEvent:
         return self.mechanism.event
-
-    @property
-    def relation(self) -> NeighboringRelation:
-        return NeighboringRelation.REPLACE_ATTRIBUTE
 
     @property
     def releases(self) -> tuple[str, ...]:

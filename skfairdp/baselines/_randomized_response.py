@@ -93,7 +93,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     ratio of probabilities
     """
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     _parameter_constraints: dict[str, Any] = {
         **SHARED_CONSTRAINTS,
@@ -130,7 +130,12 @@ class RandomizedResponseClassifier(PrivateClassifier):
         self.ledger = ledger
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "RandomizedResponseClassifier":
         """Release the groups and fit the learner on them.
 
@@ -142,12 +147,13 @@ class RandomizedResponseClassifier(PrivateClassifier):
             Public labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups. Needed unless ``sensitive_columns`` names them.
+        {subject_of_a_group}
 
         Returns
         -------
         {returns_self}
         """
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         learner, takes_weights = self._learner(data)
         plan = self._plan(data)
         if self.fair_estimator is not None:
@@ -155,7 +161,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         assert data.groups is not None
 
         with self._spend(plan, data.reads) as noise:
-            answers = plan.mechanism.release(data.groups, noise)
+            answers = data.of_each_row(plan.mechanism.release(data.groups_of_units, noise))
 
         self.classes_, self.groups_, self.released_groups_ = data.classes, plan.domain, plan.domain[answers]
         self.mechanism_ = plan.mechanism
@@ -210,15 +216,19 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
         return tried(data.y, answers, 0)
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
         return read_training(
-            self, X, y, sensitive_features=sensitive_features, groups="private", protects=Protects.SENSITIVE_ATTRIBUTE
-        )
+            self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private",
+            protects=Protects.SENSITIVE_ATTRIBUTE,
+        )  # fmt: skip
 
     def _plan(self, data: TrainingData) -> RandomizedGroups:
         assert data.domain is not None
-        return RandomizedGroups.of(self.epsilon, data.domain, len(data.X), owner=type(self).__name__)
+        return RandomizedGroups.of(
+            self.epsilon, data.domain, data.n_units, owner=type(self).__name__, relation=data.attribute_relation,
+            rows_of=data.rows_of,
+        )  # fmt: skip
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.

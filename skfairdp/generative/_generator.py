@@ -227,6 +227,7 @@ class PFGuardGenerator(PrivateEstimator):
         *,
         sensitive_features: ArrayLike | pd.DataFrame | None = None,
         X_public: Any = None,
+        subject: ArrayLike | str | None = None,
     ) -> "PFGuardGenerator":
         """Learn a generator of X, y and groups.
 
@@ -247,12 +248,13 @@ class PFGuardGenerator(PrivateEstimator):
             all that ``dtypes`` does not name their types; a column in which they miss no value is sampled without
             missing ones. Without groups, networks' teachers balance their batches towards these rows, whose groups
             need not be known.
+        {subject}
 
         Returns
         -------
         {returns_self}
         """
-        data = self._read(X, y, sensitive_features=sensitive_features, X_public=X_public)
+        data = self._read(X, y, sensitive_features=sensitive_features, X_public=X_public, subject=subject)
         plan, rng = self._plan(data), public_generator(self.random_state)
 
         with self._spend(plan, data.reads) as noise:
@@ -360,9 +362,9 @@ class PFGuardGenerator(PrivateEstimator):
         other._choose_rates(wanted, columns, public_generator(self.random_state))
         return other
 
-    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, X_public: Any = None) -> GeneratorData:
+    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
         self._validate_params()
-        return read_generator_data(self, X, y, sensitive_features=sensitive_features, X_public=X_public)
+        return read_generator_data(self, X, y, **given)
 
     def _plan(self, data: GeneratorData) -> GeneratorPlan:
         backend: GeneratorBackend
@@ -372,7 +374,13 @@ class PFGuardGenerator(PrivateEstimator):
         else:
             backend = clone(self.backend)
         plan = GeneratorPlan(
-            self.epsilon, self.delta, data.encoder.sensitivity, data.layout.n_cells, backend.plan(data.layout)
+            self.epsilon,
+            self.delta,
+            data.encoder.sensitivity,
+            data.layout.n_cells,
+            backend.plan(data.layout),
+            relation=data.layout.relation,
+            rows_of="" if data.subjects is None else data.subjects.name,
         )
         if not self._for_learner:
             return plan

@@ -18,8 +18,16 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from skfairdp._inputs import check_public_columns, public_arguments, read_classes, read_private_groups, tell_of_subjects
-from skfairdp._rows import Chunk, RowSource, opened, other_rows
+from skfairdp._inputs import (
+    check_public_columns,
+    note_subject_column,
+    public_arguments,
+    read_classes,
+    read_private_groups,
+    subject_given,
+    without_subject,
+)
+from skfairdp._rows import Chunk, RowSource, Subjects, opened, other_rows
 from skfairdp._tables import (
     Declarations,
     Form,
@@ -50,7 +58,7 @@ from skfairdp._utils import (
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
-from skfairdp.privacy import PublicReads
+from skfairdp.privacy import NeighboringRelation, PublicReads
 from skfairdp.schema import (
     Boolean,
     Category,
@@ -246,6 +254,22 @@ class GeneratorData:
     admissible: tuple[int, ...]
     form: SampleForm
     reads: PublicReads
+    subjects: Subjects | None = None
+
+    def looked_at(self, most: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
+        """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows.
+
+        Of more than so many it is public which are drawn: how many there are depends on nobody's rows.
+        """
+        if self.subjects is None and most >= len(self.cells):
+            return None, self.cells, np.arange(len(self.cells))
+        rows = np.arange(len(self.cells)) if self.subjects is None else self.subjects.row_of_each
+        of = np.cumsum(rows >= 0) - 1  # the cell of each
+        drawn = np.arange(len(rows))
+        if most < len(rows):
+            drawn = np.random.default_rng(0).choice(len(rows), most, replace=False)
+        drawn = drawn[rows[drawn] >= 0]
+        return rows[drawn], self.cells[of[drawn]], drawn
 
     @cached_property
     def _first(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
@@ -300,31 +324,37 @@ class _Features:
 
 
 def read_generator_data(
-    estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None
+    estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None, subject: Any = None
 ) -> GeneratorData:
     """Read everything a fit needs, or say what is wrong with it."""
-    owner, reads = type(estimator).__name__, PublicReads()
-    tell_of_subjects(estimator, X, owner)
+    owner, reads, subject = type(estimator).__name__, PublicReads(), subject_given(estimator, subject)
+    vars(estimator).pop("_subject_column", None)
+    note_subject_column(estimator, X, subject)
     X = _opened(estimator, X, y, sensitive_features)
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
         refuse_masked(given, owner=owner, name=name)
+    subjects = None if subject is None else _read_subjects(estimator, X, subject, reads)
+    X = without_subject(estimator, X)
+    if subjects is not None:
+        X, y, sensitive_features = subjects.one_row_of(owner, X=X, y=y, sensitive_features=sensitive_features)
     public, _ = public_arguments(estimator, X_public, None)
     refuse_private_as_public(X, public, owner=owner)
-    features = _read_features(estimator, X, public, reads)
+    features = _read_features(estimator, X, public, reads, subjects)
     labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
     n_classes = 1 if classes is None else len(classes)
     shape = features.rows.shape[1:] if isinstance(features.encoder, UnitEncoder) else (len(features.encoder.columns),)
     layout = Layout(
         kind="units" if isinstance(features.encoder, UnitEncoder) else "codes",
-        n_rows=features.n_rows,
+        n_rows=features.n_rows if subjects is None else subjects.n,
         n_columns=math.prod(shape),
         n_groups=1 if domain is None else len(domain),
         n_classes=n_classes,
         balance="given" if isinstance(estimator.balance, Mapping) else estimator.balance,
         groups_known=domain is not None or estimator.balance is None,
         n_nullable=sum(column.nullable for column in features.encoder.columns),
+        relation=NeighboringRelation.REPLACE_ONE if subjects is None else NeighboringRelation.REPLACE_SUBJECT,
     )
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row
@@ -339,7 +369,25 @@ def read_generator_data(
         admissible=read_admissible(estimator, [column.name for column in features.encoder.columns], classes, domain),
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
+        subjects=subjects,
     )
+
+
+def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> Subjects:
+    """Whose each row is, where tables are counted in memory."""
+    owner = type(estimator).__name__
+    if isinstance(X, RowSource) or not _counts_tables(estimator.backend):
+        raise ValueError(
+            f"{owner} protects all rows of a subject only with backend='marginals' and where the rows are in memory. "
+            "Set both, or leave 'subject' out, which protects each row by itself."
+        )
+    subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
+    reads.note_subjects(subjects.n, subjects.name)
+    return subjects
+
+
+def _counts_tables(backend: Any) -> bool:
+    return bool(backend == "marginals") or isinstance(backend, MarginalsBackend)
 
 
 def _streamed(features: "_Features", layout: Layout, owner: str) -> StreamedTable:
@@ -353,8 +401,7 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
     source, owner = opened(X), type(estimator).__name__
     if source is None:
         return X
-    backend = estimator.backend
-    if estimator.schema is None or not (backend == "marginals" or isinstance(backend, MarginalsBackend)):
+    if estimator.schema is None or not _counts_tables(estimator.backend):
         raise ValueError(
             f"{owner} counts rows chunk by chunk only with a 'schema', which says what their values are, and with "
             "backend='marginals'. Set both, or pass the rows as an array or a DataFrame."
@@ -364,16 +411,18 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
             f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the "
             "schema (label, groups), and leave them out."
         )
-    source.verbose = getattr(backend, "verbose", 0)
+    source.verbose = getattr(estimator.backend, "verbose", 0)
     return source
 
 
 # ---- X -----------------------------------------------------------------------------------------------------------
-def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _Features:
+def _read_features(
+    estimator: Any, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None = None
+) -> _Features:
     """X and public rows, from their shape, their names and declarations."""
     schema = schema_of(estimator)
     if schema is not None:
-        return _raw_columns(estimator, schema, X, public, reads)
+        return _raw_columns(estimator, schema, X, public, reads, subjects)
     codec = _codec_of(estimator.codec, X)
     units = isinstance(codec, UnitCodec)
     X = read_container(estimator, X, units, reset=True)
@@ -388,7 +437,7 @@ def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads) -> _
         public = read_container(estimator, public, units, reset=False, name="X_public")
     if isinstance(codec, UnitCodec):
         return _units(estimator, codec, X, public, reads)
-    return _columns(estimator, codec, X, public, reads)
+    return _columns(estimator, codec, X, public, reads, subjects)
 
 
 def _codec_of(codec: Any, X: Any) -> TableCodec | UnitCodec:
@@ -409,7 +458,9 @@ def _units(estimator: Any, codec: UnitCodec, X: Any, public: Any, reads: PublicR
     return _Features(X, encoder, public)
 
 
-def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads) -> _Features:
+def _columns(
+    estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
+) -> _Features:
     owner, whole = type(estimator).__name__, read_table(X)
     taken = _positions(estimator.sensitive_columns, whole, owner)
     table, groups = whole.without(taken), whole.of(taken)
@@ -417,7 +468,8 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
         table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=groups.names
     )
     public = None if public is None else read_table(public).without(taken)
-    bins = default_bins(len(table), len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+    n_units = len(table) if subjects is None else subjects.n
+    bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
     encoder, read = codec.plan(table, declarations, public=public, default_bins=bins, owner=owner)
     if read:
         shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
@@ -433,7 +485,9 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
     return _Features(table, encoder, public, groups if taken else None, group_columns)
 
 
-def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: PublicReads) -> _Features:
+def _raw_columns(
+    estimator: Any, schema: Schema, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
+) -> _Features:
     owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
     if isinstance(codec, UnitCodec):
         raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
@@ -451,7 +505,8 @@ def _raw_columns(estimator: Any, schema: Schema, X: Any, public: Any, reads: Pub
         known = read_table(numbers_of(shown))
         reads.note("public rows X_public", "given", shown.n_rows, by=PublicData(public))
     table = read_table(numbers_of(raw))
-    bins = default_bins(n_rows, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+    n_units = n_rows if subjects is None else subjects.n
+    bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
     encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
     return _Features(table, encoder, known, raw=raw, source=source)
 

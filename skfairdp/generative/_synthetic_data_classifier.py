@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import without_subject
 from skfairdp._judge import (
     Judge,
     Judgement,
@@ -88,7 +89,7 @@ _LEAST_BOUND = 0.005
 #: What a refit keeps.
 _KEPT = (
     "privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_default", "_forecast",
-    "_is_behind", "bound_factor_",
+    "_is_behind", "bound_factor_", "_subject_column",
 )  # fmt: skip
 
 #: Stands for an argument that is left out, where None means something.
@@ -191,7 +192,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     (True, (5000,))
     """
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [A_LEARNER, None],
@@ -260,6 +261,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | pd.DataFrame | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "SyntheticDataClassifier":
         """Learn a generator, draw rows from it, and train the learner on them.
 
@@ -271,6 +273,7 @@ class SyntheticDataClassifier(PrivateClassifier):
             Private labels. None takes those of X, where a schema says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups, for a learner that takes them.
+        {subject}
 
         Returns
         -------
@@ -281,7 +284,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         generator, problem = self._generator(), None
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(generator, name, getattr(self, name))
@@ -315,8 +318,8 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Release by how much the learner is ahead, and what the answers of the one that stays do to the groups."""
         if plan.gain is None and plan.judge is None:
             return None
-        nothing = np.full(len(data.cells), -1), data.cells
-        answers, cells = self._asked(X, data.cells) if has_learned else nothing
+        rows, cells, places = data.looked_at(self._forecast.n_looked_at)
+        answers = self._asked(X, rows, places) if has_learned else np.full(len(cells), -1)
         groups, labels = np.divmod(cells, data.layout.n_classes)
         if plan.gain is not None:
             ahead = self._rows_ahead(answers, labels) if has_learned else 0
@@ -342,7 +345,8 @@ class SyntheticDataClassifier(PrivateClassifier):
             self.__dict__.update(kept)
             return first
         self.bound_factor_ = first.tightening
-        answers, cells = self._asked(X, data.cells)
+        rows, cells, places = data.looked_at(self._forecast.n_looked_at)
+        answers = self._asked(X, rows, places)
         second = judge.release(judge.counts(*np.divmod(cells, data.layout.n_classes), answers), noise)
         if second.violation >= first.violation:
             self.__dict__.update(kept)
@@ -447,19 +451,15 @@ class SyntheticDataClassifier(PrivateClassifier):
             return None
         return Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
 
-    def _asked(self, X: Any, cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Private: the learner's answers to rows, each judged by itself, -1 where there is none, and their cells."""
-        drawn = None
-        if self._forecast.n_looked_at < len(cells):  # their number is public, and so are the places that are drawn
-            drawn = np.random.default_rng(0).choice(len(cells), self._forecast.n_looked_at, replace=False)
-            cells = cells[drawn]
+    def _asked(self, X: Any, rows: NDArray[np.int64] | None, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Private: the learner's answers to rows, each judged by itself, -1 where there is none."""
         with silence():
-            features = self._encoded(X, drawn)  # cell by cell
-        predicted = row_wise_predictions(self.estimator_, features, None, places=np.arange(len(features)))
+            features = self._encoded(X, rows)  # cell by cell
+        predicted = row_wise_predictions(self.estimator_, features, None, places=places)
         codes = np.full(len(predicted), -1)
         for code in range(len(self.classes_)):
             codes[np.array([answer == code for answer in predicted], dtype=bool)] = code
-        return codes, cells
+        return codes
 
     def _rows_ahead(self, answers: NDArray[np.int64], codes: NDArray[np.int64]) -> int:
         """Private: by how many rows the learner is ahead of the most frequent class."""
@@ -560,9 +560,9 @@ class SyntheticDataClassifier(PrivateClassifier):
     _for_learner = True
     _beside: Comparison | None = None
 
-    def _read(self, X: Any, y: Any = None, **groups: Any) -> GeneratorData:
+    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
         self._validate_params()
-        return read_generator_data(self, X, y, **groups)
+        return read_generator_data(self, X, y, **given)
 
     def _rehearse(self, learner: Any, with_groups: bool, data: GeneratorData) -> None:
         """Try the learner on made-up rows that come by the way of the sampled ones, before anything is spent."""
@@ -643,7 +643,7 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
         if self.schema is None:
-            X = read_container(self, X, units=False, reset=False)
+            X = read_container(self, without_subject(self, X), units=False, reset=False)
         return self.encoder_.transform(self._features(X if rows is None else take_rows(X, rows)))
 
     def __sklearn_tags__(self) -> Tags:

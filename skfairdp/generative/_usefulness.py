@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skfairdp._tables import RELATION, Layout
 from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest
-from skfairdp.privacy import GaussianMechanism, LaplaceCounts, gdp_mu
+from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NeighboringRelation, gdp_mu
 
 #: Noise in the tables: from the first on a learner may end below the most frequent class, from the second on tables
 #: carry nothing. Of logistic tables with known rates (tests/test_never_useless.py).
@@ -37,11 +37,12 @@ class TableForecast:
     n_classes: int
     epsilon: float
     delta: float
+    relation: NeighboringRelation = RELATION
 
     @classmethod
     def of(cls, layout: Layout, epsilon: float, delta: float) -> "TableForecast":
         """For the public shape of a table."""
-        return cls(layout.n_rows, layout.n_columns, layout.n_groups, layout.n_classes, epsilon, delta)
+        return cls(layout.n_rows, layout.n_columns, layout.n_groups, layout.n_classes, epsilon, delta, layout.relation)
 
     @property
     def _mu(self) -> float:
@@ -93,7 +94,7 @@ class TableForecast:
         mu = math.sqrt(FOR_GAIN) * self._mu
         if not self.snr_marginal:
             mu = min(math.sqrt(FOR_CLEAR_GAIN) * self._mu, 2 / (self.n_looked_at * ENOUGH))
-        return GaussianMechanism(2 / mu, sensitivity=2.0, relation=RELATION)
+        return GaussianMechanism(2 / mu, sensitivity=2.0, relation=self.relation)
 
     @property
     def n_looked_at(self) -> int:

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
+from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, subject_given
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
@@ -25,7 +25,7 @@ from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
 from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan, as_primal, release_asked
 from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, Protects
+from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 
 if TYPE_CHECKING:
@@ -175,7 +175,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "net": [object],
         "average_last": [Interval(Real, 0, 1, closed="both")],
     }
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}  # there are no public rows
+    __metadata_request__fit = {
+        "X_public": UNUSED,
+        "sensitive_features_public": UNUSED,
+        "subject": True,
+    }  # there are no public rows
 
     def __init__(
         self,
@@ -223,7 +227,12 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "PFLDClassifier":
         """Train the network.
 
@@ -236,6 +245,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         y : array-like of shape (n_rows,)
             Public labels.
         {sensitive_features_private}
+        {subject_of_a_group}
 
         Returns
         -------
@@ -244,20 +254,22 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import behind, fitted_net, predict_logits, prepare_network
         from skfairdp.lagrangian._trainer import train_lagrangian
 
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan, net = self._plan(data), self._net(len(data.X))
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         read, data, chosen = self._rows(data, network, seeds[2])
         rows, scales = scaled_by_public_rows(net, read, len(data.classes))
-        assert data.groups is not None and data.domain is not None
-        groups, domain, constraints = data.groups, data.domain, self._constraints(data, data.y)
+        assert data.domain is not None
+        groups, domain = data.of_each_row(data.groups_of_units), data.domain
+        constraints = self._constraints(data, data.y)
         watched = None if chosen is None else (chosen, self._constraints(data, data.y[chosen]))
-        primal = self._primal()._on_rows(data.X, read, rows, constraints, plan, network, seeds[2])
+        counted, of_counted = (slice(None), constraints) if data.subjects is None or watched is None else watched
+        primal = self._primal()._on_rows(data.X, read, rows, constraints, plan, network, seeds[2], chosen)
 
         with self._spend(plan, data.reads) as noise:
-            counts = plan.release_counts(groups, constraints.row_cells, constraints.n_cells, noise)
-            of_asked = counts if chosen is None else counts * (len(chosen) / len(groups))
+            counts = plan.release_counts(groups[counted], of_counted.row_cells, constraints.n_cells, noise)
+            of_asked = counts if chosen is None else counts * (len(chosen) / len(groups[counted]))
             asked = partial(release_asked, plan, *_asked_of(constraints, groups, watched), noise)
             released = primal(groups, noise)
             del primal, read  # and all that these hold of the rows
@@ -271,9 +283,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             answers = predict_logits(module, rows).argmax(axis=1)
             trial = self._tried(answers, rows, data, net, seeds[1])
             falls_back = not trial.is_passed and may_fall_back(data.y) and constant_meets(constraints.notions)
-            judgement = plan.release_answers(
-                groups, data.y, np.full_like(answers, trial.usual) if falls_back else answers, noise
-            )
+            given = np.full_like(answers, trial.usual) if falls_back else answers
+            judgement = plan.release_answers(groups[counted], data.y[counted], given[counted], noise)
 
         module = _constant(data) if falls_back else behind(scales, module)
         self.net_ = fitted_net(net, module, data.classes, self.privacy_)
@@ -329,9 +340,14 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         advice = "".join(ways)
         judgement.warn(type(self).__name__, "its rows", advice[:1].upper() + advice[1:])
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
         owner = type(self).__name__
+        if subject_given(self, subject) is not None and not isinstance(self._primal(), GroupModel):
+            raise ValueError(
+                f"{owner} protects the group of a subject only with primal='group_model': a noisy gradient is a sum "
+                "over rows. Leave 'primal' as it is, or leave 'subject' out."
+            )
         read_constraints(self._asked, owner, supported=_NOTIONS)
         if not isinstance(self._primal(), GroupModel) and gathered(X) is not None:
             raise ValueError(
@@ -343,6 +359,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             X,
             y,
             sensitive_features=sensitive_features,
+            subject=subject,
             groups="private",
             protects=Protects.SENSITIVE_ATTRIBUTE,
             by_key=False,
@@ -355,7 +372,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         """The rows as the network reads them, the data with X that releases are made of, and which rows those are."""
         import torch
 
-        chosen = self._primal()._chosen(len(data.X), seed)
+        units = None if data.subjects is None else np.sort(data.subjects.one_row_each)
+        chosen = self._primal()._chosen(len(data.X) if units is None else len(units), seed)
+        if units is not None:  # the group of a subject is asked for once
+            chosen = units if chosen is None else units[chosen]
         if chosen is not None:
             data.reads.note("rows whose groups are asked for", "computed", len(chosen), "positions drawn in public")
         if data.source is None:
@@ -372,6 +392,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             "dual_steps": self.dual_steps,
             **primal._planned(),
             "judge": self._judge(data),
+            "relation": data.attribute_relation,
+            "rows_of": data.rows_of,
         }
         if self.epsilon is None:
             return PFLDPlan.without_privacy(**shape)
@@ -400,7 +422,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         assert data.domain is not None
         held = held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
         epsilon = math.inf if self.epsilon is None else self.epsilon
-        return Judge(held, len(data.X), epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
+        return Judge(held, data.n_units, epsilon, self.delta, data.attribute_relation)
 
     def _split(self, primal: GroupModel | NoisyGradients) -> tuple[float, float, float]:
         """Shares of sizes, primal and dual releases."""

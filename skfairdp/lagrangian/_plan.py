@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-_RELATION = privacy.NeighboringRelation.REPLACE_ATTRIBUTE
 _ROWS = 8_192  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
@@ -49,6 +48,8 @@ class PFLDPlan:
     sampling_probability: float = 1.0
     moments: bool = False
     judge: Judge | None = None
+    relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ATTRIBUTE
+    rows_of: str = ""
 
     def __post_init__(self) -> None:
         if self.n_groups < 2:
@@ -104,11 +105,6 @@ class PFLDPlan:
     def is_private(self) -> bool:
         """Whether any noise is added."""
         return self.sigma_count > 0
-
-    @property
-    def relation(self) -> privacy.NeighboringRelation:
-        """Neighbours differ in the group of one row."""
-        return _RELATION
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -185,7 +181,7 @@ class PFLDPlan:
         if noise == 0:
             return gradient
         sampled = self.sampling_probability  # 1 for all rows; the sum has been divided by it
-        return privacy.GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=_RELATION).release(
+        return privacy.GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=self.relation).release(
             gradient, source
         )
 
@@ -227,7 +223,7 @@ class PFLDPlan:
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         sums = np.stack([_sum_of(values, groups, a) for a in released])
         if noise > 0:
-            sums = privacy.GaussianMechanism(noise, sensitivity=moved, relation=_RELATION).release(sums, source)
+            sums = privacy.GaussianMechanism(noise, sensitivity=moved, relation=self.relation).release(sums, source)
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups
@@ -497,10 +493,11 @@ class GroupModel(BaseEstimator):
         plan: PFLDPlan,
         network: "Network",
         seed: int,
+        chosen: NDArray[np.int64] | None,
     ) -> PrimalRelease:
         if not plan.is_private:
             return lambda groups, noise: {"membership": np.eye(plan.n_groups)[groups]}
-        chosen, y, n_classes = self._chosen(len(read), seed), constraints.y, constraints.n_classes
+        y, n_classes = constraints.y, constraints.n_classes
         which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
         return _EstimatedGroups(plan, described, n_classes, chosen, read, y).release
@@ -588,6 +585,7 @@ class NoisyGradients(BaseEstimator):
         plan: PFLDPlan,
         network: "Network",
         seed: int,
+        chosen: NDArray[np.int64] | None,
     ) -> PrimalRelease:
         def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object, process_routing
 
 from skfairdp._estimator import steps_fitted_on_private_rows
-from skfairdp._rows import RowSource, opened
+from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
@@ -74,8 +74,8 @@ class _EndsTheFit:
     """Stands in for a ledger: the first charge, which comes before the first release, goes no further than here."""
 
     def charge(self, event: Any, *, label: str, protects: Any, neighboring_relation: Any, releases: Any = (),
-               dry_run: bool = False) -> None:  # fmt: skip
-        raise _PlanReady(LedgerEntry(label, event, protects, neighboring_relation, tuple(releases)))
+               dry_run: bool = False, rows_of: str = "") -> None:  # fmt: skip
+        raise _PlanReady(LedgerEntry(label, event, protects, neighboring_relation, tuple(releases), rows_of))
 
     def __sklearn_clone__(self) -> "_EndsTheFit":
         return self
@@ -88,8 +88,8 @@ class SearchFailedError(RuntimeError):
         super().__init__(PRIVATE_ERRORS["search failed"].text.format(owner=owner))
 
 
-#: Some of the rows: their positions, or what reads them where they are read in chunks.
-Part = NDArray[np.int64] | RowSource
+#: Some of the rows: their positions, those of some subjects, or what reads them where they are read in chunks.
+Part = NDArray[np.int64] | SubjectRows | RowSource
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class Rows:
     y: Any
     sensitive_features: Any
     public: Mapping[str, Any]
+    subjects: Subjects | None = None
 
     @property
     def n_rows(self) -> int:
@@ -117,12 +118,17 @@ class Rows:
         """X, y and what else the estimator's ``fit`` takes, of all rows or of some."""
         given = {**self.public, "sensitive_features": self.sensitive_features}
         X, y, positions = self.X, self.y, part
+        if self.subjects is not None:
+            mine = part if isinstance(part, SubjectRows) else self.subjects.part(np.arange(self.subjects.n))
+            given["subject"], positions = mine.subject, mine.rows
         if isinstance(positions, RowSource):
             X = positions
         elif positions is not None:
             X, y = take_rows(X, positions), take_rows(y, positions)
             if self.sensitive_features is not None:
                 given["sensitive_features"] = take_rows(self.sensitive_features, positions)
+        if self.subjects is not None and hasattr(X, "index") and hasattr(X, "columns"):
+            given["subject"] = mine.subject.set_axis(X.index)
         given = {name: value for name, value in given.items() if value is not None}
         if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
             name, last = estimator.steps[-1]

@@ -209,6 +209,7 @@ class ParetoSearchCV(SearchBase):
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
         validation: PublicData | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "ParetoSearchCV":
         """Search, and refit the winner.
 
@@ -228,6 +229,8 @@ class ParetoSearchCV(SearchBase):
             Their groups, where ``X_public`` does not carry them.
         validation : PublicData, default=None
             Public rows with labels (and groups) to score on instead of folds.
+        {subject}
+            A fold holds all rows of its subjects, and a score counts one row of each.
 
         Returns
         -------
@@ -241,7 +244,7 @@ class ParetoSearchCV(SearchBase):
         reference = self._check_reference(objectives)
         data, plan = self._planned(
             X, y, sensitive_features=sensitive_features, X_public=X_public,
-            sensitive_features_public=sensitive_features_public, validation=validation,
+            sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
         )  # fmt: skip
         run = SearchRun(data, plan.failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
         try:

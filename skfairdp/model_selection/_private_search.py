@@ -256,6 +256,7 @@ class PrivateSearchCV(SearchBase):
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
         validation: PublicData | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "PrivateSearchCV":
         """Search, and keep the winner.
 
@@ -275,6 +276,8 @@ class PrivateSearchCV(SearchBase):
             Their groups, where ``X_public`` does not carry them.
         validation : PublicData, default=None
             Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
+        {subject}
+            A fold holds all rows of its subjects, and a score counts one row of each.
 
         Returns
         -------
@@ -284,7 +287,7 @@ class PrivateSearchCV(SearchBase):
         self._forget()
         data, plan = self._planned(
             X, y, sensitive_features=sensitive_features, X_public=X_public,
-            sensitive_features_public=sensitive_features_public, validation=validation,
+            sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
         )  # fmt: skip
         self.method_, trials = plan.method, plan.trials
         spending = self._spending(plan)
@@ -363,6 +366,7 @@ class PrivateSearchCV(SearchBase):
             public=search_facts(data),
             report_to=partial(setattr, self, "privacy_"),
             holds=data.holds,
+            rows_of=data.planned.rows_of,
         )
 
 

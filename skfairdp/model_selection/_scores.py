@@ -18,7 +18,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from skfairdp import metrics
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
-from skfairdp._rows import Chunk, RowSource, other_rows
+from skfairdp._rows import Chunk, RowSource, SubjectRows, other_rows
 from skfairdp._utils import PublicData, encode_labels, group_domain
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
@@ -317,10 +317,14 @@ class PrivateScores(PaidScores):
     def with_groups(self) -> bool:
         return self.group_codes is not None
 
-    def counts(self, fitted: Any, test: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of the rows at these positions."""
+    def counts(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> NDArray[np.int64]:
+        """Of the rows at these positions, or of one row of each of these subjects."""
+        if isinstance(test, SubjectRows):
+            return self._counts(fitted, test.one_each, test.places)
+        return self._counts(fitted, test, None if self.table.public_size(len(test)) is None else np.arange(len(test)))
+
+    def _counts(self, fitted: Any, test: NDArray[np.int64], places: NDArray[np.int64] | None) -> NDArray[np.int64]:
         groups = None if self.groups is None else self.groups[test]
-        places = None if self.table.public_size(len(test)) is None else np.arange(len(test))
         predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, places=places)
         codes = None if self.group_codes is None else self.group_codes[test]
         return self.table.counts(self.label_codes[test], codes, predicted)

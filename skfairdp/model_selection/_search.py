@@ -21,7 +21,15 @@ from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._scores import PublicScores
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacySpent, PublicFact, PublicReads, StatesPrivacy
+from skfairdp.privacy import (
+    DpEvent,
+    NeighboringRelation,
+    PrivacySpent,
+    Protects,
+    PublicFact,
+    PublicReads,
+    StatesPrivacy,
+)
 from skfairdp.schema import note_columns
 
 _CLOSE = 1e-6  # of the total may be left over
@@ -99,8 +107,10 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     declared = candidate.declared_rows
     if declared is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
-    else:
+    elif rows.subjects is None:
         reads.note("number of private rows", "read", rows.n_rows, "public, as neighbours have equally many")
+    else:
+        reads.note_subjects(rows.subjects.n, rows.subjects.name)
     if rows.y is None:
         reads.note(
             "rows of X", "read", None, "in chunks: in every fit, by their places or their keys, which are public"
@@ -129,7 +139,7 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
 
 def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation: NeighboringRelation) -> None:
     """Classes and groups: given, or read from rows, and what that means."""
-    of_attribute = relation is NeighboringRelation.REPLACE_ATTRIBUTE
+    of_attribute = relation.protects == Protects.SENSITIVE_ATTRIBUTE
     if of_attribute:
         reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
     schema = candidate.domain("schema")
@@ -149,7 +159,7 @@ def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation
             reads.note(name, "read", None, "from the rows: outside the guarantee where those are private")
 
 
-_NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation"))
+_NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation", "subject"))
 
 
 def _winner_has(name: str) -> Any:
@@ -172,6 +182,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         "X_public": True,
         "sensitive_features_public": True,
         "validation": True,
+        "subject": True,
     }
     __metadata_request__score = {"sensitive_features": True}
 

@@ -28,10 +28,22 @@ from sklearn.utils.validation import column_or_1d
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import check_public_columns
 from skfairdp._row_wise import check_rows_alone
-from skfairdp._rows import FoldRows, FoldRule, KeyedRows, RowSource, fold_sizes, gathered, key_wanted, opened
+from skfairdp._rows import (
+    FoldRows,
+    FoldRule,
+    KeyedRows,
+    RowSource,
+    SubjectRows,
+    Subjects,
+    fold_sizes,
+    gathered,
+    key_wanted,
+    opened,
+)
 from skfairdp._utils import (
     PublicData,
     as_groups,
+    as_pandas,
     check_same_index,
     child_seeds,
     column_names,
@@ -140,7 +152,7 @@ def _leaks(owner: str, domain: str) -> None:
 
 
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
-Split = Positions | tuple[RowSource, RowSource]  # a train and a test part
+Split = Positions | tuple[SubjectRows, SubjectRows] | tuple[RowSource, RowSource]  # a train and a test part
 
 _BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
 _BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
@@ -169,7 +181,7 @@ def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, o
             f"{type(cv).__name__}."
         )
     if isinstance(cv, _BY_LABEL):
-        if planned.protects == "record":
+        if planned.protects != "sensitive attribute":
             raise ValueError(
                 f"The 'cv' parameter of {owner} is stratified: which fold a record is in would depend on the private "
                 "labels of others, and one changed label could move many of them. Use KFold, which goes by position."
@@ -231,6 +243,24 @@ def make_source_splits(
     return list(parts)
 
 
+def make_subject_splits(
+    subjects: Subjects, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
+) -> list[Split]:
+    """The same by subject: the list of subjects, which is public, is cut, and each brings all of its rows."""
+    if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool)):
+        raise ValueError(
+            f"The 'cv' parameter of {owner} must be a number of folds where subjects are protected: a fold holds all "
+            f"rows of its subjects. Got {cv!r} instead."
+        )
+    secret = SecretDraws(None)  # nothing is drawn, as no subject comes or goes
+    cut: Any
+    if test_size is None:
+        cut = make_splits(cv, np.zeros(subjects.n), planned=planned, secret=secret, owner=owner)
+    else:
+        cut = make_holdout(test_size, subjects.n, planned=planned, seed=seed, secret=secret, owner=owner)
+    return [(subjects.part(train), subjects.part(test)) for train, test in cut]
+
+
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
     try:
         splits: list[Positions] = [
@@ -265,7 +295,7 @@ def split_event(
     else:
         member = np.zeros((n_rows, 2 * len(splits)), dtype=bool)
         for j, (train, test) in enumerate(splits):
-            assert not isinstance(train, RowSource) and not isinstance(test, RowSource)
+            assert isinstance(train, np.ndarray) and isinstance(test, np.ndarray)
             member[train, j] = True
             member[test, len(splits) + j] = True
     options = []
@@ -312,7 +342,7 @@ class SearchData:
         relation = self.relation
         spent = PrivacySpent.of(
             event, self.delta, protects=relation.protects, neighboring_relation=relation,
-            secret_noise=self.noise_seed is None, **own,
+            secret_noise=self.noise_seed is None, rows_of=self.planned.rows_of, **own,
         )  # fmt: skip
         return composed(spent, *self.holds)
 
@@ -357,14 +387,17 @@ class SearchData:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
         assert isinstance(self.scores, PaidScores)
         table = self.scores.table
-        n_rows = None if self.rows.y is None else table.public_size(self.rows.n_rows)
+        by_position = self.rows.y is not None and self.rows.subjects is None
+        n_rows = table.public_size(self.rows.n_rows) if by_position else None
         return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
 
     def epsilon(self, event: DpEvent) -> float:
         """Of one fit and what it was given, at the estimator's own δ."""
         delta = self.candidate.private_part(self.candidate.estimator).delta
         relation = self.relation
-        fit = PrivacySpent.of(event, delta, protects=relation.protects, neighboring_relation=relation)
+        fit = PrivacySpent.of(
+            event, delta, protects=relation.protects, neighboring_relation=relation, rows_of=self.planned.rows_of
+        )
         return composed(fit, *held_by(self.candidate.estimator)).epsilon
 
 
@@ -388,6 +421,7 @@ def read_search(
     X_public: Any,
     sensitive_features_public: Any,
     validation: Any,
+    subject: Any = None,
     objectives: Sequence[Objective],
     shown: Sequence[Objective] = (),
     holdout: float | None = None,
@@ -399,9 +433,15 @@ def read_search(
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
     schema = candidate.domain("schema")
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
-    rows = _rows(owner, X, y, sensitive_features, public, schema)
+    subject = getattr(schema, "subject", None) if subject is None else subject
+    rows = _rows(owner, X, y, sensitive_features, public, schema, subject)
     grid = _grid_of(search, owner)
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
+    if rows.subjects is not None and not NeighboringRelation(planned.neighboring_relation).of_subjects:
+        raise ValueError(
+            f"The 'estimator' of {owner}, {type(search.estimator).__name__}, protects each row by itself, so {owner} "
+            "takes no 'subject'. Search an estimator whose fit has 'subject', or leave it out."
+        )
     delta = _delta(search, candidate, validation)
     scores: PublicScores | PaidScores
     splits: list[Split] = []
@@ -425,6 +465,10 @@ def _splits(
 ) -> list[Split]:
     """Train and test parts of private rows."""
     owner, secret = type(search).__name__, SecretDraws(candidate.parameter("noise_seed"))
+    if rows.subjects is not None:
+        return make_subject_splits(
+            rows.subjects, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner
+        )
     if rows.y is None:
         source = opened(rows.X)
         assert source is not None
@@ -445,19 +489,27 @@ def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public:
     return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
 
 
-def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any) -> Rows:
+def _rows(
+    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, subject: Any
+) -> Rows:
+    if gathered(X) is not None and subject is not None:
+        raise ValueError(f"{owner} folds subjects only where their rows are in memory. Pass them as a DataFrame.")
     if gathered(X) is not None:
         return _rows_of_source(owner, X, y, sensitive_features, public)
     if y is None and schema is not None:
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     _check_lengths(owner, X, y, sensitive_features)
+    subjects = None
+    if subject is not None:
+        subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
+        X = as_pandas(X).drop(columns=subjects.name) if subjects.name in (column_names(X) or ()) else X
     X, y = indexable(X, y)
     refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
-        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public)
+        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public, subjects)
     problem: Exception | None = None
     try:
         y = column_or_1d(label_array(y), warn=True)
@@ -465,7 +517,7 @@ def _rows(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str,
         problem = without_values(error, owner=owner, name="y")
     if problem is not None:
         raise problem
-    return Rows(X, y, sensitive_features, public)
+    return Rows(X, y, sensitive_features, public, subjects)
 
 
 def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
@@ -606,7 +658,7 @@ def _private_scores(
     """Domains and codes of the noisy tables."""
     if rows.y is None:
         return _chunk_scores(owner, candidate, objectives, shown, table)
-    read = read_scored(owner, candidate, rows, private=planned.protects == "record")
+    read = read_scored(owner, candidate, rows, private=planned.protects != "sensitive attribute")
     _need_groups(owner, read.group_codes, objectives, "pass sensitive_features to fit")
     domain = np.array([None], dtype=object) if read.domain is None else read.domain
     groups = None if read.group_codes is None else domain[read.group_codes]

@@ -301,6 +301,7 @@ class SearchRun:
         ledger = self.data.ledger
         if ledger is not None:
             guarantee: dict[str, Any] = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
+            guarantee |= {"rows_of": entry.rows_of} if entry.rows_of else {}
             ledger.charge(compose(event, reserve), label=self._label, dry_run=True, **guarantee)
             ledger.charge(event, label=self._label, releases=(releases, *entry.releases), **guarantee)
             self._on_record = getattr(ledger, "head", "")

@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator, clone
 
 from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
-from skfairdp._rows import RowSource
+from skfairdp._rows import RowSource, Subjects
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
 from skfairdp.lagrangian import FairPerceptron, LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
-from skfairdp.privacy import PublicReads
+from skfairdp.privacy import NeighboringRelation, PublicReads
 from skfairdp.schema import RawTable, Schema
 
 Array = NDArray[np.float64]
@@ -238,20 +238,22 @@ class AttributeRows:
     kept: Codes | None = None
     whole: "_Whole | None" = None
     owner: str = "SFPATEClassifier"
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE
+    subjects: Subjects | None = None
 
     @classmethod
     def of(cls, data: TrainingData, schema: Schema | None, most: int) -> "AttributeRows":
         """Rows whose features are public, standardised: all of them, or so many by positions that are public."""
-        assert data.groups is not None and data.domain is not None
-        X, y, kept, whole = data.X, data.y, None, None
+        assert data.domain is not None
+        X, y, groups, kept, whole = data.X, data.y, data.of_each_row(data.groups_of_units), None, None
         if data.source is None and len(X) > most:
             kept = np.sort(np.random.default_rng(0).choice(len(X), most, replace=False, shuffle=False))
-            X, y, whole = X[kept], y[kept], _Whole(X, y, data.groups)
+            X, y, whole = X[kept], y[kept], _Whole(X, y, groups)
             data.reads.note("rows asked about", "computed", most, "positions drawn in public")
         center, scale = standard_scale(X)
         return cls(
-            (X - center) / scale, y, data.classes, data.groups, data.domain, center, scale, data.reads,
-            data.source, schema, kept, whole,
+            (X - center) / scale, y, data.classes, groups, data.domain, center, scale, data.reads,
+            data.source, schema, kept, whole, relation=data.attribute_relation, subjects=data.subjects,
         )  # fmt: skip
 
     @property
@@ -259,11 +261,28 @@ class AttributeRows:
         """All rows, kept or not."""
         return len(self.groups) if self.source is None else self.source.n_rows
 
+    @property
+    def n_judged(self) -> int:
+        """Rows whose answers are counted, one of each subject."""
+        if self.subjects is not None:
+            return min(self.subjects.n, len(self.X))
+        return len(self.X) if self.source is None else self.n_rows
+
+    def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
+        """The teacher of each row, by its position, or that of its subject: no group decides who teaches whom."""
+        if self.subjects is not None:
+            return self.subjects.parts(n_teachers, rng)
+        return _teachers.position_partition(self.n_rows, n_teachers, random_state=rng)
+
     def each(self) -> "Iterator[Rows]":
         """The rows that are asked about, or all that are read in chunks, with features as given; private are groups."""
         if self.source is None:
             groups = self.groups if self.kept is None else self.groups[self.kept]
-            for some in row_blocks(len(self.X)):
+            judged = np.arange(len(self.X))
+            if self.subjects is not None:
+                rows = self.subjects.one_row_each
+                judged = rows if self.kept is None else np.flatnonzero(np.isin(self.kept, rows))
+            for some in (judged[block] for block in row_blocks(len(judged))):
                 yield _Whole(self.X[some] * self.scale + self.center, self.codes[some], groups[some])
             return
         schema = self.schema
@@ -333,8 +352,7 @@ class GroupTeachers(BaseEstimator):
         if rows.source is not None or rows.whole is not None:
             lessons = _LessonsOnGroups(_Asked.of(rows, queries), self._learner(), STEP if soft else None, how["n_jobs"])
             return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
-        # A function of positions alone: no group decides who teaches whom.
-        assignment = _teachers.position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+        assignment = rows.partition(plan.n_teachers, rng)
         teachers = _teachers.fit_teachers(
             self._learner(), rows.with_labels, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.domain), random_state=rng, **how,
@@ -407,7 +425,7 @@ class FairTeachers(BaseEstimator):
         if rows.source is not None or rows.whole is not None:
             lessons = _FairLessons(_Asked.of(rows, queries), fair, how["n_jobs"])
             return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
-        assignment = _teachers.position_partition(len(rows.X), plan.n_teachers, random_state=rng)
+        assignment = rows.partition(plan.n_teachers, rng)
         teachers = fit_fair_teachers(
             fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.classes), n_groups=len(rows.domain), random_state=rng, **how,
@@ -526,8 +544,7 @@ def _some_at_a_time(
     else:
         counts = 0
         # Functions of positions and sizes alone: no group decides who teaches whom, nor who is taught together.
-        assignment = _teachers.position_partition(rows.n_rows, n_teachers, random_state=rng)
-        seeds = child_seeds(rng, n_teachers)
+        assignment, seeds = rows.partition(n_teachers, rng), child_seeds(rng, n_teachers)
         with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
             for mine, turn in _teachers.in_turns(assignment, n_teachers):
                 counts = counts + lessons(rows.whole.part(mine), assignment[mine] - turn.start, seeds[turn])

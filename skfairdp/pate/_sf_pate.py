@@ -37,7 +37,7 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
 from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, Protects, carrying, compose
+from skfairdp.privacy import DpEvent, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema
 
 MAX_EPSILON = 1e9
@@ -197,7 +197,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     #: then below .016.
     _most_kept: ClassVar[int] = 100_000
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}  # all features are public
+    __metadata_request__fit = {
+        "X_public": UNUSED,
+        "sensitive_features_public": UNUSED,
+        "subject": True,
+    }  # all is public
 
     def __init__(
         self,
@@ -247,7 +251,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "SFPATEClassifier":
         """Train teachers, release their noisy votes, train the student.
 
@@ -261,12 +270,13 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             Public labels.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups of the rows, unless ``sensitive_columns`` names the columns that hold them.
+        {subject_of_a_group}
 
         Returns
         -------
         {returns_self}
         """
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan, variant = self._plan(data), self._variant
         forecast = self._forecast(data, plan.n_queries)
         if not forecast.is_fair:
@@ -312,11 +322,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         answers = seeded_predictions(self.student_, rows.features, self._student_seed)
         return judge.counts(rows.groups(), rows.labels(), np.asarray(answers, dtype=np.int64))
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> AttributeRows:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> AttributeRows:
         """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
         self._check()
         read = read_any_training(
-            self, X, y, sensitive_features=sensitive_features, groups="private", checks_public=True,
+            self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private", checks_public=True,
             protects=Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
         most = max(self._most_kept, self.max_queries or 0)
@@ -358,14 +368,13 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         held = held_by_learner(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
         if held is None or min(len(data.domain), len(data.classes)) < 2:
             return None
-        n_rows = len(data.X) if data.source is None else data.n_rows
-        return Judge(held, n_rows, self.epsilon, self.delta, NeighboringRelation.REPLACE_ATTRIBUTE)
+        return Judge(held, data.n_judged, self.epsilon, self.delta, data.relation)
 
     def _plan(self, data: AttributeRows) -> VotePlan:
-        judge = self._judge(data)
+        judge, rows_of = self._judge(data), "" if data.subjects is None else data.subjects.name
         if judge is None:
-            return self._plan_of_votes(data, NOTHING)
-        votes = self._plan_of_votes(data, judge.event)
+            return replace(self._plan_of_votes(data, NOTHING), rows_of=rows_of)
+        votes = replace(self._plan_of_votes(data, judge.event), rows_of=rows_of)
         return replace(votes, event=compose(votes.event, judge.event), releases=(*votes.releases, *judge.releases))
 
     def _plan_of_votes(self, data: AttributeRows, beside: DpEvent) -> VotePlan:
@@ -378,7 +387,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             n_teachers=count_teachers(self, data.n_rows, n_values),
             n_classes=n_values,
             noise=self.noise,
-            relation=NeighboringRelation.REPLACE_ATTRIBUTE,
+            relation=data.relation,
             beside=beside,
         )
 

@@ -44,6 +44,7 @@ class VotePlan:
     bit: privacy.NoisyThreshold | None = None
     n_maxima: int = 0
     filter_mu: float | None = None
+    rows_of: str = ""
 
     @property
     def sigma(self) -> float:

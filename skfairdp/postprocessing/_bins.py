@@ -42,6 +42,7 @@ class BinsPlan:
     epsilon: float
     delta: float
     relation: NeighboringRelation
+    rows_of: str = ""
 
     @property
     def histogram(self) -> GaussianMechanism:
@@ -68,7 +69,7 @@ class BinsPlan:
         return held
 
     def _of(self, share: float) -> GaussianMechanism:
-        sensitivity = 1.0 if self.relation is NeighboringRelation.ZERO_OUT else math.sqrt(2.0)
+        sensitivity = 1.0 if self.relation.by_null else math.sqrt(2.0)
         mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
         return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 

@@ -9,7 +9,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp._estimator import PrivateEstimator
+from skfairdp._inputs import TrainingData
 from skfairdp._utils import as_groups, encode_labels, split_sensitive_columns, warn_caller
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads
 from skfairdp.schema import RawTable, Schema
@@ -88,24 +90,33 @@ class ChargedForRows(PrivateEstimator):
         other.estimator = self.estimator  # a clone of it would not be fitted
         return other
 
-    def _relation(self, model: Any) -> NeighboringRelation:
+    def _relation(self, model: Any, by_subject: bool) -> NeighboringRelation:
         """That of the model, so that both guarantees add up."""
         owner = type(self).__name__
+        usual = NeighboringRelation.REPLACE_SUBJECT if by_subject else NeighboringRelation.REPLACE_ONE
         stated = Account.of(model).total()
-        if stated is None:
-            return NeighboringRelation.REPLACE_ONE
-        relation = NeighboringRelation(stated.neighboring_relation)
-        if relation.protects == Protects.SUBJECT:
-            raise ValueError(
-                f"{owner} protects each row by itself, and its 'estimator' all rows of a subject: both guarantees do "
-                f"not add up. Fit the {self._kind} without 'subject'."
-            )
-        if not relation.number_is_public:
+        relation = usual if stated is None else NeighboringRelation(stated.neighboring_relation)
+        if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
             raise ValueError(
                 f"{owner} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
                 f"{self._kind} without 'public_n_rows'."
             )
+        if by_subject != (relation.protects == Protects.SUBJECT):
+            raise ValueError(
+                f"{owner} protects one {usual.protects}, and its 'estimator' one {relation.protects}: both guarantees "
+                "do not add up. Give both the same 'subject', or none."
+            )
         return relation
+
+    def _scores_of_units(
+        self, model: Any, X: Any, data: TrainingData
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], TrainingData]:
+        """Private: score, group and place of each row, or of one row of each subject; and these rows."""
+        table, places, units = self._rows_for(model, X, data.X), data.unit_places, data.one_row_each
+        assert units.groups is not None
+        if data.subjects is not None:
+            table = take_rows(table, data.subjects.one_row_each)
+        return self._scores_of_rows(model, table, places), units.groups, places, units
 
     def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
         """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
-from skfairdp._inputs import TrainingData, amount_bounds, read_features, read_training, warn_of_other_units
+from skfairdp._inputs import (
+    TrainingData,
+    amount_bounds,
+    read_features,
+    read_training,
+    subject_given,
+    warn_of_other_units,
+)
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import as_amounts, warn_caller
@@ -104,7 +111,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     (True, True)
     """
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
     __metadata_request__predict = {"sensitive_features": True}
 
     _parameter_constraints: dict[str, Any] = {
@@ -146,7 +153,12 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         self.ledger = ledger
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "PrivateBarycenter":
         """Release the tables and find how predictions move.
 
@@ -158,6 +170,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             There so that the signature is that of every estimator: no amount is of use.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups. Needed unless ``sensitive_columns`` or a schema names them.
+        {subject}
 
         Returns
         -------
@@ -170,17 +183,17 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         FairnessWarning
             ``constraint_holds_`` is "no", or noise hides a group.
         """
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model = self._fitted_estimator()
         assert data.groups is not None and data.domain is not None
 
         with self._spend(plan, data.reads) as noise:
-            rows = self._rows_for(model, X, data.X)
-            scores = _everywhere(self._scores_of_rows(model, rows, np.arange(len(data.X))))
-            transport = plan.release(scores, data.groups, noise)
+            found, groups, *_ = self._scores_of_units(model, X, data)
+            scores = _everywhere(found)
+            transport = plan.release(scores, groups, noise)
             ends = transport.ends(plan.n_looked_at)
-            moved = plan.counts(transport.move(scores, data.groups), data.groups, ends)
+            moved = plan.counts(transport.move(scores, groups), groups, ends)
             seen = KSJudgement(plan.look.release(moved, noise), plan.look.sigma)
 
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
@@ -245,7 +258,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         amounts = np.array([np.nan if one is NO_CLASS else one for one in found], dtype=np.float64)
         return np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
 
-    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
         model, owner = self._fitted_estimator(), type(self).__name__
         _ = self._bounds
@@ -256,7 +269,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             y,
             sensitive_features=sensitive_features,
             groups="private",
-            protects=self._relation(model).protects,
+            protects=self._relation(model, subject_given(self, subject) is not None).protects,
+            subject=subject,
             target=_no_target,
         )
         self._check_columns(model, data.X.shape[1])
@@ -271,8 +285,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
                 f"{type(self).__name__} compares every two groups, and got {len(data.domain)} groups: at most "
                 f"{_MOST_GROUPS}. Merge them into fewer: each needs rows enough to show through the noise."
             )
-        relation = self._relation(self._fitted_estimator())
-        return TransportPlan(len(data.X), len(data.domain), float(self.epsilon), float(self.delta), relation)
+        relation = self._relation(self._fitted_estimator(), data.subjects is not None)
+        sizes = data.n_units, len(data.domain)
+        return TransportPlan(*sizes, float(self.epsilon), float(self.delta), relation, data.rows_of)
 
     def _warn(self, seen: KSJudgement) -> None:
         """Everything told here is released, or follows from it."""

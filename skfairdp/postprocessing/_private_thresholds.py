@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_features, read_labels
+from skfairdp._inputs import TrainingData, read_any_training, read_features, read_labels, subject_given
 from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
@@ -133,7 +133,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     (True, True)
     """
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
     __metadata_request__predict = {"sensitive_features": True}
 
     _parameter_constraints: dict[str, Any] = {
@@ -176,7 +176,12 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         self.ledger = ledger
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "PrivateThresholds":
         """Release the tables and find the answers.
 
@@ -190,6 +195,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             Private labels. None takes those of X, where a schema says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups. Needed unless ``sensitive_columns`` or a schema names them.
+        {subject}
 
         Returns
         -------
@@ -206,7 +212,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         UtilityWarning
             By the released counts the answers are right no more often than the larger class, beyond noise.
         """
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model, classes = self._fitted_estimator(), data.classes
         assert data.groups is not None and data.domain is not None
@@ -214,8 +220,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         key = public_generator(self.random_state).bytes(16)
 
         with self._spend(plan, data.reads) as noise:
-            scores, groups, y, coins = self._scored(model, X, data, key)
-            held = plan.kept_aside(len(scores), noise)
+            scores, groups, y, coins, places = self._scored(model, X, data, key)
+            held = plan.kept_aside(plan.n_rows, noise)[places]
             edges, counts = plan.release(scores[~held], groups[~held], y[~held], noise)
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
             answers = self._answers(plan, constraints, smoothed, edges)
@@ -303,7 +309,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             raise ValueError(f"{_OWNER} needs a fitted classifier: give one with the 'estimator' parameter.")
         return fitted_classifier(self.estimator, owner=_OWNER)
 
-    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
         schema_of(self)
         read_rate_constraints(self.constraints, _OWNER)
@@ -330,7 +336,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             check_precision(_OWNER)
         data = read_any_training(
             self, X, y, sensitive_features=sensitive_features, by_key=False, groups="private",
-            protects=self._relation(model).protects,
+            protects=self._relation(model, subject_given(self, subject) is not None).protects, subject=subject,
         )  # fmt: skip
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             known = model.classes_.tolist() if isinstance(model.classes_, np.ndarray) else list(model.classes_)
@@ -350,8 +356,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     def _plan(self, data: TrainingData) -> BinsPlan:
         assert data.domain is not None
         self._constraints(data.domain, data.classes)
-        relation = self._relation(self._fitted_estimator())
-        return BinsPlan(len(data.X), len(data.domain), float(self.epsilon), float(self.delta), relation)
+        relation = self._relation(self._fitted_estimator(), data.subjects is not None)
+        return BinsPlan(data.n_units, len(data.domain), float(self.epsilon), float(self.delta), relation, data.rows_of)
 
     def _constraints(self, domain: NDArray[np.object_], classes: NDArray[Any]) -> RateConstraints:
         if len(domain) > _MOST_GROUPS:
@@ -383,9 +389,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[NDArray[Any], ...]:
         """Score, group, class and coin of every private row; of chunks in one pass."""
         if data.source is None:
-            assert data.groups is not None
-            found = scores_of(model, self._rows_for(model, X, data.X), np.arange(len(data.X)))
-            return found, data.groups, data.y, coins_of(data.X, key)
+            found, groups, places, units = self._scores_of_units(model, X, data)
+            return np.nan_to_num(found), groups, units.y, coins_of(units.X, key), places
 
         numbered = data.source.knows_numbers
 
@@ -401,7 +406,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         columns = tuple(np.concatenate(column) for column in zip(*scored, strict=True))
         if len(columns[0]) != data.source.n_rows:
             raise other_rows(_OWNER)
-        return columns
+        return *columns, np.arange(len(columns[0]))
 
     def _answers(
         self, plan: BinsPlan, constraints: RateConstraints, counts: NDArray[np.float64], edges: NDArray[np.float64]

@@ -33,7 +33,7 @@ _DRAWS = 4000
 
 def _table_for(share: float, epsilon: float, delta: float, relation: NeighboringRelation) -> GaussianMechanism:
     """For a table in which a record is in one cell, at this share of the squared cost."""
-    moved = 1.0 if relation is NeighboringRelation.ZERO_OUT else math.sqrt(2.0)
+    moved = 1.0 if relation.by_null else math.sqrt(2.0)
     mu = math.sqrt(share) * gdp_mu(epsilon, delta)
     return GaussianMechanism((1 + 1e-9) * moved / mu, sensitivity=moved, relation=relation)
 
@@ -57,6 +57,7 @@ class TransportPlan:
     epsilon: float
     delta: float
     relation: NeighboringRelation
+    rows_of: str = ""
 
     @property
     def cells(self) -> ScoreCells:

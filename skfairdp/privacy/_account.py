@@ -53,7 +53,7 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
     counted = [counted_for(first.protects, part.event, part.neighboring_relation) for part in parts]
     relation = common_relation(under for _, under in counted)
     event = compose(*(event for event, _ in counted))
-    subjects = {part.rows_of for part in parts} if first.protects == Protects.SUBJECT else set()
+    subjects = {part.rows_of for part in parts} if relation is not None and relation.of_subjects else set()
     if relation is None or relation.protects != first.protects or len(subjects) > 1:
         raise ValueError(_unlike(parts))
     if subjects == {""}:
@@ -71,7 +71,7 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
             [*(fact for part in parts for fact in part.public), *([SAME] if subjects == {""} else [])]
         ),
         performed=[release for part in parts for release in part.performed],
-        rows_of=first.rows_of,
+        rows_of=first.rows_of if subjects else "",
     )
     return replace(total, parts=parts)
 
@@ -371,12 +371,10 @@ def _everything_on(ledger: Any, total: PrivacySpent) -> Iterator[PrivacySpent]:
     of_kind = [entry for entry in entries if entry.protects in protects.kept_by]
     event, relation = total_event(entries, protects), relation_of(entries, protects)
     if of_kind or (entries and protects == Protects.SENSITIVE_ATTRIBUTE):
-        if protects == Protects.SENSITIVE_ATTRIBUTE:
-            relation = NeighboringRelation.REPLACE_ATTRIBUTE
         assert relation is not None, "a ledger holds guarantees that add up"
         yield PrivacySpent.of(
             event, ledger.delta, protects=protects, neighboring_relation=relation, label="everything on the ledger",
-            on_record=ledger.head, rows_of=total.rows_of,
+            on_record=ledger.head, rows_of=total.rows_of if relation.of_subjects else "",
         )  # fmt: skip
 
 

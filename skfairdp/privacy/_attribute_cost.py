@@ -65,7 +65,7 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
     """
     relation = NeighboringRelation(neighboring_relation)
     check_event(event, relation)
-    if relation.implies(NeighboringRelation.REPLACE_ONE) or relation is NeighboringRelation.REPLACE_ATTRIBUTE:
+    if relation.implies(NeighboringRelation.REPLACE_ONE) or relation.implies(NeighboringRelation.REPLACE_ATTRIBUTE):
         return event
     return _twice(event)
 
@@ -77,7 +77,7 @@ def counted_for(protects: str, event: DpEvent, neighboring_relation: str) -> tup
     whose rows give way to none counts as one whose rows are replaced by any others, in two steps: each row is a part
     of those.
     """
-    if protects == Protects.SENSITIVE_ATTRIBUTE:
+    if protects == Protects.SENSITIVE_ATTRIBUTE != NeighboringRelation(neighboring_relation).protects:
         return attribute_event(event, neighboring_relation), NeighboringRelation.REPLACE_ATTRIBUTE
     if protects == Protects.RECORD and neighboring_relation == NeighboringRelation.ZERO_OUT_SUBJECT:
         return _twice(event), NeighboringRelation.REPLACE_SUBJECT

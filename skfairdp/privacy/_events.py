@@ -274,7 +274,10 @@ _FOREIGN: dict[type[DpEvent], dict[str, Callable[[Any, Any, Any], None]]] = {
 }
 
 
-_KEEPS_THE_RECORD = "replace one record", "replace one record by a null record", "replace one sensitive attribute"
+_KEEPS_THE_RECORD = (
+    "replace one record", "replace one record by a null record", "replace one sensitive attribute",
+    "replace the sensitive attribute of one subject",
+)  # fmt: skip
 #: Releases whose cost is proven for some neighbours only, and what to state for others. Every other event bounds the
 #: neighbours that it is stated for.
 _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {

@@ -20,7 +20,7 @@ from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_block import enter_block, leave_block
 from skfairdp.privacy._ledger_file import Chain, LedgerEntry, LedgerFile, relation_of, total_event
 from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, UNNAMED, PrivacySpent, Protects
+from skfairdp.privacy._report import PROTECTS, UNNAMED, NeighboringRelation, PrivacySpent, Protects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,12 +235,14 @@ class PrivacyLedger:
         of_kind = [entry for entry in entries if entry.protects == protects]
         if not of_kind:
             return None
+        relation = relation_of(entries, protects)
+        assert relation is not None, "a ledger holds guarantees that add up"
         return PrivacySpent.of(
             total_event(entries, protects),
             self.delta,
             protects=of_kind[0].protects,
-            neighboring_relation=str(relation_of(entries, protects)),
-            rows_of=of_kind[0].rows_of,
+            neighboring_relation=relation,
+            rows_of=of_kind[0].rows_of if relation.of_subjects else "",
         )
 
     def to_frame(self) -> "pd.DataFrame":
@@ -380,7 +382,8 @@ class PrivacyLedger:
                 kinds = [one.protects for one in self._chain.entries]
                 if kinds and entry.protects not in kinds:
                     _tell_of_kinds(entry, kinds[-1])
-                if entry.protects == Protects.SUBJECT and not entry.rows_of and kinds.count(Protects.SUBJECT) == 1:
+                unnamed = NeighboringRelation(neighboring_relation).of_subjects and not rows_of
+                if unnamed and kinds.count(entry.protects) == 1:
                     warnings.warn(UNNAMED, PrivacyLeakWarning, stacklevel=2)
                 if self._file is None:
                     self._chain = longer

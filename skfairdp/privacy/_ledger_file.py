@@ -66,7 +66,7 @@ class LedgerEntry:
             raise ValueError(f"releases must be a sequence of str. Got {self.releases!r} instead.")
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
         check_event(self.event, relation)
-        if self.rows_of and protects != Protects.SUBJECT:
+        if self.rows_of and not relation.of_subjects:
             raise ValueError(f"rows_of says who a subject is, and what is protected is one {protects}.")
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
@@ -92,9 +92,10 @@ def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
 
 def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRelation | None:
     """The relation that the total of one kind of protection holds under; None where its entries do not add up."""
+    counted = entries if protects == Protects.SENSITIVE_ATTRIBUTE else promised(entries, protects)
     return common_relation(
         NeighboringRelation(one.neighboring_relation) if one.protects == protects else _counted(one, protects)[1]
-        for one in promised(entries, protects)
+        for one in counted
     )
 
 
@@ -193,7 +194,8 @@ def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:
                 f"This ledger holds guarantees under '{one.neighboring_relation}'; one under "
                 f"'{entry.neighboring_relation}' does not add up with them. Keep a separate PrivacyLedger for it."
             )
-        if Protects.SUBJECT in kinds and one.rows_of != entry.rows_of:  # who is a subject is said by another column
+        of_subjects = all(NeighboringRelation(each.neighboring_relation).of_subjects for each in (one, entry))
+        if one.protects == entry.protects and of_subjects and one.rows_of != entry.rows_of:  # that says who one is
             raise ValueError(
                 f"This ledger holds guarantees for all rows of one {one.rows_of or 'subject'!r}; one for all rows of "
                 f"one {entry.rows_of or 'subject'!r} does not add up with them. Name the same column, or keep a "

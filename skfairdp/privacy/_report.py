@@ -55,6 +55,9 @@ class NeighboringRelation(StrEnum):
     ``ZERO_OUT_SUBJECT``
         All rows of one subject are gone, so that it contributes nothing. What is public is as above. Between two kinds
         of rows of a subject there are two such steps, and so there are to the same rows without one of them.
+    ``REPLACE_SUBJECT_ATTRIBUTE``
+        The sensitive attribute of one subject, which all of its rows share, has another value; everything else is
+        public, and so is whose each row is.
 
     Examples
     --------
@@ -71,16 +74,23 @@ class NeighboringRelation(StrEnum):
     REPLACE_ATTRIBUTE = "replace one sensitive attribute"
     REPLACE_SUBJECT = "replace all rows of one subject"
     ZERO_OUT_SUBJECT = "replace all rows of one subject by none"
+    REPLACE_SUBJECT_ATTRIBUTE = "replace the sensitive attribute of one subject"
 
     @property
     def protects(self) -> Protects:
         """The unit that this relation protects."""
         others = {
             NeighboringRelation.REPLACE_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
+            NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
             NeighboringRelation.REPLACE_SUBJECT: Protects.SUBJECT,
             NeighboringRelation.ZERO_OUT_SUBJECT: Protects.SUBJECT,
         }
         return others.get(self, Protects.RECORD)
+
+    @property
+    def of_subjects(self) -> bool:
+        """Whether it speaks of all rows of a subject, so that a column says whose they are."""
+        return "one subject" in self.value
 
     @property
     def number_is_public(self) -> bool:
@@ -99,7 +109,7 @@ class NeighboringRelation(StrEnum):
         everybody. A mechanism that knows no null record may read it as that one, so ``REPLACE_ONE`` implies
         ``ZERO_OUT``. The reverse would cost twice. A record that is replaced is a row of a subject that is, so
         ``REPLACE_SUBJECT`` implies both, and ``ZERO_OUT_SUBJECT``. That one implies none of them: one row of several
-        that is another, or none, is two steps away.
+        that is another, or none, is two steps away. Of attributes, that of a subject implies that of a record.
 
         Parameters
         ----------
@@ -116,6 +126,7 @@ class NeighboringRelation(StrEnum):
                 NeighboringRelation.ZERO_OUT,
                 NeighboringRelation.ZERO_OUT_SUBJECT,
             ),
+            NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: (NeighboringRelation.REPLACE_ATTRIBUTE,),
         }
         return self is other or other in weaker.get(self, ())
 

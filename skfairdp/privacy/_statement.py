@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
 from skfairdp.privacy._events import event_to_dict, flatten
 from skfairdp.privacy._ledger_file import relation_of, total_event
-from skfairdp.privacy._report import rounded_up
+from skfairdp.privacy._report import NeighboringRelation, rounded_up
 
 FORMAT = "skfairdp-statement-1"
 DELTAS = tuple(10.0**-k for k in range(3, 11))
@@ -28,6 +28,9 @@ UNITS = {
     "record": "one record: all features, the label and the group of one row",
     "sensitive attribute": "the sensitive attribute of one record; features and labels are taken as public",
     "subject": "one subject: all rows of one {of}, however many",
+    "replace the sensitive attribute of one subject": (
+        "the sensitive attribute of one subject, in all rows of one {of}; features and labels are taken as public"
+    ),
 }
 RELATIONS = {
     "replace one record": "Neighbouring data sets differ in the values of one record. The number of records is public.",
@@ -50,6 +53,10 @@ RELATIONS = {
         "and their ids are public, the number of rows is not. Rows that give way to others, or one of several that "
         "does, are two such steps."
     ),
+    "replace the sensitive attribute of one subject": (
+        "Neighbouring data sets differ in the sensitive attribute of one subject, in all of its rows together. "
+        "Everything else is public."
+    ),
 }
 POST_PROCESSING = (
     "The guarantee covers everything made from the releases and from public values alone: the model, its attributes, "
@@ -70,9 +77,9 @@ NO_LEDGER = (
 )
 
 
-def unit_of(protects: str, rows_of: str = "") -> str:
+def unit_of(relation: str, rows_of: str = "") -> str:
     """What is protected, in words."""
-    return UNITS[protects].format(of=rows_of or "id")
+    return UNITS.get(relation, UNITS[NeighboringRelation(relation).protects]).format(of=rows_of or "id")
 
 
 def attack_bound(rate: float, curve: Iterable[tuple[float, float]], mu: float | None) -> float:
@@ -330,7 +337,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         "format": FORMAT,
         "subject": subject,
         "protects": str(spent.protects),
-        "unit": unit_of(str(spent.protects), spent.rows_of),
+        "unit": unit_of(str(spent.neighboring_relation), spent.rows_of),
         **_whose(spent),
         "neighboring_relation": str(spent.neighboring_relation),
         "relation_text": RELATIONS[str(spent.neighboring_relation)],
@@ -502,6 +509,7 @@ _UNITS = {
     "record": "Record",
     "sensitive attribute": "Sensitive attribute of a record",
     "subject": "Subject (all rows of one {of})",
+    "replace the sensitive attribute of one subject": "Sensitive attribute of a subject (all rows of one {of})",
 }
 
 
@@ -598,6 +606,7 @@ def _variant(statement: Stated, data_domain: str | None) -> dict[str, Any]:
 
 def _privacy_loss(statement: Stated) -> dict[str, Any]:
     content = statement.content
+    unit = _UNITS.get(content["neighboring_relation"], _UNITS[content["protects"]])
     curve = [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
     mu = [] if statement.mu is None else [f"mu = {statement.mu:.6g} (Gaussian differential privacy)"]
     attack = [
@@ -605,7 +614,7 @@ def _privacy_loss(statement: Stated) -> dict[str, Any]:
         for rate, found in statement.attack
     ]
     return {
-        "privacy_unit": _UNITS[content["protects"]].format(of=content.get("rows_of") or "id"),
+        "privacy_unit": unit.format(of=content.get("rows_of") or "id"),
         "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
         "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
         "privacy_parameters_details": _listed(curve + mu + attack),

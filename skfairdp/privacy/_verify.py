@@ -25,8 +25,12 @@ _PROTECTS = {
     "replace one sensitive attribute": "sensitive attribute",
     "replace all rows of one subject": "subject",
     "replace all rows of one subject by none": "subject",
+    "replace the sensitive attribute of one subject": "sensitive attribute",
 }
 _SUBJECTS = tuple(relation for relation, unit in _PROTECTS.items() if unit == "subject")
+_ATTRIBUTES = tuple(relation for relation, unit in _PROTECTS.items() if unit == "sensitive attribute")
+#: Of which a column says who a subject is.
+_OF_SUBJECTS = (*_SUBJECTS, _ATTRIBUTES[1])
 #: Whose rows give way to others in two steps, as a record of such a subject does.
 _BY_NONE = _SUBJECTS[1]
 #: Under which relations else the figures of one hold, from the strongest to the weakest.
@@ -34,14 +38,10 @@ _WEAKER = ("replace all rows of one subject", "replace one record", "replace one
 #: What a release is a release *of*, for those whose cost holds under some relations only.
 _ONLY_UNDER = {
     "PoissonSampledDpEvent": ("add or remove one record", "replace one record by a null record", _BY_NONE),
-    "ReplaceSampledGaussian": (
-        "replace one record", "replace one sensitive attribute", "replace one record by a null record",
-    ),
+    "ReplaceSampledGaussian": ("replace one record", "replace one record by a null record", *_ATTRIBUTES),
     # one answer more or less shows the record
-    "RandomizedResponseDpEvent": (
-        "replace one record", "replace one sensitive attribute", "replace one record by a null record",
-    ),
-}  # fmt: skip
+    "RandomizedResponseDpEvent": ("replace one record", "replace one record by a null record", *_ATTRIBUTES),
+}
 #: Answered by chance, without noise on a number.
 _WITHOUT_FIGURES = ("RandomizedResponse",)
 #: What releases, and its sensitivities where they follow from what it is.
@@ -59,9 +59,9 @@ _RELEASE = "Schema.release"
 #: What may be read where, as neighbours do not differ in it.
 _READ = {
     "number of private rows": tuple({*_PROTECTS} - {"add or remove one record", *_SUBJECTS}),
-    "number of subjects": _SUBJECTS,
-    "ids of the subjects": _SUBJECTS,
-    "features and labels": ("replace one sensitive attribute",),
+    "number of subjects": _OF_SUBJECTS,
+    "ids of the subjects": _OF_SUBJECTS,
+    "features and labels": _ATTRIBUTES,
 }
 #: What each part of a statement says, and nothing else.
 _OF = {
@@ -210,7 +210,9 @@ def _check_entries(document: Mapping[str, Any]) -> None:
 
 
 def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
-    if "releases" in names and row.get("protects") == "subject":  # a statement, or an entry of a ledger
+    relation = row.get("neighboring_relation")
+    agrees = relation in _OF_SUBJECTS and row.get("protects") == _PROTECTS[relation]
+    if "releases" in names and agrees:  # a statement, or an entry of a ledger
         names = names | ({"rows_of"} & {*row})
     if absent := sorted(names - {*row}):
         raise KeyError(absent[0])
@@ -312,7 +314,7 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
     unit = _PROTECTS[relation]
     checks = [Check("unit of protection", str(protects), unit, protects == unit)]
     checks.append(_sentences(document))
-    if unit == "subject":
+    if relation in _OF_SUBJECTS:
         checks.append(_one_kind_of_subjects(document))
     return [*checks, _fits("relation fits the releases", document["event"], relation)]
 
@@ -321,7 +323,12 @@ def _one_kind_of_subjects(document: Mapping[str, Any]) -> Check:
     """Facts and the ledger's entry name the column that the statement is of."""
     facts = [one.get("value") or "" for one in document["public"] if one.get("name") == "ids of the subjects"]
     entries = (document.get("ledger") or {}).get("entries", [])
-    charged = [one.get("rows_of", "") for one in entries if one.get("protects") == "subject"]
+    own = document["protects"]
+    charged = [
+        one.get("rows_of", "")
+        for one in entries
+        if one.get("neighboring_relation") in _OF_SUBJECTS and one.get("protects") == own
+    ]
     said = str(document.get("rows_of", ""))
     others = sorted({str(one) for one in (*facts, *charged)} - {said})
     return Check("one kind of subjects", said or "no name", ", ".join(map(repr, others)) or "the same", not others)
@@ -338,7 +345,7 @@ def _sentences(document: Mapping[str, Any]) -> Check:
     from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, unit_of
 
     words = {
-        "unit": unit_of(_PROTECTS[document["neighboring_relation"]], document.get("rows_of", "")),
+        "unit": unit_of(document["neighboring_relation"], document.get("rows_of", "")),
         "relation_text": RELATIONS[document["neighboring_relation"]],
         "post_processing": POST_PROCESSING,
     }
@@ -444,7 +451,7 @@ def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
     whole, wrong = NeighboringRelation(document["neighboring_relation"]), ""
     for part, _ in parts:
         own = NeighboringRelation(part["neighboring_relation"])
-        for_attribute = whole.protects == "sensitive attribute" != own.protects
+        for_attribute = whole == _ATTRIBUTES[0] and own.protects != "sensitive attribute"
         counted = NeighboringRelation(_SUBJECTS[0]) if own == _BY_NONE and whole.protects == "record" else own
         if not (for_attribute or counted.implies(whole)) or not _fits("", part["event"], own).holds:
             wrong = f"one for {own}"
@@ -499,7 +506,8 @@ def _check_facts(document: Mapping[str, Any]) -> None:
             raise ValueError(f"{fact['name']!r} cannot be read where neighbours differ in it")
     told = {fact["name"] for fact in document["public"]}
     absent = sorted({"number of subjects", "ids of the subjects"} - told)
-    if document["protects"] == "subject" and (told or document["performed"]) and absent:
+    of_subjects = document["neighboring_relation"] in _OF_SUBJECTS
+    if of_subjects and (told or document["performed"]) and absent:
         raise ValueError(f"a fit for subjects reads their number and ids, and {absent[0]!r} is no public fact of it")
 
 
@@ -597,7 +605,8 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
             raise ValueError(f"an entry protects {entry['protects']!r} under {entry['neighboring_relation']!r}")
     events: dict[tuple[str, str], list[Any]] = {}
     every: list[Any] = []
-    attribute = "sensitive attribute", "replace one sensitive attribute"
+    of_a_subject = all(entry["neighboring_relation"] == _ATTRIBUTES[1] for entry in entries)
+    attribute = "sensitive attribute", _ATTRIBUTES[of_a_subject]
     promised = {entry["protects"] for entry in entries}
     # A record replaced by any other one includes one that is the same for everybody: the weakest promise of all.
     of_records = [r for r in _WEAKER if r in {entry["neighboring_relation"] for entry in entries}]
@@ -605,7 +614,9 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
     for entry in entries:
         relation, event = entry["neighboring_relation"], _event(entry["event"])
         every.append(event)
-        if relation not in (*_WEAKER, _BY_NONE):
+        if entry["protects"] == attribute[0]:
+            events.setdefault(attribute, []).append(event)
+        elif relation not in (*_WEAKER, _BY_NONE):
             events.setdefault((entry["protects"], relation), []).append(event)
         elif "record" in promised:
             one = to_replace_one(event) if relation == _BY_NONE else event
@@ -642,9 +653,11 @@ def _add_up(entries: Any) -> list[Check]:
     if len(relations) > 1 and any(entry["protects"] == "record" for entry in entries):
         common = "add or remove one record" not in relations  # a record replaced by any other implies by a null one
         checks.append(Check("ledger: relations add up", ", ".join(relations), "yes" if common else "no", common))
-    whose = sorted({str(entry.get("rows_of", "")) for entry in entries if entry["protects"] == "subject"})
-    if len(whose) > 1:
-        checks.append(Check("ledger: one kind of subjects", ", ".join(map(repr, whose)), "no", holds=False))
+    for unit in ("subject", "sensitive attribute"):
+        of_unit = [e for e in entries if e["protects"] == unit and e["neighboring_relation"] in _OF_SUBJECTS]
+        whose = sorted({str(entry.get("rows_of", "")) for entry in of_unit})
+        if len(whose) > 1:
+            checks.append(Check("ledger: one kind of subjects", ", ".join(map(repr, whose)), "no", holds=False))
     return checks
 
 

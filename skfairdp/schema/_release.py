@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skfairdp._rows import Subjects
 from skfairdp._utils import private_error, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
@@ -56,7 +57,6 @@ from skfairdp.schema._writings import DAYS, NUMBERS, Writings
 #: What a column may be said to be, where its bounds or values are to be found.
 _KINDS = ("number", "whole", "category", "boolean", "date", "any")
 
-_RELATION = NeighboringRelation.REPLACE_ONE
 _APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
 _FAILURES = 0.1  # of δ, for values that one record alone holds
 _COARSE_SHARE = 0.3  # of the μ² of a column of numbers, where a fine table shows anything at all
@@ -160,6 +160,7 @@ class ColumnRelease:
     mu: float
     failure: float
     is_role: bool = False
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
 
     def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> "Found":
         """Release the counts of a column; return the description that follows from them."""
@@ -180,7 +181,7 @@ class ColumnRelease:
         return replace(found, odd=found.odd or odd)
 
     def _gaussian(self, share: float) -> GaussianMechanism:
-        return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=_RELATION)
+        return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=self.relation)
 
     def share_of_kind(self, n_rows: int) -> float:
         """Of the μ² of the column, to find its kind among so many rows: none where it is known."""
@@ -190,7 +191,7 @@ class ColumnRelease:
 
     def common_values(self, share: float = 1.0) -> CommonValues:
         """Which values of a column of categories are let out, for this share of its μ²."""
-        return CommonValues(self._gaussian(share).sigma, self.failure, relation=_RELATION, with_counts=True)
+        return CommonValues(self._gaussian(share).sigma, self.failure, relation=self.relation, with_counts=True)
 
     def _truths(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> "Found":
         mechanism, places = self._gaussian(share), Boolean(missing=True).read(column)
@@ -520,7 +521,11 @@ class SchemaPlan:
 
 
 def plan_release(
-    columns: Mapping[str, Column | str | None], epsilon: float, delta: float, roles: Sequence[str] = ()
+    columns: Mapping[str, Column | str | None],
+    epsilon: float,
+    delta: float,
+    roles: Sequence[str] = (),
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> SchemaPlan:
     """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others."""
     kinds = {name: said for name, said in columns.items() if not isinstance(said, Column) and said != "boolean"}
@@ -541,22 +546,36 @@ def plan_release(
         if isinstance(said, Column):
             plan[name] = said
         else:
-            found = said != "boolean"
+            is_role = name in roles
+            is_found = said != "boolean"
             plan[name] = (
-                ColumnRelease(said, mu[name], share, name in roles) if found else Boolean(missing=name not in roles)
+                ColumnRelease(said, mu[name], share, is_role, relation) if is_found else Boolean(missing=not is_role)
             )
-    return SchemaPlan(plan, event, _RELATION, releases)
+    return SchemaPlan(plan, event, relation, releases)
 
 
 def planned_schema(
-    table: Any, *, epsilon: float, delta: float, roles: Sequence[str], known: Mapping[str, Any]
+    table: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    roles: Sequence[str],
+    known: Mapping[str, Any],
+    subject: str | None = None,
 ) -> SchemaPlan:
     """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing."""
-    names = column_names(table)
+    names, relation = column_names(table), NeighboringRelation.REPLACE_ONE
+    if subject is not None:
+        if subject not in names or subject in (*roles, *known):
+            raise ValueError(
+                "The 'subject' of Schema.release must name a column that says whose a row is, and that is neither the "
+                f"label, nor a group, nor in 'known'. Got {subject!r} instead; the table has {names[:20]}."
+            )
+        names, relation = [name for name in names if name != subject], NeighboringRelation.REPLACE_SUBJECT
     _check(names, epsilon, delta, roles, known)
     said = {name: known.get(name, "any") for name in names if name not in known or known[name] is not None}
     unsaid = {name: "category" if name in roles else None for name in said if said[name] == "any"}
-    return plan_release({**said, **unsaid}, epsilon, delta, roles)
+    return plan_release({**said, **unsaid}, epsilon, delta, roles, relation)
 
 
 def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
@@ -594,25 +613,32 @@ def released_columns(
     delta: float,
     roles: Sequence[str],
     known: Mapping[str, Any],
+    subject: str | None,
     ledger: Any,
     noise_seed: int | None,
 ) -> tuple[dict[str, Column], PrivacySpent]:
     """What ``Schema.release`` finds, and what it cost."""
     names = column_names(table)
-    plan = planned_schema(table, epsilon=epsilon, delta=delta, roles=roles, known=known)
+    plan = planned_schema(table, epsilon=epsilon, delta=delta, roles=roles, known=known, subject=subject)
     _check_seed(noise_seed, ledger)
     frame = as_dataframe(table, list(plan.columns))
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
+    subjects = None
+    if subject is not None:
+        subjects = Subjects.read(as_dataframe(table, [subject]), subject, len(frame), owner="Schema.release")
+        frame = subjects.one_row_or_none_of(frame)
     _refuse_in_vain(plan, roles, len(frame))
     _refuse_no_kind(plan, frame)
     reads = _read(frame, names, [name for name in plan.columns if name in known], plan)
+    if subjects is not None:
+        reads.note_subjects(subjects.n, subjects.name)
 
     spent: list[PrivacySpent] = []
     with Spending(
         plan.event, delta, plan.relation, label="Schema.release", ledger=ledger, noise_seed=noise_seed,
         releases=plan.releases, public=public_facts(reads, plan.relation), report_to=spent.append,
-        holds=held_by(list(plan.columns.values())),
+        holds=held_by(list(plan.columns.values())), rows_of=subject or "",
     ) as noise:  # fmt: skip
         found = {
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else Found(column)

@@ -69,6 +69,9 @@ class Schema:
     n_rows : int, default=None
         The number of rows, where one is declared: DP-SGD takes it where it has no ``public_n_rows`` of its own. Nothing
         then follows the true number, and neighbours add or remove a record. None: rows are counted where they are read.
+    subject : str, default=None
+        The column that says whose a row is, such as "patient_id": none of ``columns``. Fits then protect all rows of
+        one subject together, as with ``fit(..., subject="patient_id")``, and those that cannot refuse the schema.
 
     Attributes
     ----------
@@ -108,13 +111,14 @@ class Schema:
         label: str | None = None,
         groups: str | Sequence[str] = (),
         n_rows: int | None = None,
+        subject: str | None = None,
     ) -> None:
         self.label = None if label is None else str(label)
         self.groups = _names(groups)
         named = {str(name) if isinstance(name, int) else name: column for name, column in columns.items()}
         alone = {name: _with_own_group(column) if name in self.groups else column for name, column in named.items()}
         self.columns: Mapping[str, Column] = MappingProxyType(alone)
-        self.n_rows = n_rows
+        self.n_rows, self.subject = n_rows, subject
         self._check()
         paid = held_by(list(self.columns.values()))
         self.privacy_: PrivacySpent | None = composed(*paid) if paid else None
@@ -141,6 +145,11 @@ class Schema:
                     )
         if not self.features:
             raise ValueError("A Schema needs at least one column that is neither its label nor one of its groups.")
+        if self.subject is not None and (not isinstance(self.subject, str) or self.subject in self.columns):
+            raise ValueError(
+                "The 'subject' of a Schema must name a column that says whose a row is, and is none of its 'columns'. "
+                f"Got {self.subject!r} instead."
+            )
         if self.n_rows is not None and not (isinstance(self.n_rows, int) and self.n_rows > 0):
             raise ValueError(f"The 'n_rows' of a Schema must be an integer >= 1 or None. Got {self.n_rows!r} instead.")
 
@@ -366,7 +375,7 @@ class Schema:
     @property
     def _description(self) -> dict[str, Any]:
         """What it says of a table, wherever that is from."""
-        rows = {} if self.n_rows is None else {"n_rows": self.n_rows}
+        rows = {name: said for name in ("n_rows", "subject") if (said := getattr(self, name)) is not None}
         return {
             "columns": {name: column.to_dict() for name, column in self.columns.items()},
             "label": self.label,
@@ -381,7 +390,7 @@ class Schema:
         Parameters
         ----------
         content : dict
-            With the key "columns", and "label", "groups", "n_rows" and "releases" where they apply.
+            With the key "columns", and "label", "groups", "n_rows", "subject" and "releases" where they apply.
 
         Returns
         -------
@@ -392,7 +401,7 @@ class Schema:
         columns = {name: column_from_dict(said, name) for name, said in declared.items()}
         schema = cls(
             _with_origins(columns, content, releases), label=content.get("label"), groups=content.get("groups") or (),
-            n_rows=content.get("n_rows"),
+            n_rows=content.get("n_rows"), subject=content.get("subject"),
         )  # fmt: skip
         if releases:
             schema.privacy_ = composed(*releases.values())
@@ -551,6 +560,7 @@ class Schema:
         label: str | None = None,
         groups: str | Sequence[str] = (),
         known: Mapping[str, Column | str | None] | None = None,
+        subject: str | None = None,
         ledger: PrivacyLedger | None = None,
         noise_seed: int | None = None,
     ) -> "Schema":
@@ -559,7 +569,8 @@ class Schema:
         **Guarantee.** (ε, δ)-differential privacy for one record, of which the values may be replaced by any others.
         The names of the columns, the number of rows and what ``known`` says are public; neither dtypes nor the order of
         the rows have any influence. A value that one record alone holds is in the schema with probability at most a
-        tenth of δ, over all columns.
+        tenth of δ, over all columns. With ``subject`` all this is for all rows of one subject: one row of each is
+        counted, and their number and ids are public in place of the number of rows.
 
         Parameters
         ----------
@@ -578,6 +589,9 @@ class Schema:
             What is public about a column and costs nothing: a :class:`Number`, :class:`Category`, :class:`Boolean` or
             :class:`Date`; or its kind ("number", "whole", "category", "boolean", "date"), so that only bounds or values
             are paid for; or None for a column to leave out. Of other columns, and of "any", the kind is found as well.
+        subject : str, default=None
+            The column that says whose a row is. It is none of the columns of the schema, which names it as its
+            ``subject``.
         ledger : PrivacyLedger, default=None
             Is charged before anything is released.
         noise_seed : int, default=None
@@ -617,10 +631,10 @@ class Schema:
         """
         roles = _roles(label, groups)
         columns, spent = released_columns(
-            table, epsilon=epsilon, delta=delta, roles=roles, known=dict(known or {}), ledger=ledger,
+            table, epsilon=epsilon, delta=delta, roles=roles, known=dict(known or {}), subject=subject, ledger=ledger,
             noise_seed=noise_seed,
         )  # fmt: skip
-        schema = cls(columns, label=label, groups=groups)
+        schema = cls(columns, label=label, groups=groups, subject=subject)
         schema.privacy_ = spent
         return schema
 
@@ -664,7 +678,7 @@ class Schema:
 
 def _declared(content: Any) -> tuple[dict[str, Any], dict[str, PrivacySpent]]:
     """The columns of a schema that was written down, and what was paid for it, by the names of the releases."""
-    known = {"columns", "label", "groups", "n_rows", "releases"}
+    known = {"columns", "label", "groups", "n_rows", "subject", "releases"}
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping) or set(content) - known:
         raise ValueError(f"A Schema is a mapping with 'columns' and, of these, what applies: {sorted(known)}.")
     columns = {

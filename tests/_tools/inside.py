@@ -10,7 +10,6 @@ PLACES = {
     "_docs": "shared_docs",
     "_estimator": "PrivateEstimator",
     "_inputs": "PublicRows TrainingData",
-    "_inputs._data": "Subjects",
     "_inputs._table": "refuse_large",
     "_judge": "SHARE Judge Judgement held_by_learner",
     "_networks": (
@@ -27,7 +26,7 @@ PLACES = {
     "_networks._wide_sums": "Places DenseRows LayerRows SLACK Total wide",
     "_networks._row_isolation": "hooks_agree vectorizes",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
-    "_rows": "FoldRows FoldRule PartWork Spill check_free_disk even_tables fold_sizes opened row_hashes",
+    "_rows": "FoldRows FoldRule PartWork Spill Subjects check_free_disk even_tables fold_sizes opened row_hashes",
     "_rows._opened": "FrameRows",
     "_rows._dask": "DaskRows",
     "_rows._parquet": "ParquetRows",

@@ -110,7 +110,7 @@ def sizes_by_rows(patch):
 @mutant
 def a_subject_is_said_to_be_a_record(patch):
     """The statement says that one row is protected, whatever the fit has paid for."""
-    patch.setattr(_statement, "unit_of", lambda protects, rows_of="": _statement.UNITS["record"])
+    patch.setattr(_statement, "unit_of", lambda relation, rows_of="": _statement.UNITS["record"])
 
 
 @mutant

@@ -11,13 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import (
+    FairClippingClassifier,
     FairDPSGDClassifier,
     FairnessCalibrator,
     FairPATEClassifier,
     KeyedRows,
     PATEClassifier,
     PFGuardGenerator,
-    PFLDClassifier,
     PrivacyLedger,
     SyntheticRows,
 )
@@ -268,7 +268,11 @@ def test_a_calibrator_takes_rows_with_and_without_the_column_of_ids_of_its_model
 def test_what_does_not_protect_subjects_says_so():
     X, y, ids, groups = visits()
     with pytest.raises(TypeError, match="It has no subject: it protects each row by itself"):
-        PFLDClassifier().fit(X, y, sensitive_features=groups, subject=ids)
+        FairClippingClassifier().fit(X, y, sensitive_features=groups, subject=ids)
+    schema = Schema({"a": Number(-9, 9), "sex": Category(["f", "m"]), "y": Category([0, 1])}, label="y", groups="sex",
+                    subject="patient_id")  # fmt: skip
+    with pytest.raises(ValueError, match="protects each row by itself, and its schema says that rows are those of"):
+        FairClippingClassifier(schema=schema).fit(X.assign(y=y, sex="f", patient_id=ids))
     rows = KeyedRows(X.assign(label=y, patient_id=ids), key="patient_id")
     with pytest.raises(ValueError, match="only where they are in memory"):
         PATEClassifier().fit(rows, X_public=public_rows(), subject="patient_id")
@@ -303,7 +307,8 @@ def table_with(name, n_rows=400):
 ESTIMATORS = {
     "PATE": (lambda: FairPATEClassifier(gamma=None, classes=[0, 1]), "fit.*subject='{}'"),
     "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "fit.*subject='{}'"),
-    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "and FairDPSGDClassifier protect"),
+    "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "fit.*subject='{}'"),
+    "clipping": (lambda: FairClippingClassifier(method="global_adapt", classes=[0, 1]), "and others protect"),
 }
 
 

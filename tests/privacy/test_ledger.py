@@ -213,7 +213,11 @@ def test_entries_under_another_neighbouring_relation_are_refused():
 def test_no_relation_implies_one_that_costs_more():
     of_records = [NeighboringRelation.REPLACE_ONE, NeighboringRelation.ZERO_OUT]
     of_subjects = [*of_records, NeighboringRelation.ZERO_OUT_SUBJECT]  # which implies none: one row less is two steps
-    weaker = {NeighboringRelation.REPLACE_ONE: of_records[1:], NeighboringRelation.REPLACE_SUBJECT: of_subjects}
+    weaker = {
+        NeighboringRelation.REPLACE_ONE: of_records[1:],
+        NeighboringRelation.REPLACE_SUBJECT: of_subjects,
+        NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: [NeighboringRelation.REPLACE_ATTRIBUTE],
+    }
     for one in NeighboringRelation:
         implied = [other for other in NeighboringRelation if other is not one and one.implies(other)]
         assert implied == weaker.get(one, [])

@@ -18,7 +18,7 @@ GUEST = NeighboringRelation.ADD_OR_REMOVE_ONE
 ATTRIBUTE = NeighboringRelation.REPLACE_ATTRIBUTE
 GONE = NeighboringRelation.ZERO_OUT_SUBJECT
 EVERY = frozenset(NeighboringRelation)
-KEEPS_THE_RECORD = frozenset({REPLACED, NULL, ATTRIBUTE})
+KEEPS_THE_RECORD = frozenset({REPLACED, NULL, ATTRIBUTE, NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE})
 
 GAUSSIAN = dp.GaussianDpEvent(5.0)
 SAMPLED = dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(2.0))

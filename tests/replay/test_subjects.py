@@ -7,17 +7,39 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import SyntheticRows
+from skfairdp import SyntheticDataClassifier, SyntheticRows
 from skfairdp.ensemble import MLPTeachers
-from tests._tools.catalogue import CLEARLY, Fit, Rows, answers, dpsgd, fair_pate, make_rows, pate
+from tests._tools.catalogue import (
+    CLEARLY,
+    Fit,
+    Flipped,
+    Rows,
+    answers,
+    answers_with_groups,
+    barycenter,
+    dpsgd,
+    fair_pate,
+    fragile,
+    make_rows,
+    pate,
+    pfguard,
+    pfld,
+    randomised,
+    samples,
+    sf_pate,
+    thresholds,
+    without_answers,
+)
 from tests._tools.neighbours import HUGE, Pair
 from tests.replay.looking import compared
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings are compared, not forbidden
 
 SUBJECT, NULL_SUBJECT = "replace all rows of one subject", "replace all rows of one subject by none"
+OF_A_SUBJECT = "replace the sensitive attribute of one subject"
 N, CHANGED = 90, 17
 
 
@@ -81,8 +103,35 @@ def named_answers(fitted, rows):
     return {"predict": fitted.predict(pd.DataFrame(rows.X_test, columns=list("abcd")))}
 
 
+def with_another_group(places):
+    """All is public but the group of the changed subject, in some of its rows by their order."""
+    rows = visits()
+    own, groups = np.flatnonzero(rows.ids == CHANGED), rows.groups.copy()
+    groups[own[places]] = 1 - groups[own[0]]
+    return rows.but(groups=groups)
+
+
+def of_one_group(places):
+    """The same with all rows of the subject in the group of the first of them."""
+    rows = with_another_group(places)
+    own = np.flatnonzero(rows.ids == CHANGED)
+    return rows.but(groups=np.where(np.isin(np.arange(len(rows.y)), own), visits().groups[own[0]], rows.groups))
+
+
+GROUP_PAIRS = [
+    Pair("group", visits(), with_another_group(slice(None))),
+    Pair("first row", visits(), with_another_group(slice(1))),
+]
+
 AUTO: dict[str, Any] = {"n_teachers": "auto"}
 OWN = {"groups": [0, 1], "public_data": SyntheticRows(n_rows=80)}
+
+
+def synthetic(**more):
+    return functools.partial(
+        SyntheticDataClassifier, None if more else LogisticRegression(), epsilon=8.0, bounds=(-6.0, 6.0), dtypes=float,
+        classes=[0, 1], groups=[0, 1], random_state=0, **more,
+    )  # fmt: skip
 
 
 def way(name, make, fit, probe=answers):
@@ -104,7 +153,25 @@ WAYS = [
     gone("DP-SGD", dpsgd(lam=0.0, max_rows_per_subject=3), by_ids_alone),
     gone("DP-SGD, signed loss", dpsgd(gamma=0.1, groups=[0, 1], lam=None), without_public_rows),
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
+    way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
+    way("synthetic rows", synthetic(), without_public_rows),
+    way("synthetic rows, held", synthetic(gamma=0.1), without_public_rows),
+    way("thresholds", thresholds(), without_public_rows),
+    way("thresholds by coins", fragile(Flipped()), without_public_rows, without_answers),
+    way("barycenter", barycenter, without_public_rows, answers_with_groups),
 ]  # fmt: skip
+
+
+def group(name, make):
+    return Fit(name, make, without_public_rows, answers, OF_A_SUBJECT, ("groups",), visits)
+
+
+WAYS_OF_GROUPS = [
+    group("randomised response", randomised()),
+    group("SF-PATE", sf_pate()),
+    group("SF-PATE, fair teachers", sf_pate(variant="teacher")),
+    group("PF-LD", pfld()),
+]
 
 
 def seen_by(entry, pairs):
@@ -118,6 +185,19 @@ def seen_by(entry, pairs):
         by_way_of_none = entry.relation == NULL_SUBJECT and pair.name != "none"
         found += [f"{pair.name}: {text}" for text in seen.differences(times=2.0 if by_way_of_none else pair.times)]
     return found
+
+
+@pytest.mark.parametrize("entry", WAYS_OF_GROUPS, ids=lambda entry: entry.name)
+def test_a_subject_of_another_group_looks_the_same(entry):
+    assert not seen_by(entry, GROUP_PAIRS)
+
+
+@pytest.mark.parametrize("entry", WAYS_OF_GROUPS, ids=lambda entry: entry.name)
+def test_the_group_of_a_subject_is_that_of_its_first_row(entry):
+    pair = Pair("the others", of_one_group(slice(1, None)), with_another_group(slice(1, None)))
+    seen = compared(entry, pair)
+    assert seen.original.error is None
+    assert not seen.differences(times=0.0)
 
 
 @pytest.mark.parametrize("entry", WAYS, ids=lambda entry: entry.name)

@@ -1,0 +1,132 @@
+"""Several rows of one subject, such as a person: whose each row is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp._rows._keyed import id_hashes
+from skfairdp._utils import as_groups, as_pandas
+from skfairdp._utils._sklearn import take_rows
+
+
+@dataclass(frozen=True)
+class SubjectRows:
+    """Rows of some subjects, who are a list that anyone may see, and one row of each of them with its place."""
+
+    rows: NDArray[np.int64]
+    subject: "pd.Series[Any]"
+    one_each: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+#: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
+GRID = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The subject of each row. Ids, and with them how many subjects there are, are public; who has which rows is not.
+
+    Nothing of it outlives the fit. A subject keeps its teacher, whatever its rows are and wherever they stand: the
+    teacher is a keyed hash of the id. Other ids may be in other places; that of no other subject follows from it.
+    """
+
+    ids: "pd.Series[Any]"
+    of: NDArray[np.int64]
+    n: int
+    name: str
+
+    @classmethod
+    def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
+        """Read one id per row: given, or a column of X by its name."""
+        name = subject if isinstance(subject, str) else getattr(subject, "name", None)
+        if isinstance(subject, str):
+            table = as_pandas(X)
+            if not isinstance(table, pd.DataFrame) or list(table.columns).count(subject) != 1:
+                raise ValueError(
+                    f"'subject' of {owner} names {subject!r}, which is not exactly one column of X. Name a column of a "
+                    "DataFrame, or pass one id per row."
+                )
+            subject = table[subject]
+        cells = as_groups(subject, n_rows, owner=owner, name="subject")
+        rows, ids = pd.factorize(pd.Series(cells, dtype=object))
+        listed = pd.Series(ids, dtype=object)
+        if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
+            listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
+        hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
+        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
+
+    def parts(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
+        hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
+        teachers: NDArray[np.int64] = (hashes % np.uint64(n_teachers)).astype(np.int64)
+        return teachers[self.of]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """One over the rows of its subject for each row, rounded down to the grid: a subject adds at most 1."""
+        sizes = np.bincount(self.of, minlength=self.n)
+        weights: NDArray[np.float64] = np.floor(1 / GRID / np.maximum(sizes, 1)) * GRID
+        return weights[self.of]
+
+    def rows_of_each(self, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
+
+        Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
+        """
+        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))
+        rows = order[np.lexsort((hashes[place], whose))]
+        kept = np.full((self.n, most), -1)
+        kept[whose[place < most], place[place < most]] = rows[place < most]
+        return kept
+
+    @property
+    def row_of_each(self) -> NDArray[np.int64]:
+        """The position of one row of each subject, by a hash of its id and how many rows it has; -1 where it has none.
+
+        A subject keeps its place, whatever rows others have.
+        """
+        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        chosen = (id_hashes(self.ids, 1) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
+        rows = np.full(self.n, -1)
+        rows[sizes > 0] = order[(np.cumsum(sizes) - sizes + chosen)[sizes > 0]]
+        return rows
+
+    @property
+    def one_row_each(self) -> NDArray[np.int64]:
+        """The same, of the subjects that have rows."""
+        rows = self.row_of_each
+        return rows[rows >= 0]
+
+    def part(self, places: NDArray[np.int64]) -> SubjectRows:
+        """The rows of the subjects at these places of the list."""
+        inside, one = np.isin(np.arange(self.n), places), self.row_of_each
+        rows, scored = np.flatnonzero(inside[self.of]), np.flatnonzero(inside & (one >= 0))
+        codes = (np.cumsum(inside) - 1)[self.of[rows]]
+        ids = pd.Categorical.from_codes(codes, categories=pd.Index(self.ids[inside], dtype=object))
+        return SubjectRows(rows, pd.Series(ids, name=self.name or None), one[scored], scored)
+
+    def one_row_or_none_of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """One row of each subject, in which all cells are missing where it has none: as many rows as subjects."""
+        rows = self.row_of_each
+        kept = table.iloc[np.maximum(rows, 0)].reset_index(drop=True)
+        return kept if (rows >= 0).all() else kept.astype(object).mask(np.asarray(rows < 0)[:, None], None)
+
+    def one_row_of(self, owner: str, **given: Any) -> list[Any]:
+        """The same rows of each of some tables and columns; None stays None."""
+        for name, rows in given.items():
+            if rows is not None and (rows.shape[0] if hasattr(rows, "shape") else len(rows)) != len(self.of):
+                raise ValueError(f"{name} of {owner} must have one entry for each row of X, as 'subject' has.")
+        return [None if rows is None else take_rows(rows, self.one_row_each) for rows in given.values()]
+
+    @property
+    def first_row_each(self) -> NDArray[np.int64]:
+        """For each row the first one of its subject, in the order of the table."""
+        first = np.full(self.n, len(self.of))
+        np.minimum.at(first, self.of, np.arange(len(self.of)))
+        return first[self.of]
