@@ -108,9 +108,8 @@ def clipped_gradient_sum(
     if len(X) == 0:
         factors(torch.zeros(0, dtype=torch.float64, device=X.device))
         return total
-    form = partial(
-        _gradient_rows, module, loss, layers=layers, fused=fused, form=_former(vectorized, hooked), shared=shared
-    )
+    each = hooked_gradients if hooked else vectorized_gradients if vectorized else looped_gradients
+    form = partial(_gradient_rows, module, loss, layers=layers, fused=fused, form=each, shared=shared)
     gradients, fails = _formed(module, loss, form, (X, y) if weights is None else (X, y, weights))
     norms = gradients.norms()
     nothing = ~torch.isfinite(norms) | fails
@@ -223,13 +222,6 @@ def _weighed(gradient: Tensor, weights: Tensor) -> Tensor:
     """Weighted sums of the gradients of the rows of each sample, in double precision."""
     of_rows = gradient.flatten(1).unflatten(0, tuple(weights.shape)).double()
     return torch.einsum("nkp,nk->np", of_rows, weights.double()).unflatten(1, gradient.shape[1:])
-
-
-def _former(vectorized: bool, hooked: bool) -> Callable[..., dict[str, Tensor]]:
-    """How gradients are formed one per sample."""
-    if hooked:
-        return hooked_gradients
-    return vectorized_gradients if vectorized else looped_gradients
 
 
 @torch.no_grad()
@@ -561,8 +553,7 @@ class WeightsByGroup(ClippingRule):
         return self.max_norm * float(self.weights.max())
 
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
-        clipped = (self.max_norm * _ROOM / norms.clamp_min(1e-300)).clamp_max(1.0)
-        return clipped * self.weights.to(norms)[groups]
+        return _clip_factors(norms, self.max_norm) * self.weights.to(norms)[groups]
 
 
 class BoundsByGroup(ClippingRule):

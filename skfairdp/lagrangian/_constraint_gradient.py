@@ -301,7 +301,8 @@ class ConstraintGradient:
         norms = centred_norms(rows, cells, means)
         bounds = self._bounds(norms[:size], cells[:size])
         radius = self._radius(wide_weights, bounds)
-        factors = self._factors(np.maximum(norms, _sizes(rows, cells, means) / _kappa(rows)), bounds, cells)
+        kappa = 1e5 if rows.positions == 1 else 500.0
+        factors = self._factors(np.maximum(norms, _sizes(rows, cells, means) / kappa), bounds, cells)
         if not np.isfinite(radius):
             factors, radius = np.zeros_like(factors), 0.0
         middle = ((wide_weights.max(0) + wide_weights.min(0)) / 2)[cells, self._columns]
@@ -424,7 +425,7 @@ class ConstraintGradient:
             slopes = self.constraints.slopes(torch.softmax(module(self.X[some]), dim=1), self.y[some])
         spans = []
         for c in range(slopes.shape[1]):
-            parts = form(module, lambda out, slope: (out * slope).sum(1), self.X[some], slopes[:, c])
+            parts = form(module, _times_slope, self.X[some], slopes[:, c])
             rows = torch.cat([g.flatten(1) for g in parts.values()], dim=1)
             for cell in self.constraints.cells[some, c].unique():
                 here = rows[self.constraints.cells[some, c] == cell]
@@ -444,10 +445,6 @@ def _as_array(weights: Tensor) -> Array:
 
 def _with_column(weights: Array, *value: float) -> Array:
     return np.column_stack([weights, *(np.full(len(weights), v) for v in value)])
-
-
-def _kappa(rows: RowGradients) -> float:
-    return 1e5 if rows.positions == 1 else 500.0
 
 
 def _sizes(rows: RowGradients, cells: NDArray[np.int64], means: dict[Cell, Array]) -> Array:
