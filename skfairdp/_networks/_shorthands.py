@@ -41,11 +41,8 @@ class CNN(nn.Sequential):
     Blocks of convolution (3 x 3, stride 2) and tanh, then one linear layer to the logits. It is the paper's ColorMNIST
     network (Table 3) made small: two blocks instead of four and no hidden linear layers; the strides stand for its
     pooling, at a quarter of the arithmetic, and tanh for its ReLU, since bounded activations lose least to clipping. No
-    layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first.
-
-    References
-    ----------
-    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.
+    layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first. (Yaghini et al.
+    2023, "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.)
     """
 
     predicts_rows_alone = True
@@ -74,12 +71,8 @@ class ResNet(nn.Sequential):
     group normalisation and tanh, beside a path that leaves the image as it is (1 x 1 where the size changes). Every
     block but the first halves height and width. The mean over all positions goes into one linear layer. Batch
     normalisation, which residual networks usually have, mixes the rows of a batch; group normalisation reads one image
-    alone. The initial weights are drawn from torch's generator; all logits are 0 at first.
-
-    References
-    ----------
-    K. He, X. Zhang, S. Ren, J. Sun (2016), "Deep residual learning for image recognition", arXiv:1512.03385. Y. Wu, K.
-    He (2018), "Group normalization", arXiv:1803.08494.
+    alone. The initial weights are drawn from torch's generator; all logits are 0 at first. (He et al. 2016, "Deep
+    residual learning for image recognition"; Wu & He 2018, "Group normalization".)
     """
 
     predicts_rows_alone = True

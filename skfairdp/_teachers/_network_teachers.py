@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -200,24 +201,16 @@ class ModuleTeachers(_StackedTeachers):
             super()._rehearse(X, n_classes)
 
 
+@dataclass(frozen=True)
 class StackedEnsemble:
     """Trained stacks, and the classes each teacher may answer."""
 
-    def __init__(
-        self,
-        net: "StackedMLP | StackedModule",
-        stacks: "list[list[torch.Tensor]]",
-        seen: list[NDArray[np.bool_]],
-        device: str,
-        row_shape: tuple[int, ...],
-        owner: str,
-    ) -> None:
-        self.net = net
-        self.stacks = stacks
-        self.seen = seen
-        self.device = device
-        self.row_shape = row_shape
-        self.owner = owner
+    net: "StackedMLP | StackedModule"
+    stacks: "list[list[torch.Tensor]]"
+    seen: list[NDArray[np.bool_]]
+    device: str
+    row_shape: tuple[int, ...]
+    owner: str
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Votes (n_teachers, n_rows)."""

@@ -91,24 +91,7 @@ def disparities_of(
 
 
 def largest_disparity(counts: ArrayLike, gap: str = "others") -> float:
-    """Return max over z and k of Γ(z, k), the fairness gap that γ bounds.
-
-    Parameters
-    ----------
-    counts, gap : object
-        As for :func:`disparities`.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 0 for perfect parity, and while fewer than two groups have counts.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import largest_disparity
-    >>> largest_disparity([[30, 10], [20, 20]])
-    0.25
-    """
+    """Return max over z and k of Γ(z, k), the fairness gap that γ bounds; 0 while fewer than two groups have counts."""
     return float(disparities(counts, gap).max())
 
 

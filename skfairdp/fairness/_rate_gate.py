@@ -205,8 +205,6 @@ class AnswerGate:
     answers takes part in no comparison. What follows: no answer outside a cold start raises E; and **once every group
     has** ``min_count`` **answers and E = 0, every inequality holds for the rest of the stream**.
 
-    Notes
-    -----
     A ratio r compares small numbers badly. Where a class was given to m members of each of two groups of one size, one
     more to either breaks the ratio unless m / (m + 1) >= r: m has to be 4 for the four-fifths rule. A
     ``difference_bound`` beside the ratio leaves room.
