@@ -28,10 +28,17 @@ from skfairdp._networks._clipping import (
     trace_layers,
     vectorized_gradients,
 )
-from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule, behind
-from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._layers import StackedModule
-from skfairdp._networks._mlp import AdditiveParts, StackedMLP, additive_parts, with_parts
+from skfairdp._networks._mlp import (
+    AdditiveParts,
+    ColumnScales,
+    ScaledMLP,
+    ScaledModule,
+    StackedMLP,
+    additive_parts,
+    behind,
+    with_parts,
+)
 from skfairdp._networks._nets import (
     FittedNet,
     Net,
@@ -52,7 +59,15 @@ from skfairdp._networks._parity import (
     group_contrasts,
     rows_read_by,
 )
-from skfairdp._networks._precision import PrecisionWatch, check_precision, reduced_precision
+from skfairdp._networks._process import (
+    PrecisionWatch,
+    check_precision,
+    own_generator,
+    products_of_step,
+    reduced_precision,
+    seconds_of_steps,
+    threads_of_steps,
+)
 from skfairdp._networks._row_isolation import check_network, input_dtype
 from skfairdp._networks._shorthands import CNN, MLP, ResNet
 from skfairdp._networks._stacked import (

@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from skfairdp._networks._generator import own_generator
-from skfairdp._networks._precision import check_module_precision
+from skfairdp._networks._process import check_module_precision, own_generator
 
 Parts = tuple[Tensor, ...]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from skfairdp._networks._generator import own_generator
 from skfairdp._networks._nets import is_constant
+from skfairdp._networks._process import own_generator
 from skfairdp._networks._shorthands import MLP
 
 Array = NDArray[np.float64]

@@ -13,8 +13,7 @@ from skfairdp._networks._clipping import (
     has_hooks,
     looped_gradients,
 )
-from skfairdp._networks._generator import own_generator
-from skfairdp._networks._precision import PrecisionWatch, check_module_precision
+from skfairdp._networks._process import PrecisionWatch, check_module_precision, own_generator
 
 _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows in both
 

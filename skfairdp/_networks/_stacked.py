@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp._networks._generator import seconds_of_steps
-from skfairdp._networks._precision import check_precision
+from skfairdp._networks._process import check_precision, seconds_of_steps
 from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import DPStep, PerSampleLoss, private_outputs
-from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
-from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
+from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
+from skfairdp._networks._process import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
