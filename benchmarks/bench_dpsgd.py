@@ -30,7 +30,7 @@ def network() -> nn.Module:
 
 
 def our_step(penalty: ParityPenalty | None) -> Callable[[torch.Tensor, torch.Tensor], None]:
-    """One pass through the loop of ``train_privately``, its batch given."""
+    """One pass through the loop of ``Network.trained``, its batch given."""
     module = network().train()
     step = DPStep(BATCH / ROWS, 1.0, 1.0, 1, float(BATCH))
     source = NoiseSource()

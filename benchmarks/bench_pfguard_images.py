@@ -73,11 +73,12 @@ class ConvolutionalNetwork(BaseEstimator):
     def fit(self, X: Any, y: Any) -> "ConvolutionalNetwork":
         import torch
 
-        from skfairdp._networks import build_cnn
+        from skfairdp._networks import CNN, own_generator
 
         side = round(X.shape[1] ** 0.5)
         rows, labels = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(y)
-        self.net = build_cnn((1, side, side), 2, torch.Generator().manual_seed(0))
+        with own_generator(0):
+            self.net = CNN(X.shape[1], 2, (1, side, side))
         optimizer = torch.optim.Adam(self.net.parameters(), lr=1e-3)
         for _ in range(8):
             for some, wanted in zip(rows.split(64), labels.split(64), strict=True):

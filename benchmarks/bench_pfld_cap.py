@@ -32,17 +32,14 @@ class Watched(GroupModel):
         return super()._chosen(n_rows, seed)
 
     def _on_rows(self, *arguments: Any) -> Any:
-        return _Looked(super()._on_rows(*arguments))
+        release = super()._on_rows(*arguments)
 
+        def looked_at(groups: Any, noise: Any) -> dict[str, Any]:
+            found = release(groups, noise)
+            Watched.seen[:] = [np.asarray(found["membership"])]
+            return found
 
-class _Looked:
-    def __init__(self, release: Any) -> None:
-        self.wrapped = release
-
-    def release(self, groups: Any, noise: Any) -> dict[str, Any]:
-        found = self.wrapped.release(groups, noise)
-        Watched.seen[:] = [np.asarray(found["membership"])]
-        return found
+        return looked_at
 
 
 def rows(n_rows: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

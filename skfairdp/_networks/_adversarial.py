@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from skfairdp._networks._generator import own_generator
 from skfairdp._networks._mlp import StackedMLP
-from skfairdp._networks._resnet import group_norm
-from skfairdp._networks._shorthands import image_sizes, listed_channels
-from skfairdp._networks._stacked import resolve_device
+from skfairdp._networks._process import own_generator
+from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
+from skfairdp._networks._stacked import one_vector, resolve_device
 from skfairdp._utils import child_seeds
 
 
@@ -268,16 +267,9 @@ class StackedDiscriminators:
             self.net = StackedMLP(n_features, tuple(hidden), 1)
         self.loss, self.penalty, self.device = loss, penalty, device
         initial = [p.to(device) for p in self.net.initial(list(seeds))]
-        # The optimizer sees one long vector, the networks see views of it.
-        self._vector = torch.cat([p.ravel() for p in initial])
-        self._vector.grad = torch.zeros_like(self._vector)
-        lengths = [p.numel() for p in initial]
-        self.params, self._gradients = (
-            [part.view_as(p) for part, p in zip(vector.split(lengths), initial, strict=True)]
-            for vector in (self._vector, self._vector.grad)
-        )
+        vector, self.params, self._gradients = one_vector(initial)
         betas = (0.5, 0.9) if loss == "wasserstein" else (0.5, 0.999)
-        self._optimizer = torch.optim.Adam([self._vector], lr=lr, betas=betas, fused=True)
+        self._optimizer = torch.optim.Adam([vector], lr=lr, betas=betas, fused=True)
         # Where between a real and a fake row slopes are looked at: public, and shared by all.
         self._between = torch.Generator().manual_seed(int(seeds[0]))
 

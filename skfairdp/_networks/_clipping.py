@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,24 +19,12 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from skfairdp._networks._hooked_gradients import hooked_gradients
+from skfairdp import privacy
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import by_halves
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PoissonSample,
-    PoissonSampledDpEvent,
-    calibrate_noise,
-    compose,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import NoiseSource
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]
@@ -119,9 +108,8 @@ def clipped_gradient_sum(
     if len(X) == 0:
         factors(torch.zeros(0, dtype=torch.float64, device=X.device))
         return total
-    form = partial(
-        _gradient_rows, module, loss, layers=layers, fused=fused, form=_former(vectorized, hooked), shared=shared
-    )
+    each = hooked_gradients if hooked else vectorized_gradients if vectorized else looped_gradients
+    form = partial(_gradient_rows, module, loss, layers=layers, fused=fused, form=each, shared=shared)
     gradients, fails = _formed(module, loss, form, (X, y) if weights is None else (X, y, weights))
     norms = gradients.norms()
     nothing = ~torch.isfinite(norms) | fails
@@ -236,13 +224,6 @@ def _weighed(gradient: Tensor, weights: Tensor) -> Tensor:
     return torch.einsum("nkp,nk->np", of_rows, weights.double()).unflatten(1, gradient.shape[1:])
 
 
-def _former(vectorized: bool, hooked: bool) -> Callable[..., dict[str, Tensor]]:
-    """How gradients are formed one per sample."""
-    if hooked:
-        return hooked_gradients
-    return vectorized_gradients if vectorized else looped_gradients
-
-
 @torch.no_grad()
 def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
     """What a module says of private rows, in calls of ``batch`` rows; NaN for a row that it has no finite answer for.
@@ -348,6 +329,39 @@ def looped_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tenso
     return {name: torch.stack(parts) for name, parts in zip(named, zip(*rows, strict=True), strict=True)}
 
 
+def has_hooks(module: nn.Module) -> bool:
+    """Whether every parameter to train belongs to a layer that opacus has a rule for."""
+    from opacus import GradSampleModule
+
+    ruled = (layer for layer in module.modules() if type(layer) in GradSampleModule.GRAD_SAMPLERS)
+    covered = {id(p) for layer in ruled for p in layer.parameters(recurse=False)}
+    return all(id(p) in covered for p in module.parameters() if p.requires_grad)
+
+
+def hooked_gradients(module: nn.Module, loss: Any, X: Tensor, y: Tensor) -> dict[str, Tensor]:
+    """Gradients of shape (n_rows, ...) of the loss of each row, by parameter name; one forward and one backward.
+
+    Clipping, sum and noise stay ours. The hooks are gone afterwards, and so is whatever they left on the parameters.
+    """
+    from opacus import GradSampleModule
+
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    gradients: dict[str, Tensor] = {}
+    hooked = GradSampleModule(module, batch_first=True, loss_reduction="sum", strict=False)
+    try:
+        losses = loss(hooked(X), y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that rows need no gradient of their own
+            torch.autograd.backward(losses.sum(), inputs=list(trained.values()))
+        for name, p in trained.items():
+            found = getattr(p, "grad_sample", None)
+            gradients[name] = p.new_zeros((len(X), *p.shape)) if found is None else found
+    finally:
+        hooked.to_standard_module()
+        module.zero_grad(set_to_none=True)
+    return gradients
+
+
 def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:
     """min(1, C/‖g‖), a little less so that rounding cannot take a sum past the bound."""
     return (max_norm * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
@@ -374,15 +388,11 @@ class DPStep:
     max_grad_norm: float
     steps: int
     expected_batch_size: float
-    relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    relation: privacy.NeighboringRelation = privacy.NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("sampling_probability", self.sampling_probability),
-            ("noise_multiplier", self.noise_multiplier),
-            ("max_grad_norm", self.max_grad_norm),
-            ("expected_batch_size", self.expected_batch_size),
-        ):
+        for name in ("sampling_probability", "noise_multiplier", "max_grad_norm", "expected_batch_size"):
+            value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
         if not 1e-100 <= self.max_grad_norm <= 1e100:
@@ -408,8 +418,8 @@ class DPStep:
         epochs: float,
         max_grad_norm: float,
         noise_multiplier: float | None = None,
-        beside: DpEvent | None = None,
-        relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
+        beside: privacy.DpEvent | None = None,
+        relation: privacy.NeighboringRelation = privacy.NeighboringRelation.ADD_OR_REMOVE_ONE,
         nothing_left: str | None = None,
     ) -> "DPStep":
         """The plan for so many passes over the rows whose certified ε, with what is released ``beside``, is at most
@@ -419,7 +429,7 @@ class DPStep:
         if noise_multiplier is None:
             guess = _central_limit_noise(probability, steps, epsilon, delta)
             try:
-                noise_multiplier = calibrate_noise(
+                noise_multiplier = privacy.calibrate_noise(
                     lambda sigma: _with(_event(probability, sigma, steps), beside), epsilon, delta, guess=guess
                 )
             except ValueError as reason:
@@ -427,18 +437,18 @@ class DPStep:
         return cls(probability, noise_multiplier, max_grad_norm, steps, probability * n_rows, relation)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """All steps together."""
         return self.event_with(None)
 
-    def event_with(self, beside: DpEvent | None) -> DpEvent:
+    def event_with(self, beside: privacy.DpEvent | None) -> privacy.DpEvent:
         """All steps together with what else is released."""
         return _with(_event(self.sampling_probability, self.noise_multiplier, self.steps), beside)
 
     @property
-    def sums(self) -> GaussianMechanism:
+    def sums(self) -> privacy.GaussianMechanism:
         """For the sum of the clipped gradients of a batch."""
-        return GaussianMechanism(
+        return privacy.GaussianMechanism(
             self.noise_multiplier * self.max_grad_norm, sensitivity=self.max_grad_norm, relation=self.relation
         )
 
@@ -449,7 +459,7 @@ class DPStep:
 
     def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
         """Positions of a fresh Poisson batch; private, never to be logged."""
-        return PoissonSample(self.sampling_probability).draw(n_rows, source)
+        return privacy.PoissonSample(self.sampling_probability).draw(n_rows, source)
 
     def release(
         self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
@@ -460,7 +470,7 @@ class DPStep:
 
 
 def released_mean(
-    sums: dict[str, Tensor], mechanism: GaussianMechanism, source: NoiseSource, divisor: float
+    sums: dict[str, Tensor], mechanism: privacy.GaussianMechanism, source: NoiseSource, divisor: float
 ) -> dict[str, Tensor]:
     """Release the sums of all parameters as one vector, over a public divisor.
 
@@ -475,20 +485,20 @@ def released_mean(
 
 def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
     """Where the search starts: many sampled steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020)."""
-    per_step = gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
+    per_step = privacy.gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
     central = 1.02 / math.sqrt(math.log1p(per_step**2))
     # Where ε is large, what counts is how often a record is sampled.
     often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
-    return min(central, math.sqrt(often) / gdp_mu(epsilon, delta / 2))
+    return min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
 
 
-def _event(probability: float, noise_multiplier: float, steps: int) -> DpEvent:
-    step: DpEvent = GaussianDpEvent(noise_multiplier)
-    return repeat(step if probability == 1 else PoissonSampledDpEvent(probability, step), steps)
+def _event(probability: float, noise_multiplier: float, steps: int) -> privacy.DpEvent:
+    step: privacy.DpEvent = privacy.GaussianDpEvent(noise_multiplier)
+    return privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
 
 
-def _with(event: DpEvent, beside: DpEvent | None) -> DpEvent:
-    return event if beside is None else compose(event, beside)
+def _with(event: privacy.DpEvent, beside: privacy.DpEvent | None) -> privacy.DpEvent:
+    return event if beside is None else privacy.compose(event, beside)
 
 
 Counting = Callable[[Tensor], Tensor]
@@ -543,8 +553,7 @@ class WeightsByGroup(ClippingRule):
         return self.max_norm * float(self.weights.max())
 
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
-        clipped = (self.max_norm * _ROOM / norms.clamp_min(1e-300)).clamp_max(1.0)
-        return clipped * self.weights.to(norms)[groups]
+        return _clip_factors(norms, self.max_norm) * self.weights.to(norms)[groups]
 
 
 class BoundsByGroup(ClippingRule):
@@ -626,28 +635,20 @@ class FairClippingStep(DPStep):
     @classmethod
     def of(cls, step: DPStep, rule: ClippingRule) -> "FairClippingStep":
         """The same plan with a rule."""
-        return cls(
-            step.sampling_probability,
-            step.noise_multiplier,
-            step.max_grad_norm,
-            step.steps,
-            step.expected_batch_size,
-            step.relation,
-            rule,
-        )
+        return cls(**vars(step), rule=rule)
 
     @property
-    def counts(self) -> GaussianMechanism:
+    def counts(self) -> privacy.GaussianMechanism:
         """For the counts of a batch."""
         sigma = self.noise_multiplier / math.sqrt(self.rule.count_share)
-        return GaussianMechanism(sigma, sensitivity=1.0, relation=self.relation)
+        return privacy.GaussianMechanism(sigma, sensitivity=1.0, relation=self.relation)
 
     @property
-    def sums(self) -> GaussianMechanism:
+    def sums(self) -> privacy.GaussianMechanism:
         """For the sum of a batch, given its released counts."""
         bound = self.rule.bound
         sigma = self.noise_multiplier / math.sqrt(1 - self.rule.count_share) * bound
-        return GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
+        return privacy.GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
 
     def release_counts(self, exact: Tensor, source: NoiseSource) -> Tensor:
         """Noisy counts of a batch."""
@@ -661,5 +662,4 @@ class FairClippingStep(DPStep):
         def factors(norms: Tensor) -> Tensor:
             return self.rule.factors(norms, y[:, 1], lambda exact: self.release_counts(exact, source))
 
-        total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, factors=factors, **options)
-        return released_mean(total, self.sums, source, self.expected_batch_size)
+        return super().release(module, loss, X, y, source, factors=factors, **options)

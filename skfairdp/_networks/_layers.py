@@ -7,7 +7,6 @@ b the gradient of the output, and the weighted sum over samples is one matrix pr
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,25 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from skfairdp._networks._generator import own_generator
-from skfairdp._networks._precision import check_module_precision
+from skfairdp._networks._process import check_module_precision, own_generator
+
+Parts = tuple[Tensor, ...]
 
 
-@dataclass(frozen=True)
-class LayerRule:
-    """How one kind of layer gives its per-sample gradients."""
-
-    prepare: Callable[[nn.Module, Tensor, Tensor], tuple[Tensor, ...]]
-    squared_norms: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
-    squared_sizes: Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
-    positions: Callable[[tuple[Tensor, ...]], int]
-    weighted_sum: Callable[[nn.Module, tuple[Tensor, ...], Tensor], dict[str, Tensor]]
-    inner: Callable[[nn.Module, tuple[Tensor, ...], dict[str, Tensor]], Tensor]
-    joined: Callable[[Tensor, int], Tensor]
-    """One sample of each so many that follow each other: what was a sample becomes positions of one."""
-
-
-def rule_for(module: nn.Module) -> LayerRule | None:
+def rule_for(module: nn.Module) -> "LayerRule | None":
     """Return the rule of a layer, or None where there is none (subclasses may compute something else)."""
     return _RULES.get(type(module))
 
@@ -43,25 +29,75 @@ def _trains(module: nn.Module, name: str) -> bool:
     return parameter is not None and parameter.requires_grad
 
 
-# ---------------------------------------------------------------- layers that are a matrix product at every position
+class LayerRule:
+    """How one kind of layer gives its per-sample gradients: here, of a matrix product at every position.
 
+    Inputs a have shape (n, positions, in), gradients b of the outputs (n, positions, out).
+    """
 
-def _matrix_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    """Squared norms for inputs a of shape (n, positions, in) and gradients b of shape (n, positions, out)."""
-    a, b = prepared
-    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
-    if _trains(module, "weight"):
-        if a.shape[1] == 1:
-            total += a.square().sum((1, 2)) * b.square().sum((1, 2))
-        elif a.shape[1] ** 2 <= a.shape[2] * b.shape[2]:
-            # Σ_{s,t} (a_s·a_t)(b_s·b_t): two small Gram matrices instead of an (in × out) gradient per sample
-            total += (torch.bmm(a, a.transpose(1, 2)) * torch.bmm(b, b.transpose(1, 2))).sum((1, 2)).clamp_min(0)
-            total += _cancellation(_matrix_sizes(a, b), a.shape[2] + b.shape[2] + a.shape[1] ** 2)
-        else:
-            total += torch.bmm(b.transpose(1, 2), a).square().sum((1, 2))
-    if _trains(module, "bias"):
-        total += b.sum(1).square().sum(1)
-    return total
+    def prepare(self, module: nn.Module, a: Tensor, b: Tensor) -> Parts:
+        """What all else is computed from, given the input of the layer and the gradient of its output."""
+        return a.reshape(len(a), -1, a.shape[-1]), b.reshape(len(b), -1, b.shape[-1])
+
+    def squared_norms(self, module: nn.Module, prepared: Parts) -> Tensor:
+        """Of the gradient of each sample, shape (n,)."""
+        a, b = prepared
+        total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+        if _trains(module, "weight"):
+            if a.shape[1] == 1:
+                total += a.square().sum((1, 2)) * b.square().sum((1, 2))
+            elif a.shape[1] ** 2 <= a.shape[2] * b.shape[2]:
+                # Σ_{s,t} (a_s·a_t)(b_s·b_t): two small Gram matrices instead of an (in × out) gradient per sample
+                total += (torch.bmm(a, a.transpose(1, 2)) * torch.bmm(b, b.transpose(1, 2))).sum((1, 2)).clamp_min(0)
+                total += _cancellation(_matrix_sizes(a, b), a.shape[2] + b.shape[2] + a.shape[1] ** 2)
+            else:
+                total += torch.bmm(b.transpose(1, 2), a).square().sum((1, 2))
+        if _trains(module, "bias"):
+            total += b.sum(1).square().sum(1)
+        return total
+
+    def squared_sizes(self, module: nn.Module, prepared: Parts) -> Tensor:
+        """Squares of the norms of what each position gives, summed: shape (n,)."""
+        a, b = prepared
+        total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+        if _trains(module, "weight"):
+            total += _matrix_sizes(a, b).square()
+        if _trains(module, "bias"):
+            total += _lengths(b).square()
+        return total
+
+    def positions(self, prepared: Parts) -> int:
+        """How many positions are summed over within a sample."""
+        return prepared[0].shape[1]
+
+    def weighted_sum(self, module: nn.Module, prepared: Parts, weights: Tensor) -> dict[str, Tensor]:
+        """Σ weight times gradient, by the name of the parameter in the layer."""
+        a, b = prepared
+        b = b * weights[:, None, None]
+        out = {}
+        if _trains(module, "weight"):
+            out["weight"] = b.flatten(0, 1).T @ a.flatten(0, 1)
+        if _trains(module, "bias"):
+            out["bias"] = b.sum((0, 1))
+        return out
+
+    def inner(self, module: nn.Module, prepared: Parts, given: dict[str, Tensor]) -> Tensor:
+        """Inner products of the gradients with one that is given, shape (n,)."""
+        a, b = prepared
+        total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+        if "weight" in given:
+            # the product with the smaller of the two sides is the smaller intermediate
+            if a.shape[2] < b.shape[2]:
+                total = total + ((b @ given["weight"]) * a).sum((1, 2))
+            else:
+                total = total + ((a @ given["weight"].T) * b).sum((1, 2))
+        if "bias" in given:
+            total = total + b.sum(1) @ given["bias"]
+        return total
+
+    def joined(self, part: Tensor, times: int) -> Tensor:
+        """One sample of each so many that follow each other: what was a sample becomes positions of one."""
+        return part.reshape(-1, times * part.shape[1], *part.shape[2:])
 
 
 def _matrix_sizes(a: Tensor, b: Tensor) -> Tensor:
@@ -69,26 +105,8 @@ def _matrix_sizes(a: Tensor, b: Tensor) -> Tensor:
     return (a.square().sum(2) * b.square().sum(2)).sqrt().sum(1)
 
 
-def _matrix_squared_sizes(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    a, b = prepared
-    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
-    if _trains(module, "weight"):
-        total += _matrix_sizes(a, b).square()
-    if _trains(module, "bias"):
-        total += _lengths(b).square()
-    return total
-
-
 def _lengths(b: Tensor) -> Tensor:
     return b.square().sum(2).sqrt().sum(1)
-
-
-def _matrix_positions(prepared: tuple[Tensor, ...]) -> int:
-    return prepared[0].shape[1]
-
-
-def _positions_joined(part: Tensor, times: int) -> Tensor:
-    return part.reshape(-1, times * part.shape[1], *part.shape[2:])
 
 
 def _cancellation(sizes: Tensor, terms: int) -> Tensor:
@@ -100,212 +118,136 @@ def _cancellation(sizes: Tensor, terms: int) -> Tensor:
     return (terms + 8) * torch.finfo(sizes.dtype).eps * sizes.square()
 
 
-def _matrix_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
-    a, b = prepared
-    b = b * weights[:, None, None]
-    out = {}
-    if _trains(module, "weight"):
-        out["weight"] = b.flatten(0, 1).T @ a.flatten(0, 1)
-    if _trains(module, "bias"):
-        out["bias"] = b.sum((0, 1))
-    return out
+class _Convolution(LayerRule):
+    """A matrix product at every position of the unfolded input; channel groups get an axis, each a layer of its own."""
 
-
-def _matrix_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
-    a, b = prepared
-    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
-    if "weight" in given:
-        # the product with the smaller of the two sides is the smaller intermediate
-        if a.shape[2] < b.shape[2]:
-            total = total + ((b @ given["weight"]) * a).sum((1, 2))
+    def prepare(self, module: nn.Module, a: Tensor, b: Tensor) -> Parts:
+        assert isinstance(module, nn.Conv1d | nn.Conv2d)
+        if isinstance(module, nn.Conv1d):
+            a, b = a.unsqueeze(2), b.unsqueeze(2)
+            kernel, dilation, stride = (1, *module.kernel_size), (1, *module.dilation), (1, *module.stride)
         else:
-            total = total + ((a @ given["weight"].T) * b).sum((1, 2))
-    if "bias" in given:
-        total = total + b.sum(1) @ given["bias"]
-    return total
+            kernel, dilation, stride = module.kernel_size, module.dilation, module.stride
+        # nn.Conv keeps its padding per side in this order: last axis first, both sides
+        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+        sides = module._reversed_padding_repeated_twice
+        a = F.pad(a, [*sides, *([0, 0] if isinstance(module, nn.Conv1d) else [])], mode=mode) if any(sides) else a
+        patches = F.unfold(a, kernel, dilation=dilation, stride=stride)  # (n, in/groups·kernel·groups, positions)
+        n, g = len(a), module.groups
+        return (
+            patches.reshape(n, g, -1, patches.shape[-1]).transpose(2, 3),
+            b.reshape(n, g, b.shape[1] // g, -1).transpose(2, 3),
+        )
+
+    def squared_norms(self, module: nn.Module, prepared: Parts) -> Tensor:
+        a, b = prepared
+        return super().squared_norms(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
+
+    def squared_sizes(self, module: nn.Module, prepared: Parts) -> Tensor:
+        a, b = prepared
+        return super().squared_sizes(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
+
+    def positions(self, prepared: Parts) -> int:
+        return prepared[0].shape[2]
+
+    def weighted_sum(self, module: nn.Module, prepared: Parts, weights: Tensor) -> dict[str, Tensor]:
+        a, b = prepared
+        b = b * weights[:, None, None, None]
+        out = {}
+        if _trains(module, "weight"):
+            assert isinstance(module.weight, Tensor)
+            out["weight"] = torch.einsum("ngpo,ngpi->goi", b, a).reshape(module.weight.shape)
+        if _trains(module, "bias"):
+            out["bias"] = b.sum((0, 2)).flatten()
+        return out
+
+    def inner(self, module: nn.Module, prepared: Parts, given: dict[str, Tensor]) -> Tensor:
+        a, b = prepared
+        total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
+        if "weight" in given:
+            kernel = given["weight"].reshape(a.shape[1], b.shape[3], a.shape[3])  # by channel group
+            total = total + (torch.einsum("ngpi,goi->ngpo", a, kernel) * b).sum((1, 2, 3))
+        if "bias" in given:
+            total = total + b.sum(2).flatten(1) @ given["bias"]
+        return total
+
+    def joined(self, part: Tensor, times: int) -> Tensor:
+        return part.unflatten(0, (-1, times)).transpose(1, 2).flatten(2, 3)
 
 
-def _prepare_linear(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    return a.reshape(len(a), -1, a.shape[-1]), b.reshape(len(b), -1, b.shape[-1])
+class _Embedding(LayerRule):
+    """Rows of a table that are looked up."""
 
+    def prepare(self, module: nn.Module, a: Tensor, b: Tensor) -> Parts:
+        assert isinstance(module, nn.Embedding)
+        rows, gradient = a.reshape(len(a), -1), b.reshape(len(b), -1, b.shape[-1])
+        if module.padding_idx is not None:
+            gradient = gradient * (rows != module.padding_idx).unsqueeze(-1)
+        return rows, gradient
 
-def _prepare_conv(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    """Unfold the input, so that the convolution is a matrix product at every position; channel groups get an axis."""
-    assert isinstance(module, nn.Conv1d | nn.Conv2d)
-    if isinstance(module, nn.Conv1d):
-        a, b = a.unsqueeze(2), b.unsqueeze(2)
-        kernel, dilation, stride = (1, *module.kernel_size), (1, *module.dilation), (1, *module.stride)
-    else:
-        kernel, dilation, stride = module.kernel_size, module.dilation, module.stride
-    # nn.Conv keeps its padding per side in this order: last axis first, both sides
-    mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-    sides = module._reversed_padding_repeated_twice
-    a = F.pad(a, [*sides, *([0, 0] if isinstance(module, nn.Conv1d) else [])], mode=mode) if any(sides) else a
-    patches = F.unfold(a, kernel, dilation=dilation, stride=stride)  # (n, in/groups·kernel·groups, positions)
-    n, g = len(a), module.groups
-    return (
-        patches.reshape(n, g, -1, patches.shape[-1]).transpose(2, 3),
-        b.reshape(n, g, b.shape[1] // g, -1).transpose(2, 3),
-    )
+    def squared_norms(self, module: nn.Module, prepared: Parts) -> Tensor:
+        rows, b = prepared
+        same = rows.unsqueeze(2) == rows.unsqueeze(1)  # positions of one sample that share a row of the table
+        total = (torch.bmm(b, b.transpose(1, 2)) * same).sum((1, 2)).clamp_min(0)
+        return total + _cancellation(_lengths(b), b.shape[2] + b.shape[1] ** 2)
 
+    def squared_sizes(self, module: nn.Module, prepared: Parts) -> Tensor:
+        return _lengths(prepared[1]).square()
 
-def _conv_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    a, b = prepared
-    # Each channel group is a layer of its own: its squared norms add up over the groups.
-    return _matrix_norms(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
-
-
-def _conv_squared_sizes(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    a, b = prepared
-    return _matrix_squared_sizes(module, (a.flatten(0, 1), b.flatten(0, 1))).reshape(a.shape[:2]).sum(1)
-
-
-def _conv_positions(prepared: tuple[Tensor, ...]) -> int:
-    return prepared[0].shape[2]
-
-
-def _conv_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
-    a, b = prepared
-    b = b * weights[:, None, None, None]
-    out = {}
-    if _trains(module, "weight"):
+    def weighted_sum(self, module: nn.Module, prepared: Parts, weights: Tensor) -> dict[str, Tensor]:
+        rows, b = prepared
         assert isinstance(module.weight, Tensor)
-        out["weight"] = torch.einsum("ngpo,ngpi->goi", b, a).reshape(module.weight.shape)
-    if _trains(module, "bias"):
-        out["bias"] = b.sum((0, 2)).flatten()
-    return out
+        table = torch.zeros(module.weight.shape, dtype=b.dtype, device=b.device)
+        return {"weight": table.index_add_(0, rows.flatten(), (b * weights[:, None, None]).flatten(0, 1))}
+
+    def inner(self, module: nn.Module, prepared: Parts, given: dict[str, Tensor]) -> Tensor:
+        rows, b = prepared
+        return (given["weight"][rows] * b).sum((1, 2))
 
 
-def _conv_joined(part: Tensor, times: int) -> Tensor:
-    return part.unflatten(0, (-1, times)).transpose(1, 2).flatten(2, 3)
+class _Scales(LayerRule):
+    """Layers that normalise, then scale each feature: summed over the positions that share the scale."""
+
+    def prepare(self, module: nn.Module, a: Tensor, b: Tensor) -> Parts:
+        if isinstance(module, nn.LayerNorm):
+            normal = F.layer_norm(a, module.normalized_shape, None, None, module.eps)
+            features = a.shape[-len(module.normalized_shape) :]
+            return tuple(part.reshape(len(a), -1, *features).sum(1) for part in (normal * b, b))
+        assert isinstance(module, nn.GroupNorm)
+        normal = F.group_norm(a, module.num_groups, None, None, module.eps)
+        return tuple(part.flatten(2).sum(2) if a.ndim > 2 else part for part in (normal * b, b))
+
+    def squared_norms(self, module: nn.Module, prepared: Parts) -> Tensor:
+        scale, shift = (part.flatten(1).square().sum(1) for part in prepared)
+        return _trains(module, "weight") * scale + _trains(module, "bias") * shift
+
+    squared_sizes = squared_norms
+
+    def positions(self, prepared: Parts) -> int:
+        return 1
+
+    def weighted_sum(self, module: nn.Module, prepared: Parts, weights: Tensor) -> dict[str, Tensor]:
+        named = zip(("weight", "bias"), prepared, strict=True)
+        return {name: torch.tensordot(weights, part, dims=1) for name, part in named if _trains(module, name)}
+
+    def inner(self, module: nn.Module, prepared: Parts, given: dict[str, Tensor]) -> Tensor:
+        total = torch.zeros(len(prepared[0]), dtype=prepared[0].dtype, device=prepared[0].device)
+        for name, part in zip(("weight", "bias"), prepared, strict=True):
+            if name in given:
+                total = total + (part * given[name]).flatten(1).sum(1)
+        return total
+
+    def joined(self, part: Tensor, times: int) -> Tensor:
+        return part.unflatten(0, (-1, times)).sum(1)
 
 
-def _conv_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
-    a, b = prepared
-    total = torch.zeros(len(a), dtype=a.dtype, device=a.device)
-    if "weight" in given:
-        kernel = given["weight"].reshape(a.shape[1], b.shape[3], a.shape[3])  # by channel group
-        total = total + (torch.einsum("ngpi,goi->ngpo", a, kernel) * b).sum((1, 2, 3))
-    if "bias" in given:
-        total = total + b.sum(2).flatten(1) @ given["bias"]
-    return total
-
-
-# ---------------------------------------------------------------- embeddings
-
-
-def _prepare_embedding(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    assert isinstance(module, nn.Embedding)
-    rows, gradient = a.reshape(len(a), -1), b.reshape(len(b), -1, b.shape[-1])
-    if module.padding_idx is not None:
-        gradient = gradient * (rows != module.padding_idx).unsqueeze(-1)
-    return rows, gradient
-
-
-def _embedding_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    rows, b = prepared
-    same = rows.unsqueeze(2) == rows.unsqueeze(1)  # positions of one sample that share a row of the table
-    total = (torch.bmm(b, b.transpose(1, 2)) * same).sum((1, 2)).clamp_min(0)
-    return total + _cancellation(_lengths(b), b.shape[2] + b.shape[1] ** 2)
-
-
-def _embedding_squared_sizes(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    return _lengths(prepared[1]).square()
-
-
-def _embedding_positions(prepared: tuple[Tensor, ...]) -> int:
-    return prepared[0].shape[1]
-
-
-def _embedding_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
-    rows, b = prepared
-    assert isinstance(module.weight, Tensor)
-    table = torch.zeros(module.weight.shape, dtype=b.dtype, device=b.device)
-    return {"weight": table.index_add_(0, rows.flatten(), (b * weights[:, None, None]).flatten(0, 1))}
-
-
-def _embedding_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
-    rows, b = prepared
-    return (given["weight"][rows] * b).sum((1, 2))
-
-
-# ---------------------------------------------------------------- layers that scale each feature
-
-
-def _prepare_layer_norm(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    assert isinstance(module, nn.LayerNorm)
-    normal = F.layer_norm(a, module.normalized_shape, None, None, module.eps)
-    keep = len(module.normalized_shape)
-    # sum over the positions that share the scale
-    scale = (normal * b).reshape(len(a), -1, *a.shape[-keep:]).sum(1)
-    return scale, b.reshape(len(a), -1, *a.shape[-keep:]).sum(1)
-
-
-def _prepare_group_norm(module: nn.Module, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    assert isinstance(module, nn.GroupNorm)
-    normal = F.group_norm(a, module.num_groups, None, None, module.eps)
-    return (normal * b).flatten(2).sum(2) if a.ndim > 2 else normal * b, b.flatten(2).sum(2) if a.ndim > 2 else b
-
-
-def _scale_norms(module: nn.Module, prepared: tuple[Tensor, ...]) -> Tensor:
-    scale, shift = (part.flatten(1).square().sum(1) for part in prepared)
-    return _trains(module, "weight") * scale + _trains(module, "bias") * shift
-
-
-def _scales_joined(part: Tensor, times: int) -> Tensor:
-    return part.unflatten(0, (-1, times)).sum(1)
-
-
-def _one_position(prepared: tuple[Tensor, ...]) -> int:
-    return 1
-
-
-def _scale_sum(module: nn.Module, prepared: tuple[Tensor, ...], weights: Tensor) -> dict[str, Tensor]:
-    return {
-        name: torch.tensordot(weights, part, dims=1)
-        for name, part in zip(("weight", "bias"), prepared, strict=True)
-        if _trains(module, name)
-    }
-
-
-def _scale_inner(module: nn.Module, prepared: tuple[Tensor, ...], given: dict[str, Tensor]) -> Tensor:
-    total = torch.zeros(len(prepared[0]), dtype=prepared[0].dtype, device=prepared[0].device)
-    for name, part in zip(("weight", "bias"), prepared, strict=True):
-        if name in given:
-            total = total + (part * given[name]).flatten(1).sum(1)
-    return total
-
-
-_CONV = LayerRule(
-    _prepare_conv, _conv_norms, _conv_squared_sizes, _conv_positions, _conv_sum, _conv_inner, _conv_joined
-)
 _RULES: dict[type[nn.Module], LayerRule] = {
-    nn.Linear: LayerRule(
-        _prepare_linear,
-        _matrix_norms,
-        _matrix_squared_sizes,
-        _matrix_positions,
-        _matrix_sum,
-        _matrix_inner,
-        _positions_joined,
-    ),
-    nn.Conv1d: _CONV,
-    nn.Conv2d: _CONV,
-    nn.Embedding: LayerRule(
-        _prepare_embedding,
-        _embedding_norms,
-        _embedding_squared_sizes,
-        _embedding_positions,
-        _embedding_sum,
-        _embedding_inner,
-        _positions_joined,
-    ),
-    nn.LayerNorm: LayerRule(
-        _prepare_layer_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner, _scales_joined
-    ),
-    nn.GroupNorm: LayerRule(
-        _prepare_group_norm, _scale_norms, _scale_norms, _one_position, _scale_sum, _scale_inner, _scales_joined
-    ),
+    nn.Linear: LayerRule(),
+    nn.Conv1d: _Convolution(),
+    nn.Conv2d: _Convolution(),
+    nn.Embedding: _Embedding(),
+    nn.LayerNorm: _Scales(),
+    nn.GroupNorm: _Scales(),
 }
 
 
@@ -382,12 +324,7 @@ class StackedModule:
         return out
 
     def _loss(
-        self,
-        params: dict[str, Tensor],
-        shared: dict[str, Tensor],
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor,
+        self, params: dict[str, Tensor], shared: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor
     ) -> Tensor:
         loss = nn.functional.cross_entropy(self._forward(params, shared, x), y, reduction="none")
         return (loss * weight).sum()

@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from skfairdp._networks._nets import is_constant
-from skfairdp._networks._shorthands import build_mlp
+from skfairdp._networks._process import own_generator
+from skfairdp._networks._shorthands import MLP
 
 Array = NDArray[np.float64]
 
@@ -164,7 +165,8 @@ def fit_with_parity(
     The loss is linear in its targets, which may be noisy shares outside [0, 1].
     """
     # doubles: the line search compares losses that differ in few digits
-    module = build_mlp(X.shape[1], hidden, targets.shape[1], torch.Generator().manual_seed(seed)).double()
+    with own_generator(seed):
+        module = MLP(X.shape[1], targets.shape[1], hidden).double()
     rows, wanted = torch.from_numpy(np.array(X)), torch.from_numpy(np.array(targets))
     layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
     optimizer = torch.optim.LBFGS(

@@ -6,10 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skfairdp._networks._clipping import check_rows_stay_apart, clipped_gradient_sum, fused_layers
-from skfairdp._networks._generator import own_generator
-from skfairdp._networks._hooked_gradients import has_hooks
-from skfairdp._networks._precision import PrecisionWatch, check_module_precision
+from skfairdp._networks._clipping import (
+    check_rows_stay_apart,
+    clipped_gradient_sum,
+    fused_layers,
+    has_hooks,
+    looped_gradients,
+)
+from skfairdp._networks._process import PrecisionWatch, check_module_precision, own_generator
 
 _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows in both
 
@@ -144,24 +148,10 @@ def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any
 
     Rules layer by layer cannot see a weight used outside its layer, nor know which axis of an input counts the rows.
     """
-    parameters = [p for p in module.parameters() if p.requires_grad]
     for X in batches:
         y = torch.arange(len(X)) % n_classes
-        rows = [
-            torch.autograd.grad(_cross_entropy(module(x[None]), target[None]).sum(), parameters, allow_unused=True)
-            for x, target in zip(X, y, strict=True)
-        ]
-        flat = torch.stack(
-            [
-                torch.cat(
-                    [
-                        torch.zeros_like(p).flatten() if g is None else g.flatten()
-                        for p, g in zip(parameters, row, strict=True)
-                    ]
-                )
-                for row in rows
-            ]
-        )
+        rows = looped_gradients(module, _cross_entropy, X, y)
+        flat = torch.cat([gradients.flatten(1) for gradients in rows.values()], dim=1)
         norms = flat.norm(dim=1, keepdim=True)
         bound = max(float(norms.median()), 1e-6)
         expected = (flat * (bound / norms.clamp_min(1e-30)).clamp_max(1.0)).sum(0)
@@ -169,10 +159,10 @@ def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any
             total = clipped_gradient_sum(module, _cross_entropy, X, y, bound, **how)
         except (ValueError, RuntimeError, IndexError, NotImplementedError, AttributeError, KeyError):
             return False
-        if set(total) != {name for name, p in module.named_parameters() if p.requires_grad}:
+        if set(total) != set(rows):
             return False
-        fused = torch.cat([total[name].flatten() for name, p in module.named_parameters() if p.requires_grad])
-        if not torch.allclose(fused.to(expected), expected, rtol=1e-2, atol=1e-3 * bound):
+        found = torch.cat([total[name].flatten() for name in rows])
+        if not torch.allclose(found.to(expected), expected, rtol=1e-2, atol=1e-3 * bound):
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""The two small networks that ``net="mlp"`` and ``net="cnn"`` stand for, of layers that the fused clipping knows."""
+"""The three small networks that ``net="mlp"``, ``"cnn"`` and ``"resnet"`` stand for."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class MLP(nn.Sequential):
@@ -41,11 +41,8 @@ class CNN(nn.Sequential):
     Blocks of convolution (3 x 3, stride 2) and tanh, then one linear layer to the logits. It is the paper's ColorMNIST
     network (Table 3) made small: two blocks instead of four and no hidden linear layers; the strides stand for its
     pooling, at a quarter of the arithmetic, and tanh for its ReLU, since bounded activations lose least to clipping. No
-    layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first.
-
-    References
-    ----------
-    Yaghini et al. (2023), "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.
+    layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first. (Yaghini et al.
+    2023, "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.)
     """
 
     predicts_rows_alone = True
@@ -60,24 +57,84 @@ class CNN(nn.Sequential):
         depth, height, width = image_sizes(image_shape, n_features)
         layers: list[nn.Module] = [nn.Unflatten(1, (depth, height, width))]
         for before, after in pairwise([depth, *listed_channels(channels)]):
-            layers += [nn.utils.skip_init(nn.Conv2d, before, after, 3, stride=2, padding=1), nn.Tanh()]
+            layers += [_convolution(before, after, stride=2), nn.Tanh()]
             height, width = (height + 1) // 2, (width + 1) // 2
         last = nn.utils.skip_init(nn.Linear, int(channels[-1]) * height * width, n_classes)
         super().__init__(*layers, nn.Flatten(), last)
         draw_weights(self)
 
 
-@torch.no_grad()
-def draw_weights(layers: nn.Sequential, generator: torch.Generator | None = None) -> None:
-    """Draw the weights of all linear and convolutional layers, uniform by fan-in; zeros in the last and all biases.
+class ResNet(nn.Sequential):
+    """Residual network for images that come as flat rows.
 
-    From torch's own generator, or from the one given.
+    A convolution (3 x 3), then one residual block for each entry of ``channels``: two convolutions, each followed by
+    group normalisation and tanh, beside a path that leaves the image as it is (1 x 1 where the size changes). Every
+    block but the first halves height and width. The mean over all positions goes into one linear layer. Batch
+    normalisation, which residual networks usually have, mixes the rows of a batch; group normalisation reads one image
+    alone. The initial weights are drawn from torch's generator; all logits are 0 at first. (He et al. 2016, "Deep
+    residual learning for image recognition"; Wu & He 2018, "Group normalization".)
     """
+
+    predicts_rows_alone = True
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        image_shape: Sequence[int] | None = None,
+        channels: Sequence[int] = (16, 32),
+    ) -> None:
+        sizes, widths = image_sizes(image_shape, n_features), listed_channels(channels)
+        layers: list[nn.Module] = [nn.Unflatten(1, sizes), _convolution(sizes[0], widths[0]), group_norm(widths[0])]
+        layers.append(nn.Tanh())
+        before = widths[0]
+        for position, after in enumerate(widths):
+            layers.append(ResidualBlock(before, after, stride=1 if position == 0 else 2))
+            before = after
+        last = nn.utils.skip_init(nn.Linear, before, n_classes)
+        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), last)
+        draw_weights(self)
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions beside the image itself; its weights are drawn by the network that holds it."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            _convolution(before, after, stride=stride),
+            group_norm(after),
+            nn.Tanh(),
+            _convolution(after, after),
+            group_norm(after),
+        )
+        same = before == after and stride == 1
+        self.past = nn.Identity() if same else _convolution(before, after, stride=stride, width=1)
+        self.last = nn.Tanh()
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.last(self.body(images) + self.past(images))
+
+
+def _convolution(before: int, after: int, *, stride: int = 1, width: int = 3) -> nn.Module:
+    # skip_init: a plain layer would draw weights of its own first
+    return nn.utils.skip_init(nn.Conv2d, before, after, width, stride=stride, padding=width // 2)
+
+
+def group_norm(channels: int) -> nn.Module:
+    """Up to four groups of at least two channels: one channel of one pixel would be normalised to nothing."""
+    groups = next(n for n in (4, 2, 1) if n == 1 or (channels % n == 0 and channels >= 2 * n))
+    return nn.GroupNorm(groups, channels)
+
+
+@torch.no_grad()
+def draw_weights(layers: nn.Sequential) -> None:
+    """Draw the weights of all linear and convolutional layers, uniform by fan-in; zeros in the last and all biases."""
     last = layers[-1]
     for layer in layers.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             bound = layer.weight[0].numel() ** -0.5
-            layer.weight.copy_((torch.rand(layer.weight.shape, generator=generator) * 2 - 1) * bound)
+            layer.weight.copy_((torch.rand(layer.weight.shape) * 2 - 1) * bound)
             assert layer.bias is not None
             layer.bias.zero_()
             if layer is last:
@@ -125,24 +182,3 @@ def _positive(sizes: object) -> bool:
     return isinstance(sizes, tuple | list) and all(
         isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in sizes
     )
-
-
-def build_mlp(n_features: int, hidden: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
-    """A plain network with tanh units (bounded activations lose least to clipping), initialised from ``generator``."""
-    layers: list[nn.Module] = []
-    sizes = (n_features, *hidden)
-    # A plain nn.Linear() would draw weights of its own from the global generator.
-    for size_in, size_out in pairwise(sizes):
-        layers += [nn.utils.skip_init(nn.Linear, size_in, size_out), nn.Tanh()]
-    layers.append(nn.utils.skip_init(nn.Linear, sizes[-1], n_classes))
-    module = nn.Sequential(*layers)
-    with torch.no_grad():
-        for layer in module:
-            if isinstance(layer, nn.Linear):
-                bound = layer.in_features**-0.5
-                layer.weight.copy_((torch.rand(layer.weight.shape, generator=generator) * 2 - 1) * bound)
-                layer.bias.zero_()
-        # start from equal logits: the first noisy steps then set the direction, not an accident of initialisation
-        assert isinstance(layers[-1], nn.Linear)
-        layers[-1].weight.zero_()
-    return module

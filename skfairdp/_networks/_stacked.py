@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp._networks._generator import seconds_of_steps
-from skfairdp._networks._precision import check_precision
+from skfairdp._networks._process import check_precision, seconds_of_steps
 from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
@@ -90,6 +89,17 @@ def batch_stream(
         yield batches[networks, position], weight[networks, position], np.flatnonzero(total == step + 1)
 
 
+def one_vector(parts: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """One long vector for the optimizer, with a gradient, and the views of both that the networks see."""
+    vector = torch.cat([p.ravel() for p in parts])
+    vector.grad = torch.zeros_like(vector)
+    lengths = [p.numel() for p in parts]
+    params, gradients = (
+        [part.view_as(p) for part, p in zip(v.split(lengths), parts, strict=True)] for v in (vector, vector.grad)
+    )
+    return vector, params, gradients
+
+
 def train_stacked(
     net: StackedNet,
     X: NDArray[np.floating],
@@ -106,21 +116,13 @@ def train_stacked(
 ) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
 
-    Notes
-    -----
     The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it.
     """
     result = [p.to(device) for p in net.initial(seeds)]
     if not sizes.any():
         return [p.cpu() for p in result]
     rows, codes = torch.as_tensor(X, device=device).to(result[0].dtype), torch.as_tensor(y, device=device)
-    # The optimizer sees one long vector, the networks see views of it.
-    vector = torch.cat([p.ravel() for p in result])
-    vector.grad = torch.zeros_like(vector)
-    lengths = [p.numel() for p in result]
-    params, gradients = (
-        [part.view_as(p) for part, p in zip(v.split(lengths), result, strict=True)] for v in (vector, vector.grad)
-    )
+    vector, params, gradients = one_vector(result)
     optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
     steps = int((-(-sizes // batch_size)).max()) * epochs
     stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks._clipping import DPStep, PerSampleLoss, private_outputs
-from skfairdp._networks._column_scales import ColumnScales, ScaledMLP, ScaledModule
-from skfairdp._networks._generator import own_generator, products_of_step, seconds_of_steps, threads_of_steps
+from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
+from skfairdp._networks._process import own_generator, products_of_step, seconds_of_steps, threads_of_steps
 from skfairdp._networks._row_isolation import check_network, hooks_agree, input_dtype, vectorizes
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
@@ -26,7 +26,7 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class PrivateRows:
-    """The private rows at their places (:class:`~._places.Places`), where the network can read them."""
+    """The private rows at their places (:class:`~._wide_sums.Places`), where the network can read them."""
 
     X: Any
     targets: Tensor
@@ -99,52 +99,6 @@ class PublicTerm(Protocol):
         """Its gradient, by parameter name."""
 
 
-def train_privately(
-    module: nn.Module,
-    X: "Tensor | RowsOnDemand",
-    y: Tensor,
-    step: DPStep,
-    source: NoiseSource,
-    *,
-    optimizer: torch.optim.Optimizer,
-    groups: Tensor | None = None,
-    of_each: Tensor | None = None,
-    loss: RowLoss | None = None,
-    penalty: PublicTerm | None = None,
-    average_last: float = 0.0,
-    fused: bool | None = None,
-    vectorized: bool = True,
-    hooked: bool = False,
-    verbose: int = 0,
-) -> None:
-    """Train ``module`` in place; nothing about the private rows is recorded.
-
-    Dropout masks, and the secret places of rows where these may come and go (:class:`~._places.Places`), are drawn from
-    torch's global generators, seeded from ``source`` for the time of the training and put back afterwards.
-    """
-    of_step = products_of_step(step.expected_batch_size, module)
-    with own_generator(source.seed(), X.device), threads_of_steps(of_step):
-        rows = PrivateRows.laid(X, y, groups, step, of_each)
-        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
-        parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        how = {"fused": fused, "vectorized": vectorized, "hooked": hooked}
-        average = _TailAverage(module, step.steps, average_last)
-        module.train()
-        seconds = seconds_of_steps(step.steps, of_step, row_by_row=True)
-        for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
-            if loss is not None:
-                loss.update(t, average.module, rows, source)
-            batch = rows.drawn(step.sample(len(rows), source))
-            released = _step(module, row_loss, batch, step, source, penalty, **how)
-            for name, parameter in parameters.items():
-                parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            average.add(t)
-        average.put()
-        module.eval()
-
-
 def _step(
     module: nn.Module,
     loss: PerSampleLoss,
@@ -156,20 +110,14 @@ def _step(
 ) -> dict[str, Tensor]:
     """What is released of a batch, and beside it the gradient of the public term."""
     if penalty is not None and penalty.per_sample:
-        how |= {
-            "fused": False,
-            "shared": _with_zeros(penalty.gradients(module), module),
-        }  # clip(g_i + λr) needs each g_i
+        zeros = {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
+        how |= {"fused": False, "shared": zeros | penalty.gradients(module)}  # clip(g_i + λr) needs each g_i
     how |= {"present": batch.present, "weights": batch.weights}
     released = step.release(module, loss, batch.X, batch.targets, source, **how)
     if penalty is not None and not penalty.per_sample:
         for name, gradient in penalty.gradients(module).items():
             released[name] += gradient
     return released
-
-
-def _with_zeros(gradients: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
-    return {n: torch.zeros_like(p) for n, p in module.named_parameters() if p.requires_grad} | gradients
 
 
 class _TailAverage:
@@ -249,29 +197,41 @@ class Network:
         *,
         groups: NDArray[np.int64] | None = None,
         of_each: NDArray[np.int64] | None = None,
-        **training: Any,
+        loss: RowLoss | None = None,
+        penalty: PublicTerm | None = None,
+        average_last: float = 0.0,
+        verbose: int = 0,
     ) -> nn.Module:
-        """Train a copy on arrays; see :func:`train_privately`. Returned on the CPU, in evaluation mode.
+        """Train a copy on arrays. Returned on the CPU, in evaluation mode; nothing about private rows is recorded.
 
         Only parameters and buffers leave the training: what else a module may have put on itself while it saw private
-        rows stays behind.
+        rows stays behind. Dropout masks, and the secret places of rows where these may come and go
+        (:class:`~._wide_sums.Places`), are drawn from torch's global generators, seeded from ``source`` for the time of
+        the training and put back afterwards.
         """
         assert self.net is not None
         module = deepcopy(self.module).to(self.device)
-        train_privately(
-            module,
-            self.rows(X),
-            self.codes(y),
-            step,
-            source,
-            optimizer=self.net.make_optimizer(module),
-            groups=None if groups is None else self.codes(groups),
-            of_each=None if of_each is None else self.codes(of_each),
-            fused=self.fused,
-            vectorized=self.vectorized,
-            hooked=self.hooked,
-            **training,
-        )
+        optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, average_last)
+        parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
+        how = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
+        codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
+        of_step = products_of_step(step.expected_batch_size, module)
+        seconds = seconds_of_steps(step.steps, of_step, row_by_row=True)
+        with own_generator(source.seed(), self.device), threads_of_steps(of_step):
+            rows = PrivateRows.laid(self.rows(X), self.codes(y), codes[0], step, codes[1])
+            module.train()
+            for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
+                if loss is not None:
+                    loss.update(t, average.module, rows, source)
+                batch = rows.drawn(step.sample(len(rows), source))
+                released = _step(module, row_loss, batch, step, source, penalty, **how)
+                for name, parameter in parameters.items():
+                    parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+                average.add(t)
+            average.put()
         result = deepcopy(self.module)
         result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
         return result.eval()

@@ -10,7 +10,7 @@ activation) run the same instructions on a row whatever the others hold: which k
 order it adds follow from the *shape* of the batch and the place of the row in it. (They do depend on those: for odd
 widths, up to all rows of a batch change in their last bits when one row is taken out. Multiplied by an ill-conditioned
 network and the number of rows, nothing bounds that. So batches keep their shapes and rows keep their places.) Of
-numbers narrower than single precision it is not true, and :mod:`._precision` refuses them.
+numbers narrower than single precision it is not true, and :mod:`._process` refuses them.
 
 How far rounding goes. u = 2^-53; γ_k ≤ 1.01 k u bounds the relative error of k additions and multiplications in any
 order.

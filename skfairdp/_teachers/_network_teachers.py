@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -51,17 +52,18 @@ class _StackedTeachers(BaseEstimator):
         self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
     ) -> "StackedEnsemble":
         """Train every part; see :func:`fit_teachers`."""
-        names = ["epochs", "batch_size", "lr", "weight_decay", "device"]
+        from skfairdp._networks import train_stacked
+
         # No bar over the steps: their number is that of the largest part with two classes, which is private.
-        settings = {name: getattr(self, name) for name in names}
+        settings = {name: getattr(self, name) for name in ("epochs", "batch_size", "lr", "weight_decay", "device")}
 
         def task(block: Parts) -> tuple[Any, ...]:
             rows, sizes = block.rows_to_train()
-            return X[rows], y[rows], sizes, block.seeds.tolist(), settings
+            return X[rows], y[rows], sizes, block.seeds.tolist()
 
         return fit_stacks(
             self._net(X, parts.seen.shape[1]),
-            _train_stack,
+            partial(train_stacked, **settings),
             task,
             parts,
             device=self.device,
@@ -199,39 +201,36 @@ class ModuleTeachers(_StackedTeachers):
             super()._rehearse(X, n_classes)
 
 
+@dataclass(frozen=True)
 class StackedEnsemble:
     """Trained stacks, and the classes each teacher may answer."""
 
-    def __init__(
-        self,
-        net: "StackedMLP | StackedModule",
-        stacks: "list[list[torch.Tensor]]",
-        seen: list[NDArray[np.bool_]],
-        device: str,
-        row_shape: tuple[int, ...],
-        owner: str,
-    ) -> None:
-        self.net = net
-        self.stacks = stacks
-        self.seen = seen
-        self.device = device
-        self.row_shape = row_shape
-        self.owner = owner
+    net: "StackedMLP | StackedModule"
+    stacks: "list[list[torch.Tensor]]"
+    seen: list[NDArray[np.bool_]]
+    device: str
+    row_shape: tuple[int, ...]
+    owner: str
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Votes (n_teachers, n_rows)."""
-        return np.concatenate(self._of_stacks(_predict_stack, X))
+        from skfairdp._networks import predict_stacked
+
+        return np.concatenate(self._of_stacks(predict_stacked, X))
 
     def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
         """Sum over teachers of their class probabilities."""
-        return np.sum(self._of_stacks(partial(_sum_stack, step=step), X), axis=0)
+        from skfairdp._networks import predict_stacked_proba
+
+        return np.sum(self._of_stacks(partial(predict_stacked_proba, step=step), X), axis=0)
 
     def _of_stacks(self, function: Callable[..., Any], X: Any) -> list[Any]:
         X = numeric_rows(X, owner=self.owner, n_features=self.row_shape[0], allow_nd=True)
         if X.shape[1:] != self.row_shape:
             raise ValueError(f"Rows of X have shape {X.shape[1:]}, but {self.owner} was trained on {self.row_shape}.")
-        tasks = ((self.net, params, X, seen, self.device) for params, seen in zip(self.stacks, self.seen, strict=True))
-        return _run_stacks(function, tasks, len(self.stacks), self.device)
+        function = partial(function, device=self.device)
+        tasks = ((function, self.net, params, X, seen) for params, seen in zip(self.stacks, self.seen, strict=True))
+        return _run_stacks(tasks, len(self.stacks), self.device)
 
 
 def fit_stacks(
@@ -243,8 +242,8 @@ def fit_stacks(
     device: str,
     row_shape: tuple[int, ...],
     owner: str,
-    n_jobs: int | None,
-    verbose: int,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     at_most: int = _STACK_NETWORKS,
 ) -> StackedEnsemble:
     """Train one network per part, in stacks whose sizes depend on public numbers only."""
@@ -255,27 +254,21 @@ def fit_stacks(
         size = min(size, at_most)
     blocks = parts.blocks(size)
     tasks = ((train, net, *task(block)) for block in blocks)
-    stacks = _run_stacks(_train_own, tasks, len(blocks), device, n_jobs=n_jobs, verbose=verbose)
+    stacks = _run_stacks(tasks, len(blocks), device, n_jobs=n_jobs, verbose=verbose)
     return StackedEnsemble(net, stacks, [block.seen for block in blocks], device, row_shape, owner)
 
 
 def _run_stacks(
-    function: Callable[..., Any],
-    tasks: Iterable[tuple[Any, ...]],
-    n_tasks: int,
-    device: str,
-    *,
-    n_jobs: int | None = None,
-    verbose: int = 0,
+    tasks: Iterable[tuple[Any, ...]], n_tasks: int, device: str, *, n_jobs: int | None = None, verbose: int = 0
 ) -> list[Any]:
-    """Call ``function`` on every stack: on a CPU in threads, on another device one after the other."""
+    """Call a function on every stack: on a CPU in threads, on another device one after the other."""
     import torch
 
     threads = torch.get_num_threads()
     in_turn = torch.device(device).type != "cpu"
     try:
         return run_tasks(
-            function,
+            _on_one_thread,
             tasks,
             n_tasks,
             n_jobs=1 if in_turn else n_jobs,
@@ -286,52 +279,8 @@ def _run_stacks(
         torch.set_num_threads(threads)
 
 
-def _train_own(
-    train: "Callable[..., list[torch.Tensor]]", net: "StackedMLP | StackedModule", *task: Any
-) -> "list[torch.Tensor]":
-    return train(_own(net), *task)
-
-
-def _train_stack(
-    net: "StackedMLP | StackedModule",
-    X: NDArray[np.floating],
-    y: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    seeds: list[int],
-    settings: dict[str, Any],
-) -> "list[torch.Tensor]":
-    from skfairdp._networks import train_stacked
-
-    return train_stacked(net, X, y, sizes, seeds, **settings)
-
-
-def _predict_stack(
-    net: "StackedMLP | StackedModule",
-    params: "list[torch.Tensor]",
-    X: NDArray[np.floating],
-    seen: NDArray[np.bool_],
-    device: str,
-) -> NDArray[np.int32]:
-    from skfairdp._networks import predict_stacked
-
-    return predict_stacked(_own(net), params, X, seen, device=device)
-
-
-def _sum_stack(
-    net: "StackedMLP | StackedModule",
-    params: "list[torch.Tensor]",
-    X: NDArray[np.floating],
-    seen: NDArray[np.bool_],
-    device: str,
-    step: float | None = None,
-) -> NDArray[np.float64]:
-    from skfairdp._networks import predict_stacked_proba
-
-    return predict_stacked_proba(_own(net), params, X, seen, device=device, step=step)
-
-
-def _own(net: "StackedMLP | StackedModule") -> "StackedMLP | StackedModule":
-    """Prepare the calling thread for one stack, and give it an architecture of its own.
+def _on_one_thread(function: Callable[..., Any], net: "StackedMLP | StackedModule", *task: Any, **options: Any) -> Any:
+    """Call a function on one stack, in a thread that has an architecture of its own.
 
     One torch thread per stack: threads inside these small products wait for each other, on a busy machine for most
     of the time, and their number can change the last bits; ``_run_stacks`` restores the setting. A module's
@@ -340,4 +289,4 @@ def _own(net: "StackedMLP | StackedModule") -> "StackedMLP | StackedModule":
     import torch
 
     torch.set_num_threads(1)
-    return copy.deepcopy(net)
+    return function(copy.deepcopy(net), *task, **options)

@@ -143,8 +143,8 @@ def run_tasks(
     tasks: Iterable[tuple[Any, ...]],
     n_tasks: int,
     *,
-    n_jobs: int | None,
-    verbose: int,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     default_threads: int = 1,
 ) -> list[Any]:
     """Call ``function(*task)`` for every task through joblib's active backend, in order, with a bar when verbose.

@@ -96,11 +96,8 @@ def fit_teachers(
     (one fold without a class, a number that overflows) it always answers class 0; where it cannot predict, or predicts
     what is no class, that vote is for class 0. Nothing tells it: no error, warning, print, log record or count. Errors
     that parameters cause are the matter of :func:`dry_run_teacher`, which reads public rows.
-
-    References
-    ----------
-    Papernot, Abadi, Erlingsson, Goodfellow, Talwar (2017), "Semi-supervised knowledge transfer for deep learning
-    from private training data": teachers on disjoint parts, votes as the only thing aggregated.
+    Papernot, Abadi, Erlingsson, Goodfellow, Talwar (2017), "Semi-supervised knowledge transfer for deep learning from
+    private training data".
     """
     check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
     check_count("n_classes", n_classes, "fit_teachers", lowest=1)

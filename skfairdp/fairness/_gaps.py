@@ -73,38 +73,25 @@ def disparities(counts: ArrayLike, gap: str = "others") -> NDArray[np.float64]:
     """
     check_option(gap, GAPS, "gap", "disparities")
     table = as_counts(counts, None, owner="disparities")
-    size = table.sum(axis=1, keepdims=True)
-    filled = size > 0
-    rate = table / np.maximum(size, 1)
+    return disparities_of(table, table.sum(axis=1), table.sum(axis=0), gap)
+
+
+def disparities_of(
+    counts: NDArray[np.int64], sizes: NDArray[np.int64], sums: NDArray[np.int64], gap: str
+) -> NDArray[np.float64]:
+    """:func:`disparities` of a table that needs no checks, with the sums of its rows and columns."""
+    size = sizes[:, None]
+    rates = counts / np.maximum(size, 1)
     if gap == "between":
-        present = rate[filled[:, 0]]
-        if len(present) < 2:
-            return np.zeros(table.shape)
-        return np.where(filled, np.maximum(rate - present.min(axis=0), present.max(axis=0) - rate), 0.0)
-    others = table.sum(axis=0) - (0 if gap == "overall" else table)
-    others_size = table.sum() - (0 if gap == "overall" else size)
-    return np.where(filled & (others_size > 0), rate - others / np.maximum(others_size, 1), 0.0)
+        present = rates[sizes > 0] if sizes.any() else rates
+        return np.where(size > 0, np.maximum(rates - present.min(axis=0), present.max(axis=0) - rates), 0.0)
+    others = sums - (0 if gap == "overall" else counts)
+    rest = sizes.sum() - (0 if gap == "overall" else size)
+    return np.where((size > 0) & (rest > 0), rates - others / np.maximum(rest, 1), 0.0)
 
 
 def largest_disparity(counts: ArrayLike, gap: str = "others") -> float:
-    """Return max over z and k of Γ(z, k), the fairness gap that γ bounds.
-
-    Parameters
-    ----------
-    counts, gap : object
-        As for :func:`disparities`.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 0 for perfect parity, and while fewer than two groups have counts.
-
-    Examples
-    --------
-    >>> from skfairdp.fairness import largest_disparity
-    >>> largest_disparity([[30, 10], [20, 20]])
-    0.25
-    """
+    """Return max over z and k of Γ(z, k), the fairness gap that γ bounds; 0 while fewer than two groups have counts."""
     return float(disparities(counts, gap).max())
 
 

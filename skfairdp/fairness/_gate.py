@@ -2,6 +2,8 @@
 
 import math
 import numbers
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -9,21 +11,21 @@ from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
 from skfairdp.fairness import _gate_stream as _stream
-from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities, tally
+from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities, disparities_of, tally
 
 _LEAST = 512  # rows that are worth a look at all cells
 _MOST = 2**20  # rows at a time, whatever the gate allows
 _ROW_BY_ROW = (1024, 2**16)  # before the next look, an eighth of what was answered in between
 _TABLE = 128  # cells that a loop over them looks at in the time of arithmetic with a whole table, however small
 _ROUNDING = 1e-9  # far above that of any Γ, and of what is added to one
-_CODES = dict(zip(GAPS, (_stream.OTHERS, _stream.OVERALL, _stream.BETWEEN), strict=True))
 
 Counts = NDArray[np.int64]
 
 
-def run_in_blocks(
-    disparity: str, local: bool, gamma: float, min_count: int, counts: Counts, groups: Counts, labels: Counts
-) -> NDArray[np.bool_]:
+Rule = tuple[int, bool, float, int]  # as the compiled loop has it: disparity, whether it is local, gamma, min_count
+
+
+def run_in_blocks(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
     """Decide a stream in order as ``_gate_stream.run`` does, and add the answers to the counts.
 
     **Why a run of rows may be counted at once.** Let r_z be the answers of group z before the run and n_z its rows in
@@ -31,17 +33,34 @@ def run_in_blocks(
     log(1 + n_z / r_z) until any row of the run; so does the rate of what a group is compared with. If no Γ plus the
     sum of the two reaches γ, then every row, asked in its turn, finds E = 0 and leaves all Γ below γ: it is admitted.
     """
-    rule = _CODES[disparity], local, gamma, min_count
-    mask = np.zeros(len(groups), dtype=bool)
-    start, sure = 0, 0
+    return decided_in_blocks(
+        counts, groups, labels, _LEAST,
+        fitting=lambda some: _rows_that_fit(GAPS[rule[0]], rule[2], counts, some),
+        one_by_one=lambda some, of: _row_by_row(rule, counts, some, of),
+        n_others=lambda: int(np.clip(counts.sum() // 8, *_ROW_BY_ROW)),
+    )  # fmt: skip
+
+
+def decided_in_blocks(
+    counts: Counts,
+    groups: Counts,
+    labels: Counts,
+    least: int,
+    *,
+    fitting: Callable[[Counts], int],
+    one_by_one: Callable[[Counts, Counts], NDArray[np.bool_]],
+    n_others: Callable[[], int],
+) -> NDArray[np.bool_]:
+    """Decide a stream in order: all rows at once that fit whatever their labels are, so many others one by one."""
+    mask, start, sure = np.zeros(len(groups), dtype=bool), 0, 0
     while start < len(groups):
-        sure = _rows_that_fit(disparity, gamma, counts, groups[start : start + 2 * max(sure, _LEAST)])
-        some = slice(start, start + (sure or int(np.clip(counts.sum() // 8, *_ROW_BY_ROW))))
+        sure = fitting(groups[start : start + 2 * max(sure, least)])
+        some = slice(start, start + (sure or n_others()))
         if sure:
             mask[some] = True
             counts += tally(groups[some], labels[some], (counts.shape[0], counts.shape[1]))
         else:
-            mask[some] = _row_by_row(rule, counts, groups[some], labels[some])
+            mask[some] = one_by_one(groups[some], labels[some])
         start = some.stop
     return mask
 
@@ -73,9 +92,7 @@ def _move_of_rate(sizes: Counts, more: Counts) -> NDArray[np.float64]:
         return np.where(more > 0, np.log1p(more / sizes), 0.0)
 
 
-def _row_by_row(
-    rule: tuple[int, bool, float, int], counts: Counts, groups: Counts, labels: Counts
-) -> NDArray[np.bool_]:
+def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
     _, local, gamma, _ = rule
     # While groups are small, one answer moves Γ by so much that a loop soon has to look at all cells again.
     looks = max(1.0, min(32.0, gamma / 2 * counts.sum() / len(counts)))
@@ -88,21 +105,21 @@ def _row_by_row(
     return np.frombuffer(mask, dtype=bool)
 
 
-def _by_tables(rule: tuple[int, bool, float, int], counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
+def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
     """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells."""
-    code, _, gamma, min_count = rule
+    gap, (_, gamma, min_count) = GAPS[rule[0]], rule[1:]
     limit, mask = gamma - _stream.TOLERANCE, np.zeros(len(groups), dtype=bool)
     sizes, sums, excess = counts.sum(axis=1), counts.sum(axis=0), math.nan  # unknown
     for i, (z, k) in enumerate(zip(groups.tolist(), labels.tolist(), strict=True)):
         gated = sizes[z] >= min_count
         if gated and math.isnan(excess):
-            excess = _excess(_gaps(code, counts, sizes, sums), gamma)
+            excess = _excess(disparities_of(counts, sizes, sums, gap), gamma)
         counts[z, k] += 1
         sizes[z] += 1
         sums[k] += 1
         raised, mask[i] = math.nan, True  # a cold start may do anything
         if gated:
-            gaps = _gaps(code, counts, sizes, sums)
+            gaps = disparities_of(counts, sizes, sums, gap)
             raised, near = _excess(gaps, gamma), bool(gaps[z, k] < limit)
             less, same = raised < excess - _stream.TOLERANCE, raised <= excess + _stream.TOLERANCE
             mask[i] = less or (same and near)
@@ -120,21 +137,7 @@ def _excess(gaps: NDArray[np.float64], gamma: float) -> float:
     return float(over[over > _stream.TOLERANCE].sum())
 
 
-def _gaps(code: int, counts: Counts, sizes: Counts, sums: Counts) -> NDArray[np.float64]:
-    """Γ of all cells, as :func:`disparities` has it, of tables that need no checks."""
-    size = sizes[:, None]
-    rates = counts / np.maximum(size, 1)
-    if code == _stream.BETWEEN:
-        present = rates[sizes > 0] if sizes.any() else rates
-        found = np.maximum(rates - present.min(axis=0), present.max(axis=0) - rates)
-        return np.where(size > 0, found, 0.0)
-    others = sums - (0 if code == _stream.OVERALL else counts)
-    rest = sizes.sum() - (0 if code == _stream.OVERALL else size)
-    return np.where((size > 0) & (rest > 0), rates - others / np.maximum(rest, 1), 0.0)
-
-
 GATES = ("excess", "local")
-_GAP_CODES = {"others": _stream.OTHERS, "overall": _stream.OVERALL, "between": _stream.BETWEEN}
 
 # Below about this many rows, importing numba and loading the compiled loop takes longer than running the
 # plain one.
@@ -232,11 +235,14 @@ class FairnessGate:
         inner = np.zeros((n_groups, n_classes), dtype=np.int64)
         if counts is not None:
             inner = as_counts(counts, (self.n_groups, self.n_classes), owner="FairnessGate")
-        # Lists, not arrays: single entries are read and written far more often than the whole.
-        self._counts, self._sizes, self._sums = inner.ravel().tolist(), inner.sum(1).tolist(), inner.sum(0).tolist()
+        self._count(inner)
         # E of the counts, and an upper bound on every Γ; None where a look is due.
         self._excess: float | None = None
         self._peak: float | None = None
+
+    def _count(self, table: NDArray[np.int64]) -> None:
+        # Lists, not arrays: single entries are read and written far more often than the whole.
+        self._counts, self._sizes, self._sums = table.ravel().tolist(), table.sum(1).tolist(), table.sum(0).tolist()
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -336,8 +342,7 @@ class FairnessGate:
         if len(z) != len(k):
             raise ValueError(f"FairnessGate.run needs as many labels as groups; got {len(k)} and {len(z)}.")
         if self.gamma is None:
-            inner = self.counts + tally(z, k, (self.n_groups, self.n_classes))
-            self._counts, self._sizes, self._sums = inner.ravel().tolist(), inner.sum(1).tolist(), inner.sum(0).tolist()
+            self._count(self.counts + tally(z, k, (self.n_groups, self.n_classes)))
             return np.ones(len(z), dtype=bool)
         compiled = None
         if engine == "numba" or (engine == "auto" and len(z) >= _WORTH_COMPILING):
@@ -349,10 +354,9 @@ class FairnessGate:
             _stream.run(*self._rule, self.min_count, *self._state, z.tolist(), k.tolist(), mask)
             decisions = np.frombuffer(mask, dtype=bool).copy()
         elif compiled is None:
-            _, local, gamma = self._rule
             inner = self.counts
-            decisions = run_in_blocks(self.disparity, local, gamma, self.min_count, inner, z, k)
-            self._counts, self._sizes, self._sums = inner.ravel().tolist(), inner.sum(1).tolist(), inner.sum(0).tolist()
+            decisions = run_in_blocks((*self._rule, self.min_count), inner, z, k)
+            self._count(inner)
         else:
             decisions = np.zeros(len(z), dtype=bool)
             state = [np.array(part, dtype=np.int64) for part in self._state]
@@ -369,15 +373,7 @@ class FairnessGate:
         gate : FairnessGate
             Counting on by itself.
         """
-        return FairnessGate(
-            self.n_groups,
-            self.n_classes,
-            gamma=self.gamma,
-            min_count=self.min_count,
-            disparity=self.disparity,
-            gate=self.gate,
-            counts=self.counts,
-        )
+        return deepcopy(self)
 
     @property
     def _rule(self) -> tuple[int, bool, float]:
@@ -388,7 +384,7 @@ class FairnessGate:
             and self.disparity == "others"
             and 2 * self.gamma * (self.min_count + 1) >= 1
         )
-        return _GAP_CODES[self.disparity], local, self.gamma
+        return GAPS.index(self.disparity), local, self.gamma
 
     @property
     def _state(self) -> tuple[list[int], list[int], list[int]]:
@@ -396,7 +392,7 @@ class FairnessGate:
 
     def _look(self) -> None:
         assert self.gamma is not None
-        self._excess, self._peak = _stream.excess_and_peak(_GAP_CODES[self.disparity], self.gamma, *self._state)
+        self._excess, self._peak = _stream.excess_and_peak(GAPS.index(self.disparity), self.gamma, *self._state)
 
     def _far_from_gamma(self, size: int) -> bool:
         """Whether an answer to a group of ``size``, moving Γ by at most 1/(size + 1), keeps all below γ."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from skfairdp._typing import ArrayLike
-from skfairdp.fairness._gaps import as_counts, tally
+from skfairdp.fairness._gaps import as_counts
+from skfairdp.fairness._gate import decided_in_blocks
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.fairness._rates import RateConstraints, RateParity, highest_of_others
 
@@ -204,8 +205,6 @@ class AnswerGate:
     answers takes part in no comparison. What follows: no answer outside a cold start raises E; and **once every group
     has** ``min_count`` **answers and E = 0, every inequality holds for the rest of the stream**.
 
-    Notes
-    -----
     A ratio r compares small numbers badly. Where a class was given to m members of each of two groups of one size, one
     more to either breaks the ratio unless m / (m + 1) >= r: m has to be 4 for the four-fifths rule. A
     ``difference_bound`` beside the ratio leaves room.
@@ -263,17 +262,10 @@ class AnswerGate:
     def run(self, groups: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
         """Process a stream in order, count every admissible row and refuse the others."""
         z, k = np.asarray(groups, dtype=np.int64), np.asarray(labels, dtype=np.int64)
-        mask, start, sure = np.zeros(len(z), dtype=bool), 0, 0
-        while start < len(z):
-            sure = self._rows_that_fit(z[start : start + 2 * max(sure, _LEAST)])
-            some = slice(start, start + (sure or _LEAST))
-            if sure:
-                mask[some] = True
-                self._counts += tally(z[some], k[some], (self.n_groups, self.n_classes))
-            else:
-                mask[some] = self._row_by_row(z[some], k[some])
-            start = some.stop
-        return mask
+        return decided_in_blocks(
+            self._counts, z, k, _LEAST,
+            fitting=self._rows_that_fit, one_by_one=self._row_by_row, n_others=lambda: _LEAST,
+        )  # fmt: skip
 
     def _row_by_row(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         mask, excess = np.zeros(len(groups), dtype=bool), self.excess()

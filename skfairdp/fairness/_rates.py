@@ -304,9 +304,9 @@ class RateConstraints:
         """All inequalities in as many numbers as there are groups: two extremes stand for all pairs of groups."""
         found = [part for one, rate in self._asked for part in self._compared(one, self._rates[rate])]
         rate, factor, slack = (np.array([part[i] for part in found], dtype=np.float64) for i in range(3))
+        lines = np.arange(len(self.groups) + 2)
         ones, others = (
-            np.array([self._mask(part[i]) for part in found], dtype=bool).reshape(-1, len(self.groups) + 2).T
-            for i in (3, 4)
+            np.array([np.isin(lines, part[i]) for part in found], dtype=bool).reshape(-1, len(lines)).T for i in (3, 4)
         )
         return Comparisons(rate.astype(np.int64), factor, slack, ones, others)
 
@@ -437,7 +437,7 @@ class RateConstraints:
         if name in ("accuracy", "error_rate"):
             return [(name, -1, -1)]
         if constraint.of_class is not None:
-            positive = [self._code(constraint.of_class, self.classes, "of_class")]
+            positive = [_position(constraint.of_class, self.classes, "of_class", list(self.classes), self.owner)]
         else:
             positive = [1] if k == 2 else list(range(k))
         if name == "selection_rate_by_label":
@@ -457,9 +457,6 @@ class RateConstraints:
             yield rate, *constraint.factor_and_slack, everybody, groups
         else:
             yield rate, *constraint.factor_and_slack, groups, groups
-
-    def _mask(self, rows: list[int]) -> NDArray[np.bool_]:
-        return np.isin(np.arange(len(self.groups) + 2), rows)
 
     def _inequalities(self, constraint: RateParity | RateBound, words: str, rate: int) -> Iterable[Inequality]:
         everybody = len(self.groups)
@@ -485,15 +482,7 @@ class RateConstraints:
             return list(range(len(self.groups)))
         if isinstance(constraint.groups, str):
             return [len(self.groups)]
-        return [self._code(group, self.groups, "groups") for group in constraint.groups]
-
-    def _code(self, label: Any, domain: Sequence[Any], parameter: str) -> int:
-        for i, known in enumerate(domain):
-            if known == label:
-                return i
-        raise ValueError(
-            f"The constraints of {self.owner} name {label!r} in '{parameter}', which is none of {list(domain)}."
-        )
+        return [_position(group, self.groups, "groups", list(self.groups), self.owner) for group in constraint.groups]
 
     def _words(self, rate: tuple[str, int, int]) -> str:
         name, positive, label = rate
@@ -599,19 +588,19 @@ def by_position(
     found = []
     for notion in notions:
         if not isinstance(notion, str) and notion.of_class is not None:
-            notion = replace(notion, of_class=_position(notion.of_class, classes, "of_class", "classes", owner))
+            notion = replace(notion, of_class=_position(notion.of_class, classes, "of_class", "its classes", owner))
         if isinstance(notion, RateBound) and isinstance(notion.groups, Iterable) and notion.groups != "overall":
-            named = tuple(_position(group, groups, "groups", "groups", owner) for group in notion.groups)
+            named = tuple(_position(group, groups, "groups", "its groups", owner) for group in notion.groups)
             notion = replace(notion, groups=named)
         found.append(notion)
     return tuple(found)
 
 
-def _position(name: Any, known: Sequence[Any], parameter: str, kind: str, owner: str) -> int:
+def _position(name: Any, known: Sequence[Any], parameter: str, of_what: Any, owner: str) -> int:
     for i, one in enumerate(known):
         if one == name:
             return i
-    raise ValueError(f"The constraints of {owner} name {name!r} in '{parameter}', which is none of its {kind}.")
+    raise ValueError(f"The constraints of {owner} name {name!r} in '{parameter}', which is none of {of_what}.")
 
 
 def _asks_twice(notions: Sequence[Notion]) -> bool:

@@ -12,7 +12,7 @@ they should.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,18 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import (
-    SLACK,
-    DenseRows,
-    LayerRows,
-    LayerTrace,
-    Network,
-    fused_layers,
-    looped_gradients,
-    trace_layers,
-    vectorized_gradients,
-    wide,
-)
+from skfairdp import _networks
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._numpy_mlp import NumpyMLP, PlainRows
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -75,11 +64,16 @@ class RowGradients(Protocol):
 
 
 def row_gradients(
-    module: nn.Module, X: Tensor, outputs_to_slopes: "SlopesOf", layers: FusedLayers | None, *, vectorized: bool
+    module: nn.Module,
+    X: Tensor,
+    outputs_to_slopes: Callable[[Tensor], Tensor],
+    layers: FusedLayers | None,
+    *,
+    vectorized: bool,
 ) -> RowGradients:
     """Run the module on a batch and prepare the gradients of the columns."""
     if layers is not None:
-        trace = trace_layers(module, layers, X)
+        trace = _networks.trace_layers(module, layers, X)
         if trace is not None:
             return _Fused(module, trace, outputs_to_slopes(trace.outputs.detach()))
     with torch.no_grad():
@@ -104,26 +98,22 @@ def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tupl
     return np.sqrt(np.maximum(squared - 2 * cross + mean_squared, 0) + lost)
 
 
-class SlopesOf(Protocol):
-    def __call__(self, logits: Tensor) -> Tensor: ...
-
-
 class _Fused:
     """From layer inputs and back-propagated signals."""
 
-    def __init__(self, module: nn.Module, trace: LayerTrace, slopes: Tensor) -> None:
+    def __init__(self, module: nn.Module, trace: _networks.LayerTrace, slopes: Tensor) -> None:
         self._shapes = {name: p.shape for name, p in module.named_parameters() if p.requires_grad}
         if slopes.shape[2] == 2:
             # slopes by the two logits are opposite: one signal, and a factor per row and column
             signal = torch.tensor([-1.0, 1.0]).to(slopes).expand(len(slopes), 2)
-            prepared, self._factors = [trace.prepared(trace.outputs, signal)], wide(slopes[:, :, 1])
+            prepared, self._factors = [trace.prepared(trace.outputs, signal)], _networks.wide(slopes[:, :, 1])
         else:
             last = slopes.shape[1] - 1
             prepared = [
                 trace.prepared(trace.outputs, slopes[:, c], retain_graph=c < last) for c in range(slopes.shape[1])
             ]
             self._factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
-        self._bases = [LayerRows(trace.layers, base, _PIECE) for base in prepared]
+        self._bases = [_networks.LayerRows(trace.layers, base, _PIECE) for base in prepared]
         self._squared: Array | None = None
 
     @property
@@ -177,10 +167,10 @@ class _Dense:
     positions = 1
 
     def __init__(self, module: nn.Module, X: Tensor, slopes: Tensor, vectorized: bool) -> None:
-        form = vectorized_gradients if vectorized else looped_gradients
+        form = _networks.vectorized_gradients if vectorized else _networks.looped_gradients
         formed = [form(module, _times_slope, X, slopes[:, c]) for c in range(slopes.shape[1])]
         self._shapes = {name: value.shape[1:] for name, value in formed[0].items()}
-        self._columns = [DenseRows(gradients) for gradients in formed]
+        self._columns = [_networks.DenseRows(gradients) for gradients in formed]
         self._device = X.device
 
     @property
@@ -245,31 +235,19 @@ class ConstraintGradient:
     @classmethod
     def of(
         cls,
-        network: Network,
+        network: _networks.Network,
         X: Tensor,
         groups: NDArray[np.int64],
         constraints: FairnessConstraints,
         plan: PFLDPlan,
         source: NoiseSource,
-        *,
-        clip: float | None = None,
-        n_components: int | None = None,
+        **options: Any,
     ) -> "ConstraintGradient":
         """For rows where a network is trained, with arrays of groups and constraints."""
-        y = torch.from_numpy(np.array(constraints.y)).to(X.device)
-        return cls(
-            X,
-            y,
-            torch.from_numpy(np.array(groups)).to(X.device),
-            constraints.of_labels(y),
-            plan,
-            source,
-            clip,
-            n_components,
-            network.fused,
-            network.vectorized,
-            next(p.dtype for p in network.module.parameters() if p.requires_grad),
-        )
+        y, codes = (torch.from_numpy(np.array(part)).to(X.device) for part in (constraints.y, groups))
+        dtype = next(p.dtype for p in network.module.parameters() if p.requires_grad)
+        how = {"fused": network.fused, "vectorized": network.vectorized, "dtype": dtype, **options}
+        return cls(X, y, codes, constraints.of_labels(y), plan, source, **how)
 
     @property
     def n_steps(self) -> int:
@@ -284,25 +262,26 @@ class ConstraintGradient:
     @np.errstate(all="ignore")  # what is not finite is looked for
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
-        n, cells, wide_weights = len(self.X), self._cells, _as_array(weights)
+        n, wide_weights, (cells, _, groups) = len(self.X), _as_array(weights), self._arrays
         chunks = [slice(start, min(n, start + _CHUNK)) for start in range(0, n, _CHUNK)]
         keep = n * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
-        parts = [_Rows(partial(self._rows, module, np.arange(n)[chunk]), keep) for chunk in chunks]
+        made = [partial(self._rows, module, np.arange(n)[chunk]) for chunk in chunks]
+        parts: list[Callable[[], RowGradients]] = [cache(make) if keep else make for make in made]
         each = [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)]
         means = self._mean_gradients(each, cells.shape[1])
-        norms = np.concatenate([centred_norms(part, of_part, means) for part, of_part in each])
+        norms = np.concatenate([centred_norms(part(), of_part, means) for part, of_part in each])
         bounds = self._bounds(norms, cells)
         factors = self._factors(norms, bounds, cells)
-        sizes = np.concatenate([_sizes(part, of_part, means) for part, of_part in each])
+        sizes = np.concatenate([_sizes(part(), of_part, means) for part, of_part in each])
         largest = np.abs(wide_weights).max(0)[cells, self._columns] * factors * sizes
-        terms = len(parts) + max(part.terms for part in parts) + n // _DOTS + _DOTS
+        terms = len(parts) + max(part().terms for part in parts) + n // _DOTS + _DOTS
         radius = self._radius(wide_weights, bounds) + 1.02 * 2.0**-53 * terms * float(largest.sum())
         if not np.isfinite(radius):  # the public part has diverged
             return torch.zeros(len(next(iter(means.values()))), dtype=self.dtype, device=self.X.device)
-        mine = wide_weights[self._groups[:, None], cells, self._columns] * factors
+        mine = wide_weights[groups[:, None], cells, self._columns] * factors
         total = -_mean_part(mine, cells, means)
         for part, chunk in zip(parts, chunks, strict=True):
-            total += part.weighted_sum(mine[chunk])
+            total += part().weighted_sum(mine[chunk])
         return self._released(total, radius, module)
 
     @np.errstate(all="ignore")
@@ -314,20 +293,22 @@ class ConstraintGradient:
         gradient of the mean cross-entropy, which is then part of the result.
         """
         n, k, size, wide_weights = len(self.X), self.constraints.n_constraints, len(public), _as_array(weights)
+        of_all, _, groups = self._arrays
         private = PoissonSample(self.plan.sampling_probability).draw(n, self.source)
         both = np.concatenate([public.cpu().numpy(), private])
-        rows, cells = self._rows(module, both, with_loss), self._cells[both]
-        means = self._mean_gradients([(rows, cells[:size])], k + with_loss)
+        rows, cells = self._rows(module, both, with_loss), of_all[both]
+        means = self._mean_gradients([(lambda: rows, cells[:size])], k + with_loss)
         norms = centred_norms(rows, cells, means)
         bounds = self._bounds(norms[:size], cells[:size])
         radius = self._radius(wide_weights, bounds)
-        factors = self._factors(np.maximum(norms, _sizes(rows, cells, means) / _kappa(rows)), bounds, cells)
+        kappa = 1e5 if rows.positions == 1 else 500.0
+        factors = self._factors(np.maximum(norms, _sizes(rows, cells, means) / kappa), bounds, cells)
         if not np.isfinite(radius):
             factors, radius = np.zeros_like(factors), 0.0
         middle = ((wide_weights.max(0) + wide_weights.min(0)) / 2)[cells, self._columns]
         # what needs no group comes from public rows; what does, centred, from the sample
         open_part = middle[:size] * (n / size) * factors[:size]
-        mine = wide_weights[self._groups[private][:, None], cells[size:], self._columns] - middle[size:]
+        mine = wide_weights[groups[private][:, None], cells[size:], self._columns] - middle[size:]
         mine = mine / self.plan.sampling_probability * factors[size:]
         of_loss = [1 / size, 0.0] if with_loss else []
         total = rows.weighted_sum(_with_column(open_part, *of_loss[:1]), public=True)
@@ -341,7 +322,7 @@ class ConstraintGradient:
     def _rows(self, module: nn.Module, positions: NDArray[np.int64], with_loss: bool = False) -> RowGradients:
         layers, by_hand = self._layers(module)
         if by_hand:
-            y = self._y[positions]
+            y = self._arrays[1][positions]
 
             def by_logits(logits: Tensor) -> Any:
                 return self._slopes(torch.softmax(logits, dim=1).numpy(), y, with_loss)
@@ -369,7 +350,7 @@ class ConstraintGradient:
     def _layers(self, module: nn.Module) -> tuple[FusedLayers | None, bool]:
         """The layers that have rules, if all have, and whether they are written out."""
         if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
-            layers = None if self.fused is False else fused_layers(module)
+            layers = None if self.fused is False else _networks.fused_layers(module)
             by_hand = layers is not None and NumpyMLP.reads(module, self.X)
             self._seen.update(module=module, layers=(layers, by_hand))
         return self._seen["layers"]
@@ -389,22 +370,12 @@ class ConstraintGradient:
         return np.arange(self.constraints.n_constraints)
 
     @cached_property
-    def _cells(self) -> NDArray[np.int64]:
-        cells: NDArray[np.int64] = self.constraints.cells.cpu().numpy()
-        return cells
-
-    @cached_property
-    def _y(self) -> NDArray[np.int64]:
-        y: NDArray[np.int64] = self.y.cpu().numpy()
-        return y
-
-    @cached_property
-    def _groups(self) -> NDArray[np.int64]:
-        groups: NDArray[np.int64] = self.groups.cpu().numpy()
-        return groups
+    def _arrays(self) -> tuple[NDArray[np.int64], ...]:
+        """Cells, labels and groups of all rows."""
+        return tuple(part.cpu().numpy() for part in (self.constraints.cells, self.y, self.groups))
 
     def _mean_gradients(
-        self, parts: Sequence[tuple[RowGradients, NDArray[np.int64]]], n_columns: int
+        self, parts: Sequence[tuple[Callable[[], RowGradients], NDArray[np.int64]]], n_columns: int
     ) -> dict[Cell, Array]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
         means: dict[Cell, Array] = {}
@@ -415,7 +386,7 @@ class ConstraintGradient:
             for (rows, cells), here in zip(parts, inside, strict=True):
                 weights = np.zeros((len(cells), n_columns))
                 weights[:, c] = here / size
-                value = rows.weighted_sum(weights, public=True)
+                value = rows().weighted_sum(weights, public=True)
                 total = value if total is None else total + value
             assert total is not None
             means[c, cell] = total
@@ -438,7 +409,7 @@ class ConstraintGradient:
 
     def _factors(self, norms: Array, bounds: Array, cells: NDArray[np.int64]) -> Array:
         """min(1, bound / norm), a little less so that rounding cannot take a sum past its bound."""
-        return np.minimum(bounds[cells, self._columns] * (1 - SLACK) / np.maximum(norms, 1e-300), 1.0)
+        return np.minimum(bounds[cells, self._columns] * (1 - _networks.SLACK) / np.maximum(norms, 1e-300), 1.0)
 
     def _released(self, total: Array, radius: float, module: nn.Module) -> Tensor:
         noisy = torch.from_numpy(self.plan.release_gradient(total, radius, self.source))
@@ -449,12 +420,12 @@ class ConstraintGradient:
         assert self.n_components is not None
         some = torch.linspace(0, len(self.X) - 1, min(len(self.X), max(256, 2 * self.n_components))).long()
         some = some.to(self.X.device).unique()
-        form = vectorized_gradients if self.vectorized else looped_gradients
+        form = _networks.vectorized_gradients if self.vectorized else _networks.looped_gradients
         with torch.no_grad():
             slopes = self.constraints.slopes(torch.softmax(module(self.X[some]), dim=1), self.y[some])
         spans = []
         for c in range(slopes.shape[1]):
-            parts = form(module, lambda out, slope: (out * slope).sum(1), self.X[some], slopes[:, c])
+            parts = form(module, _times_slope, self.X[some], slopes[:, c])
             rows = torch.cat([g.flatten(1) for g in parts.values()], dim=1)
             for cell in self.constraints.cells[some, c].unique():
                 here = rows[self.constraints.cells[some, c] == cell]
@@ -467,41 +438,6 @@ class ConstraintGradient:
         return (directions.T @ (directions @ gradient.double())).to(gradient)
 
 
-class _Rows:
-    """Gradients of a chunk of rows, made once and kept, or made again whenever asked for."""
-
-    def __init__(self, make: Callable[[], RowGradients], keep: bool) -> None:
-        self._make, self._keep = make, keep
-        self._kept: RowGradients | None = None
-
-    def _get(self) -> RowGradients:
-        if not self._keep:
-            return self._make()
-        if self._kept is None:
-            self._kept = self._make()
-        return self._kept
-
-    @property
-    def positions(self) -> int:
-        return self._get().positions
-
-    @property
-    def terms(self) -> int:
-        return self._get().terms
-
-    def squared_norms(self) -> Array:
-        return self._get().squared_norms()
-
-    def squared_sizes(self) -> Array:
-        return self._get().squared_sizes()
-
-    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
-        return self._get().weighted_sum(weights, start=start, public=public)
-
-    def inner(self, column: int, gradient: Array) -> Array:
-        return self._get().inner(column, gradient)
-
-
 def _as_array(weights: Tensor) -> Array:
     found: Array = weights.detach().cpu().double().numpy()
     return found
@@ -509,10 +445,6 @@ def _as_array(weights: Tensor) -> Array:
 
 def _with_column(weights: Array, *value: float) -> Array:
     return np.column_stack([weights, *(np.full(len(weights), v) for v in value)])
-
-
-def _kappa(rows: RowGradients) -> float:
-    return 1e5 if rows.positions == 1 else 500.0
 
 
 def _sizes(rows: RowGradients, cells: NDArray[np.int64], means: dict[Cell, Array]) -> Array:

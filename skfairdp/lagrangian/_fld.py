@@ -11,19 +11,11 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import (
-    NamedEstimator,
-    RandomStateLike,
-    as_groups,
-    child_seeds,
-    group_domain,
-    group_membership,
-    public_generator,
-)
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
@@ -37,7 +29,7 @@ Notion = str | RateParity | RateBound
 
 
 @shared_docs
-class LagrangianClassifier(ClassifierMixin, NamedEstimator):
+class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     """Network held to fairness constraints by Lagrange multipliers (F-LD).
 
     **No guarantee of privacy of its own.** It reads the groups it is given. Fitted on released ones
@@ -151,7 +143,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         dual_steps: int = 40,
         violations: str = "predictions",
         average_last: float = 0.25,
-        random_state: RandomStateLike = None,
+        random_state: _utils.RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
         self.constraints = constraints
@@ -190,7 +182,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         membership = self._membership(sensitive_features, group_weights, len(features))
         groups = self._names(sensitive_features if group_weights is None else None, membership)
         notions = self._notions(groups, classes.tolist())
-        seed = int(child_seeds(public_generator(self.random_state), 1)[0])
+        seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
         chosen = settled(net, len(features))
         if net.hidden is None:
             from skfairdp.lagrangian._trainer import train_with_groups
@@ -308,8 +300,8 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         """What the groups are called: as given, or by the columns of weights."""
         if membership is None or sensitive_features is None:
             return [] if membership is None else list(range(membership.shape[1]))
-        found: list[Any] = group_domain(
-            as_groups(sensitive_features, len(membership), owner=type(self).__name__)
+        found: list[Any] = _utils.group_domain(
+            _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
         ).tolist()
         return found
 
@@ -321,7 +313,7 @@ class LagrangianClassifier(ClassifierMixin, NamedEstimator):
         if self.constraints is None:
             return None
         otherwise = ", or set constraints=None"
-        return group_membership(
+        return _utils.group_membership(
             sensitive_features, group_weights, n_rows, owner=type(self).__name__, otherwise=otherwise
         )
 

@@ -32,25 +32,25 @@ class NumpyMLP:
     def reads(module: nn.Module, X: Tensor) -> bool:
         """Whether a module is one, in single precision and nobody listening, and rows are what it takes."""
         layers = list(module) if isinstance(module, nn.Sequential) else []
+        hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")  # who listens would hear nothing here
         return (
             len(layers) % 2 == 1
             and type(module).forward is nn.Sequential.forward
             and all(type(layer) is nn.Linear and layer.bias is not None for layer in layers[::2])
             and all(type(layer) in _ACTIVATIONS for layer in layers[1::2])
-            and all(
-                p.requires_grad and p.dtype == torch.float32 and p.device.type == "cpu" for p in module.parameters()
-            )
-            and not any(_hooks(part) for part in module.modules())
+            and all(p.requires_grad for p in module.parameters())
+            and all(v.dtype == torch.float32 and v.device.type == "cpu" for v in (X, *module.parameters()))
+            and not any(getattr(part, name) for part in module.modules() for name in hooks)
             and X.ndim == 2
-            and _is_plain(X)
         )
 
     @classmethod
     def of(cls, module: nn.Module) -> "NumpyMLP":
         """Of a module that it reads; its parameters and these are the same memory."""
         assert isinstance(module, nn.Sequential)
-        layers = list(module)
-        return cls([_views(layer) for layer in layers[::2]], layers[1::2])
+        layers: list[Any] = list(module)
+        views = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers[::2]]
+        return cls(views, layers[1::2])
 
     @property
     def n_parameters(self) -> int:
@@ -185,36 +185,10 @@ def _tanh(x: Floats) -> Floats:
     return x
 
 
-def _tanh_slope(signal: Floats, activation: Floats) -> Floats:
-    return signal - signal * np.square(activation)
-
-
-def _relu(x: Floats) -> Floats:
-    return np.maximum(x, 0, out=x)
-
-
-def _relu_slope(signal: Floats, activation: Floats) -> Floats:
-    return signal * (activation > 0)
-
-
 _ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Floats], Floats], Callable[[Floats, Floats], Floats]]] = {
-    nn.Tanh: (_tanh, _tanh_slope),
-    nn.ReLU: (_relu, _relu_slope),
+    nn.Tanh: (_tanh, lambda signal, activation: signal - signal * np.square(activation)),
+    nn.ReLU: (lambda x: np.maximum(x, 0, out=x), lambda signal, activation: signal * (activation > 0)),
 }
-
-
-def _views(layer: nn.Module) -> tuple[Floats, Floats]:
-    assert isinstance(layer, nn.Linear)
-    return layer.weight.detach().numpy(), layer.bias.detach().numpy()
-
-
-def _is_plain(values: Tensor) -> bool:
-    return values.dtype == torch.float32 and values.device.type == "cpu"
-
-
-def _hooks(module: nn.Module) -> bool:
-    """Whether somebody listens to a module, who would hear nothing here."""
-    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
 
 
 _CHUNK = 1024  # rows whose activations stay in a cache

@@ -1,7 +1,8 @@
 """The primal steps of one network, of any module: by automatic differentiation."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,7 +71,8 @@ class OneNetwork:
         self.most_errors = 1.0 - float(torch.bincount(self.y).max()) / len(self.y)
         self.price = 0.0
         self.held: Tensor | None = None  # last released gradient
-        self.steps = self._n_steps()
+        steps = max(training.steps(len(X)), training.dual_steps + 1)
+        self.steps = steps if gradient is None else max(steps, gradient.n_steps)
         self.primal_at = {r * self.steps // gradient.n_steps for r in range(gradient.n_steps)} if gradient else set()
         # then loss and release share a pass, and nothing is held
         self.at_once = gradient is not None and gradient.from_sample and gradient.n_steps == self.steps
@@ -79,10 +81,6 @@ class OneNetwork:
         self.first_averaged = self.steps - max(1, round(share * self.steps)) if share else self.steps
         self.averaged = LastIterates(self.parameters)
         self.batches = _batches(len(X), min(training.batch_size, len(X)), X.device)
-
-    def _n_steps(self) -> int:
-        steps = max(self.training.steps(len(self.X)), self.training.dual_steps + 1)
-        return steps if self.gradient is None else max(steps, self.gradient.n_steps)
 
     @property
     def of_step(self) -> float:
@@ -211,22 +209,29 @@ class OneNetwork:
 
     def _public_gradient(self, rows: Tensor) -> None:
         """Gradient of the loss on a batch, with the weights of its rows or the held release."""
-        self.module.train()
-        y = self.y[rows]
-        logits = self.module(self.X[rows])
-        with torch.no_grad():
-            probabilities = torch.softmax(logits, dim=1)
-            slope = (probabilities - nn.functional.one_hot(y, logits.shape[1])) / len(rows)
+
+        def slope_of(probabilities: Tensor) -> Tensor:
+            y = self.y[rows]
+            slope: Tensor = (probabilities - nn.functional.one_hot(y, probabilities.shape[1])) / len(rows)
             if self.row_weights is not None:
                 slopes = self.constraints.slopes(probabilities, y)
                 slope += torch.einsum("nc,nck->nk", self.row_weights[rows], slopes) / len(rows)
             elif self._has_open_part:
                 slope += self._open_slope(probabilities, rows)
-        found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
-        for p, g in zip(self.parameters, found, strict=True):
+            return slope
+
+        for p, g in zip(self.parameters, self._gradients(rows, slope_of), strict=True):
             p.grad = torch.zeros_like(p) if g is None else g
         if self.held is not None:
             self._set(self.held, add=True)
+
+    def _gradients(self, rows: Tensor, slope_of: Callable[[Tensor], Tensor]) -> Sequence[Tensor | None]:
+        """Of what has these derivatives by the logits of some rows, given their probabilities."""
+        self.module.train()
+        logits = self.module(self.X[rows])
+        with torch.no_grad():
+            slope = slope_of(torch.softmax(logits, dim=1))
+        return torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
 
     @property
     def _has_open_part(self) -> bool:
@@ -235,11 +240,7 @@ class OneNetwork:
 
     def _add_open_part(self, rows: Tensor) -> None:
         """Add what is asked of all rows, on a public batch, to a gradient that is there already."""
-        self.module.train()
-        logits = self.module(self.X[rows])
-        with torch.no_grad():
-            slope = self._open_slope(torch.softmax(logits, dim=1), rows)
-        found = torch.autograd.grad(logits, self.parameters, grad_outputs=slope, allow_unused=True)
+        found = self._gradients(rows, partial(self._open_slope, rows=rows))
         for p, g in zip(self.parameters, found, strict=True):
             if g is not None:
                 p.grad = g if p.grad is None else p.grad + g

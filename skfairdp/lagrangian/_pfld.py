@@ -271,7 +271,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             counts = plan.release_counts(groups[counted], of_counted.row_cells, constraints.n_cells, noise)
             of_asked = counts if chosen is None else counts * (len(chosen) / len(groups[counted]))
             asked = partial(release_asked, plan, *_asked_of(constraints, groups, watched), noise)
-            released = primal.release(groups, noise)
+            released = primal(groups, noise)
             del primal, read  # and all that these hold of the rows
             module, multipliers = train_lagrangian(
                 network, rows, data.y, constraints, constraints.sizes(of_asked), self._training(net),

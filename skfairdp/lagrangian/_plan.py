@@ -6,34 +6,23 @@ neighbours, who differ in the group of one row.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
+from skfairdp import privacy
 from skfairdp._estimator import as_part
 from skfairdp._judge import Judge, Judgement
 from skfairdp._utils import BLAS, fit_softmax
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    NonPrivateDpEvent,
-    ReplaceSampledGaussian,
-    calibrate_noise,
-    compose,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import NoiseSource
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,7 +48,7 @@ class PFLDPlan:
     sampling_probability: float = 1.0
     moments: bool = False
     judge: Judge | None = None
-    relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE
+    relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ATTRIBUTE
     rows_of: str = ""
 
     def __post_init__(self) -> None:
@@ -81,44 +70,36 @@ class PFLDPlan:
         *,
         epsilon: float,
         delta: float,
-        n_groups: int,
-        primal_steps: int,
-        dual_steps: int,
         budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
-        sampling_probability: float = 1.0,
-        judge: Judge | None = None,
-        **of_whom: Any,
+        **shape: Any,
     ) -> "PFLDPlan":
-        """The plan whose certified ε is at most ``epsilon``.
+        """The plan of this shape whose certified ε is at most ``epsilon``.
 
         ``budget_split`` are the shares of counts, primal and dual releases in what the judge leaves of the squared
         Gaussian budget μ². With Poisson sampling the first and the last are spent so, and primal releases get all that
         is left.
         """
-        mu = gdp_mu(epsilon, delta)
-        mu = mu if judge is None else math.sqrt(mu**2 - judge.squared_cost)
+        plan, mu = cls.without_privacy(**shape), privacy.gdp_mu(epsilon, delta)
+        mu = mu if plan.judge is None else math.sqrt(mu**2 - plan.judge.squared_cost)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)
-        sigma_count, sigma_primal, sigma_dual = (
-            _UP / (mu * math.sqrt(counts)),
-            _UP * math.sqrt(primal_steps / primal) / mu,
-            _UP * math.sqrt(dual_steps / dual) / mu,
+        plan = replace(
+            plan,
+            sigma_count=_UP / (mu * math.sqrt(counts)),
+            sigma_primal=_UP * math.sqrt(plan.primal_steps / primal) / mu,
+            sigma_dual=_UP * math.sqrt(plan.dual_steps / dual) / mu,
         )
-        sigmas = sigma_count, sigma_primal, sigma_dual
-        made = cls(n_groups, primal_steps, dual_steps, *sigmas, sampling_probability, judge=judge, **of_whom)
-        if sampling_probability < 1:
-            sigma = calibrate_noise(
-                lambda sigma: replace(made, sigma_primal=sigma).event,
-                epsilon,
-                delta,
-                guess=max(0.4, 2 * sampling_probability * sigma_primal),
-            )
-            return replace(made, sigma_primal=sigma)
-        return made
+        if plan.sampling_probability == 1:
+            return plan
+        guess = max(0.4, 2 * plan.sampling_probability * plan.sigma_primal)
+        sigma = privacy.calibrate_noise(
+            lambda sigma: replace(plan, sigma_primal=sigma).event, epsilon, delta, guess=guess
+        )
+        return replace(plan, sigma_primal=sigma)
 
     @classmethod
-    def without_privacy(cls, *, n_groups: int, primal_steps: int, dual_steps: int, **others: Any) -> "PFLDPlan":
+    def without_privacy(cls, **shape: Any) -> "PFLDPlan":
         """The same releases without noise (F-LD)."""
-        return cls(n_groups, primal_steps, dual_steps, 0.0, 0.0, 0.0, **others)
+        return cls(sigma_count=0.0, sigma_primal=0.0, sigma_dual=0.0, **shape)
 
     @property
     def is_private(self) -> bool:
@@ -133,17 +114,17 @@ class PFLDPlan:
         return "noisy sizes of the groups", primal, f"{self.dual_steps} noisy tables of violations", *of_answers
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """All releases together; neighbours change the group of one row."""
         if not self.is_private:
-            return NonPrivateDpEvent()
-        primal: DpEvent = GaussianDpEvent(self.sigma_primal)
+            return privacy.NonPrivateDpEvent()
+        primal: privacy.DpEvent = privacy.GaussianDpEvent(self.sigma_primal)
         if self.sampling_probability < 1:
-            primal = ReplaceSampledGaussian(self.sampling_probability, self.sigma_primal)
-        return compose(
-            GaussianDpEvent(self.sigma_count),
-            repeat(primal, self.primal_steps),
-            repeat(GaussianDpEvent(self.sigma_dual), self.dual_steps),
+            primal = privacy.ReplaceSampledGaussian(self.sampling_probability, self.sigma_primal)
+        return privacy.compose(
+            privacy.GaussianDpEvent(self.sigma_count),
+            privacy.repeat(primal, self.primal_steps),
+            privacy.repeat(privacy.GaussianDpEvent(self.sigma_dual), self.dual_steps),
             *(() if self.judge is None else [self.judge.event]),
         )
 
@@ -200,7 +181,7 @@ class PFLDPlan:
         if noise == 0:
             return gradient
         sampled = self.sampling_probability  # 1 for all rows; the sum has been divided by it
-        return GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=self.relation).release(
+        return privacy.GaussianMechanism(noise, sensitivity=2 * radius / sampled, relation=self.relation).release(
             gradient, source
         )
 
@@ -242,7 +223,7 @@ class PFLDPlan:
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         sums = np.stack([_sum_of(values, groups, a) for a in released])
         if noise > 0:
-            sums = GaussianMechanism(noise, sensitivity=moved, relation=self.relation).release(sums, source)
+            sums = privacy.GaussianMechanism(noise, sensitivity=moved, relation=self.relation).release(sums, source)
         if self.n_groups == 2:
             return np.concatenate([total - sums, sums])
         return sums + (total - sums.sum(0)) / self.n_groups
@@ -405,12 +386,7 @@ def _common_scale(X: Array) -> tuple[Array, Array]:
 
 @BLAS.wrap(limits=1)
 def group_coefficients(
-    features: Array,
-    weights: Array,
-    n_free: int,
-    groups: NDArray[np.int64],
-    plan: PFLDPlan,
-    source: NoiseSource,
+    features: Array, weights: Array, n_free: int, groups: NDArray[np.int64], plan: PFLDPlan, source: NoiseSource
 ) -> Array:
     """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
 
@@ -460,11 +436,9 @@ def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: A
     return np.concatenate([-column, column]) / 2
 
 
-class PrimalRelease(Protocol):
-    """A kind of primal release for certain rows, all of which is public; only ``release`` is given the groups."""
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        """Give what :func:`train_lagrangian` follows: ``membership`` or ``gradient``."""
+#: A kind of primal release for certain rows, all of which is public; it alone is given the groups, and gives what
+#: :func:`train_lagrangian` follows, ``membership`` or ``gradient``.
+PrimalRelease = Callable[[NDArray[np.int64], NoiseSource], dict[str, Any]]
 
 
 class GroupModel(BaseEstimator):
@@ -522,21 +496,11 @@ class GroupModel(BaseEstimator):
         chosen: NDArray[np.int64] | None,
     ) -> PrimalRelease:
         if not plan.is_private:
-            return _KnownGroups(plan)
+            return lambda groups, noise: {"membership": np.eye(plan.n_groups)[groups]}
         y, n_classes = constraints.y, constraints.n_classes
         which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
-        return _EstimatedGroups(plan, described, n_classes, chosen, read, y)
-
-
-class _KnownGroups:
-    """Without privacy groups are their own estimates."""
-
-    def __init__(self, plan: PFLDPlan) -> None:
-        self._plan = plan
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        return {"membership": np.eye(self._plan.n_groups)[groups]}
+        return _EstimatedGroups(plan, described, n_classes, chosen, read, y).release
 
 
 @dataclass(frozen=True)
@@ -623,26 +587,16 @@ class NoisyGradients(BaseEstimator):
         seed: int,
         chosen: NDArray[np.int64] | None,
     ) -> PrimalRelease:
-        return _GradientsOfRows(self, rows, constraints, plan, network)
+        def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+            from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
+            gradient = ConstraintGradient.of(
+                network, rows, groups, constraints, plan, noise,
+                clip=self.max_grad_norm, n_components=self.n_components,
+            )  # fmt: skip
+            return {"gradient": gradient}
 
-class _GradientsOfRows:
-    def __init__(
-        self,
-        primal: NoisyGradients,
-        rows: "Tensor",
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        network: "Network",
-    ) -> None:
-        self._of = (network, rows, constraints, plan)
-        self._options: dict[str, Any] = {"clip": primal.max_grad_norm, "n_components": primal.n_components}
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-
-        network, rows, constraints, plan = self._of
-        return {"gradient": ConstraintGradient.of(network, rows, groups, constraints, plan, noise, **self._options)}
+        return release
 
 
 _SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp._networks import StackedMLP, batch_stream
+from skfairdp._networks import StackedMLP, batch_stream, one_vector
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
@@ -151,11 +151,8 @@ class Stack:
         if self.targets.is_floating_point():
             self.targets = self.targets.to(result[0].dtype)
         self.sizes, self.device = sizes, device
-        # The optimizer sees one long vector, the networks see views of it.
-        self.vector = torch.cat([p.ravel() for p in result])
-        self.vector.grad = torch.zeros_like(self.vector)
+        self.vector, self.params, self.gradients = one_vector(result)
         self.origin = self.vector.clone()
-        self.params, self.gradients = self._views(self.vector), self._views(self.vector.grad)
         self.pulls: Tensor | None = None  # weight of each row's h in the loss
         # what an error costs each network beyond the share of errors that its most frequent class makes
         priced = parity is not None and bool(parity.of_errors)
@@ -173,10 +170,6 @@ class Stack:
     def of_step(self) -> float:
         """How many products a step makes: of all networks, each with a batch of its own."""
         return float(self.training.batch_size * self.vector.numel())
-
-    def _views(self, vector: Tensor) -> list[Tensor]:
-        lengths = [p.numel() for p in self.result]
-        return [part.view_as(p) for part, p in zip(vector.split(lengths), self.result, strict=True)]
 
     # ------------------------------------------------------------------ dual
 

@@ -16,14 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import (
-    Net,
-    Network,
-    StackedMLP,
-    own_generator,
-    seconds_of_steps,
-    threads_of_steps,
-)
+from skfairdp._networks import Net, Network, StackedMLP, own_generator, seconds_of_steps, threads_of_steps
 from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule

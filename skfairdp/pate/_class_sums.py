@@ -140,7 +140,9 @@ class ClassSums:
         found = (apart @ turned).T
         slopes = rates * (1 - rates)
         errors = noise / values[:, None] + slopes
-        prior = _likeliest_prior(found, errors, values, slopes)
+        # the variance of weights under which what was found is the least surprising
+        v = np.square(PRIORS)[:, None, None] * (values[:, None] * slopes**2) + errors
+        prior = float(PRIORS[int((np.log(v) + np.square(found) / v).sum(axis=(1, 2)).argmin())] ** 2)
         penalty = errors / (prior * values[:, None] * slopes)
         # Public columns that say nearly the same leave directions with a penalty of 1e13, on which the solver would
         # take no step: all directions bend by about as much here.
@@ -176,13 +178,6 @@ class ClassSums:
         noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
         told = slice(1, None) if self.n_classes == 2 else slice(None)
         return rates[told], apart[told], noise[told]
-
-
-def _likeliest_prior(found: Array, errors: Array, values: Array, slopes: Array) -> float:
-    """The variance of weights under which what was found is the least surprising."""
-    v = np.square(PRIORS)[:, None, None] * (values[:, None] * slopes**2) + errors
-    logs = -0.5 * (np.log(v) + np.square(found) / v).sum(axis=(1, 2))
-    return float(PRIORS[int(logs.argmax())] ** 2)
 
 
 TEACHERS = 60

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp import fairness
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
@@ -21,34 +22,12 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import (
-    FairnessGate,
-    RateConstraints,
-    RateParity,
-    largest_disparity,
-    read_rate_constraints,
-    rejection_rates,
-    rule_of_gate,
-    tally,
-)
+from skfairdp.pate import _student_training as training
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._student_training import (
-    GATES,
-    ConstantStudent,
-    LabelGate,
-    LearnsFromVotes,
-    StudentTrainingSet,
-    VoteGate,
-    fit_student,
-    held_student,
-    note_votes_are_released,
-    seeded,
-    set_release_attributes,
-)
 from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
@@ -59,7 +38,7 @@ _MOST_LEFT_OUT = 20_000
 
 
 @shared_docs
-class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
+class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
@@ -181,7 +160,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, list, tuple, None],
     }
-    _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": GATES}
+    _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}
     _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})
     __metadata_request__fit = {"subject": True}
 
@@ -192,7 +171,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         delta: float = 1e-5,
         gamma: float | None = 0.05,
         constraints: Any = None,
-        gate: str | VoteGate | None = "votes",
+        gate: str | training.VoteGate | None = "votes",
         disparity: str = "others",
         n_teachers: int | str = "auto",
         teacher: Any = None,
@@ -276,7 +255,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
-            lessons = StudentTrainingSet.of(asked, released, n_classes, self._held_to(n_classes)[1])
+            lessons = training.StudentTrainingSet.of(asked, released, n_classes, self._held_to(n_classes)[1])
             seen = data.one_row_each
             if plan.look is not None and seen.groups is not None:
                 denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
@@ -286,7 +265,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
         self._lessons = lessons
-        with note_votes_are_released("; refit(student=...) trains another from them"):
+        with training.note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn()
 
     def _read(
@@ -331,7 +310,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         student = self._teach(lessons, labels)
         student = fall_back_to_majority(student, lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
-        set_release_attributes(self, lessons, labels)
+        training.set_release_attributes(self, lessons, labels)
         if lessons.groups is not None:
             self._set_gap_attributes(lessons.public, lessons.groups, labels)
         return self
@@ -340,14 +319,14 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
-        counts = tally(groups[answered], labels[answered], (public.n_groups, n_classes))
+        counts = fairness.tally(groups[answered], labels[answered], (public.n_groups, n_classes))
         gap = self.student_.gap_ if isinstance(self.student_, SoftLabelStudent) else None
         if gap is None:
-            predicted = tally(public.groups, self.student_.predict(public.X), counts.shape)
-            gap = largest_disparity(predicted, disparity)
+            predicted = fairness.tally(public.groups, self.student_.predict(public.X), counts.shape)
+            gap = fairness.largest_disparity(predicted, disparity)
         self.groups_ = public.domain
-        self.released_gap_, self.student_gap_ = largest_disparity(counts, disparity), gap
-        self.rejection_rate_by_group_ = rejection_rates(answered, groups, public.domain)
+        self.released_gap_, self.student_gap_ = fairness.largest_disparity(counts, disparity), gap
+        self.rejection_rate_by_group_ = fairness.rejection_rates(answered, groups, public.domain)
         is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
         told, judged = warn_of_gaps(self, is_stuck, public.X), self._judged(public)
         for name in ("gap_", "gap_bound_", "constraint_holds_"):
@@ -381,12 +360,12 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
             one = np.full(cells.shape[1], student.predict(public.X[:1])[0])
             return Judgement.by_rows(held, cells[0], cells[1], one), "sampled"
         answers = student.predict(public.X)
-        if not own and not isinstance(student, ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
+        if not own and not isinstance(student, training.ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
             for lessons, asked in self._lessons.fifths:
                 answers[asked] = self._teach(lessons).predict(public.X[asked])
         return Judgement.by_rows(held, public.groups, None, answers), "sampled" if own else "public"
 
-    def _held(self, domain: Any) -> RateConstraints | None:
+    def _held(self, domain: Any) -> fairness.RateConstraints | None:
         """What the student is judged by: constraints, or the gap that is asked for."""
         gamma, disparity = self._held_to(len(self.classes_))
         student, asked = self._given_student, None
@@ -395,11 +374,13 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         elif gamma is not None:
             # to all others is more than to all, where there are more than two groups
             method = "between_groups" if disparity == "between" or len(domain) < 3 else "to_overall"
-            asked = RateParity("selection_rate", float(gamma), method=method)
+            asked = fairness.RateParity("selection_rate", float(gamma), method=method)
         if asked is None:
             return None
         owner = type(self).__name__
-        return RateConstraints(read_rate_constraints(asked, owner), domain.tolist(), self.classes_.tolist(), owner)
+        return fairness.RateConstraints(
+            fairness.read_rate_constraints(asked, owner), domain.tolist(), self.classes_.tolist(), owner
+        )
 
     def _check_votes(self) -> None:
         if self._needs_groups and self._lessons.public.groups is None:
@@ -450,7 +431,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
                     'them, RateParity("selection_rate", difference_bound=0.1), and a student of their own '
                     "(ConstrainedStudent): leave one of the two out."
                 )
-        if isinstance(self._parts()["gate"], LabelGate):
+        if isinstance(self._parts()["gate"], training.LabelGate):
             raise ValueError(
                 f"{type(self).__name__} got 'constraints' and gate='labels', whose student is held to nothing. Take "
                 "gate='votes' or None."
@@ -465,7 +446,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """γ of the gate and what it compares a group with: as given, or by the one difference in 'constraints'."""
         if self.constraints is None:
             return self.gamma, self.disparity
-        return rule_of_gate(self.constraints, n_classes, type(self).__name__) or (None, "between")
+        return fairness.rule_of_gate(self.constraints, n_classes, type(self).__name__) or (None, "between")
 
     @property
     def _gated(self) -> bool:
@@ -476,7 +457,7 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _gates_votes(self) -> bool:
         """Whether the gate is consulted before each vote (CF-GNMax+), not on labels that are released already."""
         parts = self._parts()
-        return self._gated and parts["voting"].asks_gate and not isinstance(parts["gate"], LabelGate)
+        return self._gated and parts["voting"].asks_gate and not isinstance(parts["gate"], training.LabelGate)
 
     @property
     def _penalised(self) -> bool:
@@ -494,15 +475,15 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         student = self._given_student
         return isinstance(student, ConstrainedStudent) and student.looks_at_labels
 
-    def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> FairnessGate:
-        gate: VoteGate = self._parts()["gate"]
+    def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> fairness.FairnessGate:
+        gate: training.VoteGate = self._parts()["gate"]
         gamma, disparity = self._held_to(n_classes)
-        return FairnessGate(
+        return fairness.FairnessGate(
             len(domain), n_classes, gamma=gamma, min_count=gate.min_count, disparity=disparity,
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
-    def _labels(self, lessons: StudentTrainingSet) -> NDArray[np.int64]:
+    def _labels(self, lessons: training.StudentTrainingSet) -> NDArray[np.int64]:
         """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
@@ -514,21 +495,23 @@ class FairPATEClassifier(LearnsFromVotes, PrivateClassifier):
         kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
         return kept
 
-    def _teach(self, lessons: StudentTrainingSet, labels: NDArray[np.int64] | None = None) -> Any:
+    def _teach(self, lessons: training.StudentTrainingSet, labels: NDArray[np.int64] | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None
-        answered_only = isinstance(gate, LabelGate)
+        answered_only = isinstance(gate, training.LabelGate)
         constrained = self._given_student
         if isinstance(constrained, ConstrainedStudent):
             return lessons.teach(constrained.of_names(lessons.public.domain, self.classes_), labels)
         if self._penalised:
-            return lessons.teach(seeded(clone(self.student), self.random_state), labels, answered_only=answered_only)
+            return lessons.teach(
+                training.seeded(clone(self.student), self.random_state), labels, answered_only=answered_only
+            )
         if self.student is not None and not isinstance(self.student, SoftLabelStudent):
-            student = fit_student(self.student, lessons, labels, self.random_state)
+            student = training.fit_student(self.student, lessons, labels, self.random_state)
             if gate is None or answered_only or self.gamma is None:
                 return student
-            return held_student(student, lessons, self.gamma, self.disparity)
+            return training.held_student(student, lessons, self.gamma, self.disparity)
         if lessons.denoiser is None or answered_only or self.student is not None:
             alpha = None if self.student is None else self.student.alpha
             soft = SoftLabelStudent(disparity=self.disparity, alpha=alpha)

@@ -12,32 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
 from skfairdp._rows import RowSource, Subjects
-from skfairdp._teachers import (
-    ClassifierEnsemble,
-    Learns,
-    LogisticTeachers,
-    Parts,
-    StackedEnsemble,
-    Teachers,
-    check_answers,
-    engine_of,
-    fit_stacks,
-    fit_teachers,
-    in_turns,
-    made_up_cells,
-    position_partition,
-    refuse_callbacks,
-    rehearse_engine,
-    rehearse_learner,
-    run_tasks,
-    seeded_clone,
-    streamed_counts,
-    takes_groups,
-    total_fit,
-    vote_histogram,
-)
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
@@ -46,22 +23,15 @@ from skfairdp.pate._votes import VotePlan
 from skfairdp.privacy import NeighboringRelation, PublicReads
 from skfairdp.schema import RawTable, Schema
 
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
 
 def fit_fair_teachers(
-    learner: Any,
-    X: NDArray[np.float64],
-    y: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    assignment: NDArray[np.int64],
-    *,
-    n_teachers: int,
-    n_classes: int,
-    n_groups: int,
-    random_state: RandomStateLike = None,
-    seeds: NDArray[np.int64] | None = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> Teachers:
+    learner: Any, X: Array, y: Codes, groups: Codes, assignment: Codes,
+    *, n_teachers: int, n_classes: int, n_groups: int, random_state: RandomStateLike = None,
+    seeds: Codes | None = None, **how: Any,
+) -> _teachers.Teachers:  # fmt: skip
     """Train one fair classifier on the rows assigned to each teacher, independently of all other rows.
 
     As :func:`fit_teachers`, with groups: teacher i is a function of its own rows, groups and seed and of public
@@ -72,94 +42,52 @@ def fit_fair_teachers(
     """
     if seeds is None:
         seeds = child_seeds(public_generator(random_state), n_teachers)
-    parts = Parts.of(assignment, y, seeds, n_classes)
-    perceptron = as_perceptron(learner)
-    if perceptron is not None:
-        ensemble: Any = _fit_stacks(perceptron, X, y, groups, parts, n_groups, n_jobs=n_jobs, verbose=verbose)
-    else:
-        ensemble = _fit_clones(learner, X, y, groups, parts, n_jobs=n_jobs, verbose=verbose)
-    return Teachers(ensemble, n_teachers)
-
-
-def _fit_stacks(
-    perceptron: FairPerceptron,
-    X: NDArray[np.float64],
-    y: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    parts: Parts,
-    n_groups: int,
-    *,
-    n_jobs: int | None,
-    verbose: int,
-) -> StackedEnsemble:
+    parts = _teachers.Parts.of(assignment, y, seeds, n_classes)
+    perceptron, rows = as_perceptron(learner), _Whole(X, y, groups)
+    if perceptron is None:
+        return _teachers.Teachers(_fit_clones(learner, rows, parts, **how), n_teachers)
     # Public: the largest part of a partition by position. Every stack follows the same schedule.
-    largest = max(len(rows) for rows in parts.rows)
-
-    def task(block: Parts) -> tuple[Any, ...]:
-        return perceptron, X, y, groups, block, n_groups, largest
-
-    return fit_stacks(
-        perceptron.network(X.shape[1], parts.seen.shape[1]),
-        _train_stack,
-        task,
-        parts,
-        device=str(perceptron.device),
-        row_shape=X.shape[1:],
-        owner="LagrangianClassifier",
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
+    largest = max(len(part) for part in parts.rows)
+    ensemble = _teachers.fit_stacks(
+        perceptron.network(X.shape[1], n_classes), _train_stack,
+        lambda block: (perceptron, rows, block, n_groups, largest), parts,
+        device=str(perceptron.device), row_shape=X.shape[1:], owner="LagrangianClassifier", **how,
+    )  # fmt: skip
+    return _teachers.Teachers(ensemble, n_teachers)
 
 
 def _train_stack(
-    net: Any,
-    perceptron: FairPerceptron,
-    X: NDArray[np.float64],
-    y: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    block: Parts,
-    n_groups: int,
-    largest: int,
+    net: Any, perceptron: FairPerceptron, of_all: "_Whole", block: _teachers.Parts, n_groups: int, largest: int
 ) -> list[Any]:
     from skfairdp.lagrangian import train_stacked_lagrangian
 
     rows, sizes = block.rows_to_train()
+    y, membership = of_all.y[rows], np.eye(n_groups)[of_all.of_groups[rows]]
     params, _ = train_stacked_lagrangian(
-        net,
-        X[rows],
-        y[rows],
-        sizes,
-        block.seeds.tolist(),
-        perceptron.training(largest),
-        parity=perceptron.parity(y[rows], net.n_classes, np.eye(n_groups)[groups[rows]], sizes),
-        device=perceptron.device,
-    )
+        net, of_all.features[rows], y, sizes, block.seeds.tolist(), perceptron.training(largest),
+        parity=perceptron.parity(y, net.n_classes, membership, sizes), device=perceptron.device,
+    )  # fmt: skip
     return params
 
 
-def _fit_clones(
-    learner: Any,
-    X: NDArray[np.float64],
-    y: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    parts: Parts,
-    *,
-    n_jobs: int | None,
-    verbose: int,
-) -> ClassifierEnsemble:
-    one_group = np.array([len(np.unique(groups[rows])) < 2 for rows in parts.rows])
-    tasks = (
-        (_most_frequent(y[rows]), 0) if no_fit else _task(learner, int(seed), X[rows], y[rows], groups[rows])
-        for rows, seed, no_fit in zip(parts.rows, parts.seeds, parts.constant | one_group, strict=True)
-    )
-    fitted = run_tasks(_fit_one, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
+def _fit_clones(learner: Any, of_all: "_Whole", parts: _teachers.Parts, **how: Any) -> _teachers.ClassifierEnsemble:
+    X, y, groups = of_all.features, of_all.y, of_all.of_groups
+
+    def task(rows: Codes, seed: int, is_constant: bool) -> tuple[Any, ...]:
+        usual = int(np.bincount(y[rows], minlength=1).argmax())
+        if is_constant or len(np.unique(groups[rows])) < 2:
+            return usual, 0
+        return None, usual, fair_copy(learner, seed), X[rows], y[rows], groups[rows]
+
+    tasks = map(task, parts.rows, parts.seeds.tolist(), parts.constant.tolist())
+    fitted = _teachers.run_tasks(_fit_one, tasks, len(parts.seeds), **how)
     return SeededEnsemble(fitted, parts.seeds, parts.seen.shape[1])
 
 
-class SeededEnsemble(ClassifierEnsemble):
+class SeededEnsemble(_teachers.ClassifierEnsemble):
     """Learners that randomise their predictions do so from the seed of their teacher, not from the global generator."""
 
-    def __init__(self, estimators: list[Any], seeds: NDArray[np.int64], n_classes: int) -> None:
+    def __init__(self, estimators: list[Any], seeds: Codes, n_classes: int) -> None:
         super().__init__(estimators, n_classes)
         self.seeds = seeds
 
@@ -176,51 +104,43 @@ def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
 
 def fair_copy(learner: Any, seed: int) -> Any:
     """A clone with seeds of its own, also of what is no scikit-learn estimator."""
-    return seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
-
-
-def _task(learner: Any, seed: int, X: Any, y: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[Any, ...]:
-    return None, _most_frequent(y), fair_copy(learner, seed), X, y, groups
-
-
-def _most_frequent(y: NDArray[np.int64]) -> int:
-    return int(np.bincount(y, minlength=1).argmax())
+    return _teachers.seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
 
 
 def _fit_one(
     constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
 ) -> Any:
     """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
-    return total_fit(constant, fallback, learner, X, y, sensitive_features=groups)
+    return _teachers.total_fit(constant, fallback, learner, X, y, sensitive_features=groups)
 
 
 _PASSED: set[str] = set()  # by hash: a search plans the same fit many times
 _MOST_PASSED = 1024
 
 
-def dry_run_teacher(teacher: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, owner: str) -> None:
+def dry_run_teacher(teacher: Any, X_public: Array, *, n_rows: int, n_classes: int, owner: str) -> None:
     """Fit a teacher on public rows with made-up labels, as many as a part has; let it predict them.
 
     Teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as silent there
     as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
     number of rows follows from public numbers. One teacher's work, before anything is spent.
     """
-    refuse_callbacks(teacher, parameter="teacher", owner=owner)
-    engine = engine_of(teacher)
+    _teachers.refuse_callbacks(teacher, parameter="teacher", owner=owner)
+    engine = _teachers.engine_of(teacher)
     if engine is None:
 
         def attempt(rows: Any, labels: Any) -> Any:
-            fitted = seeded_clone(teacher, 0).fit(rows, labels)
-            check_answers(fitted, predicted := fitted.predict(X_public), X_public, labels)
+            fitted = _teachers.seeded_clone(teacher, 0).fit(rows, labels)
+            _teachers.check_answers(fitted, predicted := fitted.predict(X_public), X_public, labels)
             return predicted
 
         _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
     elif len(X_public):
-        rehearse_engine(engine, X_public, n_classes)
+        _teachers.rehearse_engine(engine, X_public, n_classes)
 
 
 def rehearse_fair_teacher(
-    learner: Any, X_public: NDArray[np.float64], *, n_rows: int, n_classes: int, n_groups: int, owner: str
+    learner: Any, X_public: Array, *, n_rows: int, n_classes: int, n_groups: int, owner: str
 ) -> None:
     """As :func:`dry_run_teacher`, of a fair classifier: labels and groups go round as well."""
 
@@ -234,26 +154,26 @@ def rehearse_fair_teacher(
 
 
 def rehearse_student(
-    student: Any, X: NDArray[np.float64], n_classes: int, domain: Any, *, parameter: str, owner: str,
+    student: Any, X: Array, n_classes: int, domain: Any, *, parameter: str, owner: str,
     with_weights: bool = False,
 ) -> None:  # fmt: skip
     """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for."""
     if n_classes < 2 or not len(X):
         return
-    with_groups = domain is not None and (parameter == "fair_estimator" or takes_groups(student))
+    with_groups = domain is not None and (parameter == "fair_estimator" or _teachers.takes_groups(student))
 
     def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-        labels, groups = made_up_cells(n_classes, len(domain) if with_groups else 1, each)
+        labels, groups = _teachers.made_up_cells(n_classes, len(domain) if with_groups else 1, each)
         given: dict[str, Any] = {"sensitive_features": groups} if with_groups else {}
         if with_weights:
             given["group_weights"] = np.eye(len(domain))[groups]
         return X[np.arange(len(labels)) % len(X)], labels, given
 
-    rehearse_learner(student, made_up, parameter=parameter, owner=owner)
+    _teachers.rehearse_learner(student, made_up, parameter=parameter, owner=owner)
 
 
 def _attempts(
-    attempt: Callable[[Any, Any], Any], learner: Any, X: NDArray[np.float64], n_rows: int, n_classes: int,
+    attempt: Callable[[Any, Any], Any], learner: Any, X: Array, n_rows: int, n_classes: int,
     parameter: str, owner: str,
 ) -> None:  # fmt: skip
     if min(n_rows, n_classes) < 2 or not len(X):
@@ -305,17 +225,17 @@ TOGETHER = 32
 class AttributeRows:
     """Rows that have passed every check; all but ``groups`` public."""
 
-    X: NDArray[np.float64]
-    codes: NDArray[np.int64]
+    X: Array
+    codes: Codes
     classes: NDArray[Any]
-    groups: NDArray[np.int64]
+    groups: Codes
     domain: NDArray[np.object_]
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    center: Array
+    scale: Array
     reads: PublicReads
     source: RowSource | None = None
     schema: Schema | None = None
-    kept: NDArray[np.int64] | None = None
+    kept: Codes | None = None
     whole: "_Whole | None" = None
     owner: str = "SFPATEClassifier"
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE
@@ -348,11 +268,11 @@ class AttributeRows:
             return min(self.subjects.n, len(self.X))
         return len(self.X) if self.source is None else self.n_rows
 
-    def partition(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
         """The teacher of each row, by its position, or that of its subject: no group decides who teaches whom."""
         if self.subjects is not None:
             return self.subjects.parts(n_teachers, rng)
-        return position_partition(self.n_rows, n_teachers, random_state=rng)
+        return _teachers.position_partition(self.n_rows, n_teachers, random_state=rng)
 
     def each(self) -> "Iterator[Rows]":
         """The rows that are asked about, or all that are read in chunks, with features as given; private are groups."""
@@ -372,7 +292,7 @@ class AttributeRows:
         )
 
     @property
-    def with_labels(self) -> NDArray[np.float64]:
+    def with_labels(self) -> Array:
         """What tells the group: see :func:`features_and_labels`."""
         return features_and_labels(self.X, self.codes, len(self.classes))
 
@@ -424,7 +344,7 @@ class GroupTeachers(BaseEstimator):
         )
 
     def _votes(
-        self, rows: AttributeRows, fair: Any, queries: NDArray[np.int64], plan: VotePlan, rng: np.random.Generator,
+        self, rows: AttributeRows, fair: Any, queries: Codes, plan: VotePlan, rng: np.random.Generator,
         **how: Any,
     ) -> NDArray[Any]:  # fmt: skip
         """Votes on some rows. Private."""
@@ -433,7 +353,7 @@ class GroupTeachers(BaseEstimator):
             lessons = _LessonsOnGroups(_Asked.of(rows, queries), self._learner(), STEP if soft else None, how["n_jobs"])
             return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
         assignment = rows.partition(plan.n_teachers, rng)
-        teachers = fit_teachers(
+        teachers = _teachers.fit_teachers(
             self._learner(), rows.with_labels, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
@@ -441,10 +361,10 @@ class GroupTeachers(BaseEstimator):
         if soft:
             # Probabilities say more than winners: their mean is right on average where the likeliest group is not.
             return teachers.summed_probabilities(asked, len(rows.domain))
-        return vote_histogram(teachers.predict(asked), len(rows.domain))
+        return _teachers.vote_histogram(teachers.predict(asked), len(rows.domain))
 
     def _learner(self) -> Any:
-        return LogisticTeachers() if self.teacher is None else self.teacher
+        return _teachers.LogisticTeachers() if self.teacher is None else self.teacher
 
 
 class FairTeachers(BaseEstimator):
@@ -498,7 +418,7 @@ class FairTeachers(BaseEstimator):
             )
 
     def _votes(
-        self, rows: AttributeRows, fair: Any, queries: NDArray[np.int64], plan: VotePlan, rng: np.random.Generator,
+        self, rows: AttributeRows, fair: Any, queries: Codes, plan: VotePlan, rng: np.random.Generator,
         **how: Any,
     ) -> NDArray[Any]:  # fmt: skip
         """Votes on some rows. Private."""
@@ -510,26 +430,26 @@ class FairTeachers(BaseEstimator):
             fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.classes), n_groups=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
-        return vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
+        return _teachers.vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
 
 
 @dataclass(frozen=True)
 class _Asked:
     """What is public of a fit, and pickled with each task: rows asked about, and how others are read."""
 
-    X: NDArray[np.float64]
-    codes: NDArray[np.int64]
+    X: Array
+    codes: Codes
     n_classes: int
     n_groups: int
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    center: Array
+    scale: Array
 
     @classmethod
-    def of(cls, rows: AttributeRows, queries: NDArray[np.int64]) -> "_Asked":
+    def of(cls, rows: AttributeRows, queries: Codes) -> "_Asked":
         sizes = len(rows.classes), len(rows.domain)
         return cls(rows.X[queries], rows.codes[queries], *sizes, rows.center, rows.scale)
 
-    def standardised(self, raw: "Rows") -> NDArray[np.float64]:
+    def standardised(self, raw: "Rows") -> Array:
         return (raw.features - self.center) / self.scale
 
 
@@ -537,14 +457,14 @@ class _Asked:
 class _Whole:
     """A table in memory, or rows of it, read as a :class:`RawTable` is."""
 
-    features: NDArray[np.float64]
-    y: NDArray[np.int64]
-    of_groups: NDArray[np.int64]
+    features: Array
+    y: Codes
+    of_groups: Codes
 
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Codes:
         return self.y
 
-    def groups(self) -> NDArray[np.int64]:
+    def groups(self) -> Codes:
         return self.of_groups
 
     def part(self, rows: NDArray[np.bool_]) -> "_Whole":
@@ -562,17 +482,18 @@ class _LessonsOnGroups:
     teacher: Any
     step: float | None
     n_jobs: int | None
+    together = 1
 
-    def __call__(self, raw: Rows, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, raw: Rows, teachers: Codes, seeds: Codes) -> Codes:
         asked = self.asked
         told = features_and_labels(asked.standardised(raw), raw.labels(), asked.n_classes)
-        fitted = fit_teachers(
+        fitted = _teachers.fit_teachers(
             self.teacher, told, raw.groups(), teachers, n_teachers=len(seeds), n_classes=asked.n_groups, seeds=seeds,
             n_jobs=self.n_jobs,
         )  # fmt: skip
         queries = features_and_labels(asked.X, asked.codes, asked.n_classes)
         if self.step is None:
-            return vote_histogram(fitted.predict(queries), asked.n_groups)
+            return _teachers.vote_histogram(fitted.predict(queries), asked.n_groups)
         shares = fitted.summed_probabilities(queries, asked.n_groups, self.step)
         return np.rint(shares / self.step).astype(np.int64)
 
@@ -584,9 +505,14 @@ class _FairLessons:
     asked: _Asked
     fair: Any
     n_jobs: int | None
-    step: float | None = None
+    step = None
 
-    def __call__(self, raw: Rows, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    @property
+    def together(self) -> int:
+        """Teachers whose rows belong to one stack."""
+        return TOGETHER
+
+    def __call__(self, raw: Rows, teachers: Codes, seeds: Codes) -> Codes:
         asked = self.asked
         X, y, groups = asked.standardised(raw), raw.labels(), raw.groups()
         votes = np.zeros((len(asked.X), asked.n_classes), dtype=np.int64)
@@ -598,7 +524,7 @@ class _FairLessons:
                 self.fair, X[mine], y[mine], groups[mine], teachers[mine] - first, n_teachers=len(of_stack),
                 n_classes=asked.n_classes, n_groups=asked.n_groups, seeds=of_stack, n_jobs=self.n_jobs,
             )  # fmt: skip
-            votes += vote_histogram(fitted.predict(asked.X), asked.n_classes)
+            votes += _teachers.vote_histogram(fitted.predict(asked.X), asked.n_classes)
         return votes
 
 
@@ -607,33 +533,22 @@ def _some_at_a_time(
     verbose: int,
 ) -> NDArray[Any]:  # fmt: skip
     """Votes of teachers of which some are taught at a time, so that the rows of the others need not be made ready."""
-    if rows.whole is None:
-        return _streamed(rows, lessons, plan, rng, verbose=verbose)
-    n_teachers = plan.n_teachers
-    votes: Any = 0
-    # Functions of positions and sizes alone: no group decides who teaches whom, nor who is taught together.
-    assignment, seeds = rows.partition(n_teachers, rng), child_seeds(rng, n_teachers)
-    with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
-        for mine, turn in in_turns(assignment, n_teachers):
-            votes = votes + lessons(rows.whole.part(mine), assignment[mine] - turn.start, seeds[turn])
-            bar.update(turn.stop - turn.start)
-    return votes if lessons.step is None else votes * lessons.step
-
-
-def _streamed(
-    rows: AttributeRows, lessons: _LessonsOnGroups | _FairLessons, plan: VotePlan, rng: np.random.Generator, *,
-    verbose: int,
-) -> NDArray[Any]:  # fmt: skip
-    """Votes of teachers whose rows are dealt by the hashes of their public keys: the group of a row moves no row."""
-    assert rows.source is not None and rows.schema is not None
-    learns: Learns = lessons
-    asked, columns = lessons.asked, (*rows.schema.features, *filter(None, [rows.schema.label]), *rows.schema.groups)
-    n_values = asked.n_groups if isinstance(lessons, _LessonsOnGroups) else asked.n_classes
-    counts = streamed_counts(
-        learns, rows.source, columns=columns, schema=rows.schema, owner=rows.owner, n_teachers=plan.n_teachers,
-        n_features=asked.X.shape[1] * asked.n_classes, rng=rng, verbose=verbose,
-        together=1 if isinstance(lessons, _LessonsOnGroups) else TOGETHER,
-    ).reshape(len(asked.X), n_values)  # fmt: skip
+    asked, n_teachers = lessons.asked, plan.n_teachers
+    if rows.whole is None:  # rows are dealt by the hashes of their public keys: the group of a row moves no row
+        assert rows.source is not None and rows.schema is not None
+        columns = (*rows.schema.features, *filter(None, [rows.schema.label]), *rows.schema.groups)
+        counts: Any = _teachers.streamed_counts(
+            lessons, rows.source, columns=columns, schema=rows.schema, owner=rows.owner, n_teachers=n_teachers,
+            n_features=asked.X.shape[1] * asked.n_classes, rng=rng, verbose=verbose, together=lessons.together,
+        ).reshape(len(asked.X), -1)  # fmt: skip
+    else:
+        counts = 0
+        # Functions of positions and sizes alone: no group decides who teaches whom, nor who is taught together.
+        assignment, seeds = rows.partition(n_teachers, rng), child_seeds(rng, n_teachers)
+        with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
+            for mine, turn in _teachers.in_turns(assignment, n_teachers):
+                counts = counts + lessons(rows.whole.part(mine), assignment[mine] - turn.start, seeds[turn])
+                bar.update(turn.stop - turn.start)
     return counts if lessons.step is None else counts * lessons.step
 
 
@@ -641,7 +556,7 @@ def _streamed(
 VARIANTS: dict[str, Any] = {"student": GroupTeachers, "teacher": FairTeachers}
 
 
-def features_and_labels(X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+def features_and_labels(X: Array, y: Codes, n_classes: int) -> Array:
     """All that is public of a row: features, classes, and features by class.
 
     Constraints on errors ask for the rates of a group among rows of equal features and unequal labels; without the

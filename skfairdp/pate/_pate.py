@@ -13,15 +13,9 @@ from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, public_generator
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, Learning, StrOptions
+from skfairdp.pate import _student_training as training
 from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._student_training import (
-    LearnsFromVotes,
-    StudentTrainingSet,
-    fit_student,
-    note_votes_are_released,
-    set_release_attributes,
-)
 from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
@@ -31,7 +25,7 @@ MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 
 
 @shared_docs
-class PATEClassifier(LearnsFromVotes, PrivateClassifier):
+class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
@@ -185,8 +179,8 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state))
 
         self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
-        self._lessons = StudentTrainingSet.of(asked, released, len(data.classes))
-        with note_votes_are_released("; refit(student=...) trains another from them"):
+        self._lessons = training.StudentTrainingSet.of(asked, released, len(data.classes))
+        with training.note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn()
 
     def _read(self, X: Any, y: Any, *, X_public: Any = None, subject: Any = None) -> TrainingData:
@@ -205,17 +199,17 @@ class PATEClassifier(LearnsFromVotes, PrivateClassifier):
         lessons = self._lessons
         student = fall_back_to_majority(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
-        set_release_attributes(self, lessons, lessons.labels(self._parts()["voting"]))
+        training.set_release_attributes(self, lessons, lessons.labels(self._parts()["voting"]))
         return self
 
-    def _teach(self, lessons: StudentTrainingSet) -> Any:
+    def _teach(self, lessons: training.StudentTrainingSet) -> Any:
         if self.student is None and lessons.denoiser is not None:
             return lessons.denoiser
         labels = lessons.labels(self._parts()["voting"])
         if isinstance(self.student, SoftLabelStudent):
             return lessons.teach(SoftLabelStudent(alpha=self.student.alpha), labels)
         if self.student is not None:
-            return fit_student(self.student, lessons, labels, self.random_state)
+            return training.fit_student(self.student, lessons, labels, self.random_state)
         return lessons.teach(SoftLabelStudent(), labels)
 
     # What changes neither parts nor teachers: a search trains them once for all values of these.

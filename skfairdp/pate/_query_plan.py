@@ -8,19 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp import _teachers, privacy
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._rows import check_free_disk
 from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
-from skfairdp._teachers import (
-    LogisticTeachers,
-    bytes_on_disk,
-    fit_teachers,
-    in_turns,
-    position_partition,
-    streamed_class_counts,
-    streamed_votes,
-    vote_histogram,
-)
 from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
 from skfairdp._utils import child_seeds, progress_bar, warn_caller
 from skfairdp.exceptions import UtilityWarning
@@ -30,16 +21,7 @@ from skfairdp.pate._fair_votes import dry_run_teacher, rehearse_student
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
-from skfairdp.privacy import (
-    DpEvent,
-    LaplaceCounts,
-    NeighboringRelation,
-    NoiseSource,
-    NoisyVotes,
-    compose,
-    gdp_epsilon,
-    gdp_mu,
-)
+from skfairdp.privacy import NoiseSource
 
 #: Parts that vote, by their shorthands.
 VOTINGS: dict[str, Any] = {part.name: part for part in (SoftVoting, GNMaxVoting, ConfidentVoting)}
@@ -58,20 +40,20 @@ class PATEPlan:
 
     votes: VotePlan
     rows: SyntheticRowsPlan | None
-    counts: NoisyVotes | LaplaceCounts | None
+    counts: privacy.NoisyVotes | privacy.LaplaceCounts | None
     look: NoisyParityEstimate | None
     sums: ClassSums | None
     forecast: VoteForecast
     rows_of: str = ""
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """Tables, counts, look, sums and votes."""
         parts = (self.rows, self.counts, self.look, self.sums, self.votes)
-        return compose(*(part.event for part in parts if part is not None))
+        return privacy.compose(*(part.event for part in parts if part is not None))
 
     @property
-    def relation(self) -> NeighboringRelation:
+    def relation(self) -> privacy.NeighboringRelation:
         """One replaced record, or all rows of a subject."""
         return self.votes.relation
 
@@ -177,7 +159,7 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         n_classes=n_classes,
         noise=owner.noise,
         relation=data.relation,
-        beside=compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
+        beside=privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
     )
     return PATEPlan(votes, rows, counts, look, sums, forecast, "" if data.subjects is None else data.subjects.name)
 
@@ -205,7 +187,7 @@ def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForeca
     if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or owner._votes_by_group:
         return None
     share = data.share_for_votes * share_of_look(forecast)
-    mu = math.sqrt(share) * gdp_mu(owner.epsilon, owner.delta)
+    mu = math.sqrt(share) * privacy.gdp_mu(owner.epsilon, owner.delta)
     return NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
 
 
@@ -255,29 +237,30 @@ def _count_votes(
     n_classes, rows, verbose = len(data.classes), asked.rows[asked.queries], owner.verbose
     teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
     if data.source is not None:
-        return streamed_votes(
+        return _teachers.streamed_votes(
             teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
             n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=verbose,
         )  # fmt: skip
     if data.subjects is None:
-        parts = position_partition(len(data.X), n_teachers, random_state=rng)
+        parts = _teachers.position_partition(len(data.X), n_teachers, random_state=rng)
     else:  # by hashes: parts are uneven, and no subject moves another
         parts = data.subjects.parts(n_teachers, rng)
     how: dict[str, Any] = {"n_classes": n_classes, "n_jobs": owner.n_jobs, "memory": owner.memory}
     if asked.sampled is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
-        teachers = fit_teachers(
+        teachers = _teachers.fit_teachers(
             teacher, data.X, data.y, parts, n_teachers=n_teachers, random_state=rng, verbose=verbose, **how
         )
-        return vote_histogram(teachers.predict(rows), n_classes)
+        return _teachers.vote_histogram(teachers.predict(rows), n_classes)
     seeds, votes = child_seeds(rng, n_teachers), np.zeros((len(rows), n_classes), dtype=np.int64)
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
-        for mine, turn in in_turns(parts, n_teachers, data.n_units):
+        for mine, turn in _teachers.in_turns(parts, n_teachers, data.n_units):
             taught = turn.stop - turn.start
-            teachers = fit_teachers(  # the rows have no name here: those of two turns would be a copy of the table
+            # the rows have no name here: those of two turns would be a copy of the table
+            teachers = _teachers.fit_teachers(
                 teacher, asked.seen_by_teachers(data, mine), data.y[mine], parts[mine] - turn.start,
                 n_teachers=taught, seeds=seeds[turn], **how
             )  # fmt: skip
-            votes += vote_histogram(teachers.predict(rows), n_classes)
+            votes += _teachers.vote_histogram(teachers.predict(rows), n_classes)
             bar.update(taught)
     return votes
 
@@ -295,7 +278,7 @@ def _calibrate_table_prior(
 def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:
     """How many private rows have each class. **Private**."""
     if data.source is not None:
-        return streamed_class_counts(data.source, owner.schema, type(owner).__name__)
+        return _teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__)
     return np.bincount(data.y, minlength=len(data.classes))
 
 
@@ -315,13 +298,13 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
         return None, data.share_for_votes
     if VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=1 - SHARE).noise > CLEAR:
         return None, data.share_for_votes
-    mu = math.sqrt(SHARE) * gdp_mu(owner.epsilon, owner.delta)
+    mu = math.sqrt(SHARE) * privacy.gdp_mu(owner.epsilon, owner.delta)
     return ClassSums(mu, n_rows, n_classes, data.relation), 1 - SHARE
 
 
 def plan_counts(
     forecast: VoteForecast, voting: Any, noise: str, own: SyntheticRows | None = None, *, unasked: bool = False
-) -> tuple[NoisyVotes | LaplaceCounts | None, VoteForecast, SyntheticRows | None]:
+) -> tuple[privacy.NoisyVotes | privacy.LaplaceCounts | None, VoteForecast, SyntheticRows | None]:
     """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
 
     Votes on public or sampled rows cannot name it: those rows may be others than the private ones.
@@ -348,17 +331,19 @@ def plan_counts(
     return pure if pure.sigma < gaussian.sigma else gaussian, replace(forecast, share=left), own
 
 
-def _gaussian_counts(forecast: VoteForecast, share: float) -> NoisyVotes:
+def _gaussian_counts(forecast: VoteForecast, share: float) -> privacy.NoisyVotes:
     """Counts for that share of the squared cost of the fit."""
-    sigma = forecast.moved / (math.sqrt(share) * gdp_mu(forecast.epsilon, forecast.delta))
-    return NoisyVotes(sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=forecast.relation)
+    sigma = forecast.moved / (math.sqrt(share) * privacy.gdp_mu(forecast.epsilon, forecast.delta))
+    return privacy.NoisyVotes(
+        sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=forecast.relation
+    )
 
 
-def _pure_counts(forecast: VoteForecast, others: float) -> LaplaceCounts:
+def _pure_counts(forecast: VoteForecast, others: float) -> privacy.LaplaceCounts:
     """Counts by what is left of ε, where all else has that share of the squared cost: a pure ε is added to theirs."""
-    theirs = gdp_epsilon(math.sqrt(others) * gdp_mu(forecast.epsilon, forecast.delta), forecast.delta)
+    theirs = privacy.gdp_epsilon(math.sqrt(others) * privacy.gdp_mu(forecast.epsilon, forecast.delta), forecast.delta)
     epsilon, n_kinds = forecast.epsilon - theirs, forecast.n_values
-    return LaplaceCounts.at(epsilon, n_rows=forecast.n_rows, n_kinds=n_kinds, relation=forecast.relation)
+    return privacy.LaplaceCounts.at(epsilon, n_rows=forecast.n_rows, n_kinds=n_kinds, relation=forecast.relation)
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:
@@ -367,8 +352,8 @@ def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: flo
     ``budget_share`` is what votes get of the squared cost of the fit, ``units`` what is dealt to them.
     """
     if estimator.n_teachers == "auto":
-        delta, mu = estimator.delta, gdp_mu(estimator.epsilon, estimator.delta)
-        epsilon = estimator.epsilon if budget_share == 1 else gdp_epsilon(math.sqrt(budget_share) * mu, delta)
+        delta, mu = estimator.delta, privacy.gdp_mu(estimator.epsilon, estimator.delta)
+        epsilon = estimator.epsilon if budget_share == 1 else privacy.gdp_epsilon(math.sqrt(budget_share) * mu, delta)
         return default_n_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
     if estimator.n_teachers > n_rows:
         samples = f"n_samples = {n_rows} private rows" if units == "rows" else f"rows of {n_rows} {units}"
@@ -401,7 +386,7 @@ def default_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) 
         return teacher
     spread = PublicScale.of(public).scale if len(public) else np.ones(public.shape[1])
     scale = np.exp2(np.round(np.log2(np.where(np.isfinite(spread), spread, 1.0))))
-    return LogisticTeachers(C=TEACHER_C, scale=np.append(scale, np.ones(n_more)))
+    return _teachers.LogisticTeachers(C=TEACHER_C, scale=np.append(scale, np.ones(n_more)))
 
 
 def check_student(student: Any) -> None:
@@ -421,7 +406,7 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     if estimator.n_teachers != "auto":
         warn_of_many_teachers(estimator, data.n_units, len(data.classes), data.units)
     if data.source is not None and data.source.spills:
-        check_free_disk(bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
+        check_free_disk(_teachers.bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
     if data.public is None:
         rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
     else:

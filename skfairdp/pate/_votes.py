@@ -11,32 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp import privacy
 from skfairdp._usefulness import VoteForecast
 from skfairdp._utils import progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessGate
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    GDPFilter,
-    GNMax,
-    LaplaceDpEvent,
-    NeighboringRelation,
-    NoiseSource,
-    NoisyThreshold,
-    NoisyVotes,
-    NoOpDpEvent,
-    calibrate_noise,
-    compose,
-    epsilon_of,
-    flatten,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import NoiseSource
 
 UNANSWERED = -1
 #: What is released beside votes on public rows.
-NOTHING = NoOpDpEvent()
+NOTHING = privacy.NoOpDpEvent()
 # Beyond this many votes of discrete noise, summing its exact distribution takes minutes and then all memory.
 MAX_DISCRETE_SIGMA = 2.0**18
 #: What a scale of noise may be, in votes; None is calibrated.
@@ -50,14 +34,14 @@ class VotePlan:
     Nothing in it depends on a private value, so it is the same for every data set and transcript.
     """
 
-    event: DpEvent
-    relation: NeighboringRelation
+    event: privacy.DpEvent
+    relation: privacy.NeighboringRelation
     releases: tuple[str, ...]
     n_queries: int
     n_teachers: int
-    histogram: NoisyVotes | None = None
-    maximum: GNMax | None = None
-    bit: NoisyThreshold | None = None
+    histogram: privacy.NoisyVotes | None = None
+    maximum: privacy.GNMax | None = None
+    bit: privacy.NoisyThreshold | None = None
     n_maxima: int = 0
     filter_mu: float | None = None
     rows_of: str = ""
@@ -88,15 +72,15 @@ class ReleasedVotes:
         return self.shares
 
 
-def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: DpEvent) -> float:
+def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: privacy.DpEvent) -> float:
     """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
 
     Those of the others that are Gaussian add up as squares; a pure ε is taken off before.
     """
-    cost = {GaussianDpEvent: 0.0, LaplaceDpEvent: 0.0}
-    for leaf, times in flatten(beside).items():
-        cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, GaussianDpEvent) else 1)
-    mu = math.sqrt(gdp_mu(epsilon - cost[LaplaceDpEvent], delta) ** 2 - cost[GaussianDpEvent])
+    cost = {privacy.GaussianDpEvent: 0.0, privacy.LaplaceDpEvent: 0.0}
+    for leaf, times in privacy.flatten(beside).items():
+        cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, privacy.GaussianDpEvent) else 1)
+    mu = math.sqrt(privacy.gdp_mu(epsilon - cost[privacy.LaplaceDpEvent], delta) ** 2 - cost[privacy.GaussianDpEvent])
     largest = max(
         math.sqrt(4 * n_queries) / mu, *(getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma"))
     )
@@ -119,8 +103,8 @@ class Asked:
     n_teachers: int
     n_classes: int
     noise: str
-    relation: NeighboringRelation
-    beside: DpEvent
+    relation: privacy.NeighboringRelation
+    beside: privacy.DpEvent
     mu: float
 
     @property
@@ -131,8 +115,8 @@ class Asked:
 
 def _calibrated(at: Callable[[float], Any], asked: Asked, guess: float) -> float:
     """The least noise at which every query may be answered once."""
-    return calibrate_noise(
-        lambda sigma: compose(asked.beside, repeat(at(sigma).event, asked.n_queries)),
+    return privacy.calibrate_noise(
+        lambda sigma: privacy.compose(asked.beside, privacy.repeat(at(sigma).event, asked.n_queries)),
         asked.epsilon,
         asked.delta,
         guess=guess,
@@ -158,8 +142,8 @@ class Voting(BaseEstimator):
         n_teachers: int,
         n_classes: int,
         noise: str = "gaussian",
-        relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
-        beside: DpEvent = NOTHING,
+        relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ONE,
+        beside: privacy.DpEvent = NOTHING,
     ) -> VotePlan:
         """Choose the noise so that what is asked costs at most ``epsilon``.
 
@@ -187,10 +171,10 @@ class Voting(BaseEstimator):
             A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
         """
         if n_classes < 2:  # a public domain of one class: nothing private is asked
-            return VotePlan(NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
+            return VotePlan(privacy.NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
         mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
         plan = self._plan(Asked(epsilon, delta, n_queries, n_teachers, n_classes, noise, relation, beside, mu))
-        cost = epsilon_of(compose(beside, plan.event), delta)
+        cost = privacy.epsilon_of(privacy.compose(beside, plan.event), delta)
         if cost > epsilon:
             raise ValueError(
                 f"The noise scales given to {type(self).__name__} cost epsilon={cost:.4g} at delta={delta:g} for "
@@ -240,7 +224,7 @@ class Voting(BaseEstimator):
             raise ValueError(
                 f"The plan pays for {plan.n_queries} queries, but there are votes on {len(votes)}. Plan more."
             )
-        if isinstance(plan.event, NoOpDpEvent):  # one class
+        if isinstance(plan.event, privacy.NoOpDpEvent):  # one class
             return ReleasedVotes(np.zeros(len(votes), dtype=np.int64))
         return self._release(votes, plan, noise, gate, groups, verbose)
 
@@ -290,10 +274,12 @@ class SoftVoting(Voting):
 
     def _plan(self, asked: Asked) -> VotePlan:
         times = asked.n_queries
-        at: Callable[[float], NoisyVotes] = partial(NoisyVotes, n_classes=asked.n_classes, **asked.of_mechanisms)
+        at: Callable[[float], privacy.NoisyVotes] = partial(
+            privacy.NoisyVotes, n_classes=asked.n_classes, **asked.of_mechanisms
+        )
         guess = at(1.0).sensitivity * math.sqrt(times) / asked.mu
         histogram = at(self.sigma or _calibrated(at, asked, guess))
-        event, releases = repeat(histogram.event, times), (f"{times} noisy vote histograms",)
+        event, releases = privacy.repeat(histogram.event, times), (f"{times} noisy vote histograms",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, histogram=histogram)
 
     def _release(
@@ -348,9 +334,9 @@ class GNMaxVoting(Voting):
 
     def _plan(self, asked: Asked) -> VotePlan:
         times = asked.n_queries
-        at: Callable[[float], GNMax] = partial(GNMax, n_classes=asked.n_classes, **asked.of_mechanisms)
+        at: Callable[[float], privacy.GNMax] = partial(privacy.GNMax, n_classes=asked.n_classes, **asked.of_mechanisms)
         maximum = at(self.sigma or _calibrated(at, asked, math.sqrt(2 * times) / asked.mu))
-        event, releases = repeat(maximum.event, times), (f"{times} noisy maxima",)
+        event, releases = privacy.repeat(maximum.event, times), (f"{times} noisy maxima",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, maximum=maximum, n_maxima=times)
 
     def _release(
@@ -429,11 +415,11 @@ class ConfidentVoting(Voting):
         n_maxima = min(n_queries, self.max_answers or math.ceil(0.6 * n_queries))
 
         # Equal shares of the squared Gaussian cost for thresholds and maxima.
-        def mechanisms(factor: float) -> tuple[NoisyThreshold, GNMax]:
+        def mechanisms(factor: float) -> tuple[privacy.NoisyThreshold, privacy.GNMax]:
             first = self.sigma_threshold or factor * math.sqrt(2 * n_queries) / mu
             second = self.sigma or factor * math.sqrt(4 * n_maxima) / mu
-            threshold = NoisyThreshold(first, threshold=self.threshold * asked.n_teachers, **votes)
-            return threshold, GNMax(second, n_classes=asked.n_classes, **votes)
+            threshold = privacy.NoisyThreshold(first, threshold=self.threshold * asked.n_teachers, **votes)
+            return threshold, privacy.GNMax(second, n_classes=asked.n_classes, **votes)
 
         plan = partial(VotePlan, relation=asked.relation, n_queries=n_queries, n_teachers=asked.n_teachers)
         if self._filters(asked.n_classes, asked.noise):
@@ -449,10 +435,15 @@ class ConfidentVoting(Voting):
             )
         return self.accounting == "gdp" or (self.accounting == "auto" and n_classes > 2 and noise == "gaussian")
 
-    def _filtered(self, plan: Callable[..., VotePlan], bit: NoisyThreshold, maximum: GNMax, asked: Asked) -> VotePlan:
+    def _filtered(
+        self, plan: Callable[..., VotePlan], bit: privacy.NoisyThreshold, maximum: privacy.GNMax, asked: Asked
+    ) -> VotePlan:
         step = bit.mu_squared + maximum.mu_squared
         cap = min(asked.mu, math.sqrt(asked.n_queries * step))  # never certify more than the queries could ever use
-        while epsilon_of(compose(asked.beside, GaussianDpEvent(1 / cap)), asked.delta) > asked.epsilon:
+        while (
+            privacy.epsilon_of(privacy.compose(asked.beside, privacy.GaussianDpEvent(1 / cap)), asked.delta)
+            > asked.epsilon
+        ):
             cap *= 1 - 1e-12  # 1/cap was rounded down
         filter_mu = cap * (1 - 1e-12)  # the filter stays below what the event states, whatever 1/cap rounded to
         if step > filter_mu**2:
@@ -461,28 +452,30 @@ class ConfidentVoting(Voting):
                 "Raise 'sigma_threshold' or 'sigma', or leave them None."
             )
         releases = (f"thresholds and noisy maxima until mu={filter_mu:.6g}",)
-        return plan(event=GaussianDpEvent(1 / cap), releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu)
+        return plan(
+            event=privacy.GaussianDpEvent(1 / cap), releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu
+        )
 
     def _counted(
         self,
         plan: Callable[..., VotePlan],
-        mechanisms: Callable[[float], tuple[NoisyThreshold, GNMax]],
+        mechanisms: Callable[[float], tuple[privacy.NoisyThreshold, privacy.GNMax]],
         n_maxima: int,
         asked: Asked,
     ) -> VotePlan:
         n_queries = asked.n_queries
 
-        def declared(factor: float) -> DpEvent:
+        def declared(factor: float) -> privacy.DpEvent:
             bit, maximum = mechanisms(factor)
-            return compose(repeat(bit.event, n_queries), repeat(maximum.event, n_maxima))
+            return privacy.compose(privacy.repeat(bit.event, n_queries), privacy.repeat(maximum.event, n_maxima))
 
-        def cost(factor: float) -> DpEvent:
-            return compose(asked.beside, declared(factor))
+        def cost(factor: float) -> privacy.DpEvent:
+            return privacy.compose(asked.beside, declared(factor))
 
         factor = 1.0
         if self.sigma_threshold is None or self.sigma is None:
             try:
-                factor = calibrate_noise(cost, asked.epsilon, asked.delta, guess=0.85)
+                factor = privacy.calibrate_noise(cost, asked.epsilon, asked.delta, guess=0.85)
             except ValueError:
                 raise ValueError(
                     f"The noise scale given to ConfidentVoting alone costs more than epsilon={asked.epsilon:g}. "
@@ -524,7 +517,7 @@ class Budget:
 
     def __init__(self, plan: VotePlan) -> None:
         self._plan = plan
-        self._filter = GDPFilter(plan.filter_mu) if plan.filter_mu is not None else None
+        self._filter = privacy.GDPFilter(plan.filter_mu) if plan.filter_mu is not None else None
         self._thresholds = plan.n_queries
         self._maxima = plan.n_maxima
 

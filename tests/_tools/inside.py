@@ -16,13 +16,13 @@ PLACES = {
         "AdversarialTraining AmountScale BoundsByGroup CNN ColumnScales DPStep FairClippingStep "
         "GeneratorNet GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule "
         "StackedDiscriminators StackedMLP StackedModule WeightsByGroup additive_parts as_net "
-        "batch_stream build_cnn build_mlp check_network check_rows_stay_apart clipped_gradient_sum "
+        "batch_stream check_network check_rows_stay_apart clipped_gradient_sum "
         "constant_module demographic_disparity_penalty disparity_and_slope fitted_net group_contrasts "
         "is_constant module_of predict_logits predict_stacked prepare_network private_outputs "
         "products_of_step reduced_precision resolve_device sums_by_group threads_of_steps train_stacked "
         "with_parts"
     ),
-    "_networks._hooked_gradients": "has_hooks",
+    "_networks._clipping": "has_hooks",
     "_networks._wide_sums": "Places DenseRows LayerRows SLACK Total wide",
     "_networks._row_isolation": "hooks_agree vectorizes",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",

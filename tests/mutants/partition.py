@@ -247,7 +247,7 @@ def partition_stratified_by_the_group(patch):
         return parts
 
     patch.setattr(_sfpate_votes.AttributeRows, "__init__", noting)
-    patch.setattr(_sfpate_votes, "position_partition", dealt)
+    patch.setattr(_sfpate_votes._teachers, "position_partition", dealt)
 
 
 @mutant

@@ -153,7 +153,7 @@ def bar_over_parts_with_two_classes(patch):
         return real(function, tasks, sum(task[0] is None for task in tasks), **keywords)
 
     patch.setattr(_classifiers, "run_tasks", trained_only)
-    patch.setattr(_fair_teachers, "run_tasks", trained_only)
+    patch.setattr(_fair_teachers._teachers, "run_tasks", trained_only)
 
 
 @mutant

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from skfairdp._networks import _clipping as _dp_step, _training
+from skfairdp._networks import Network, _clipping as _dp_step
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement
 from tests._tools.inside import Subjects, TrainingData
 from tests.mutants.harness import mutant
@@ -78,8 +78,8 @@ def rows_of_a_subject_are_clipped_one_by_one(patch):
 @mutant
 def rows_are_drawn_instead_of_subjects(patch):
     """Batches are of rows, at the rate that was planned for subjects."""
-    train = _training.train_privately
-    patch.setattr(_training, "train_privately", lambda *given, **more: train(*given, **{**more, "of_each": None}))
+    train = Network.trained
+    patch.setattr(Network, "trained", lambda *given, **more: train(*given, **{**more, "of_each": None}))
 
 
 @mutant

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import build_cnn, check_network, clipped_gradient_sum, fused_layers
+from skfairdp._networks import CNN, check_network, clipped_gradient_sum, fused_layers, own_generator
 from skfairdp.ensemble import ModuleTeachers
 from skfairdp.gradient import FairDPSGDClassifier, cnn
 from tests._tools.inside import fit_teachers, position_partition
@@ -38,7 +38,8 @@ def clipped_row_by_row(net, X, y, max_norm):
 
 
 def network(shape=(3, 8, 8), n_classes=4, *, seed=0, **settings):
-    return build_cnn(shape, n_classes, torch.Generator().manual_seed(seed), **settings)
+    with own_generator(seed):
+        return CNN(int(np.prod(shape)), n_classes, shape, **settings)
 
 
 def stripes(n, side=8, seed=0):
@@ -72,7 +73,7 @@ def test_network_passes_the_check_for_private_training_and_fuses():
     assert check_network(network((3, 14, 14), 10), 588, 10, owner="FairDPSGDClassifier")
 
 
-def test_weights_follow_the_generator_and_the_global_one_is_left_alone():
+def test_weights_follow_the_seed_and_the_global_generator_is_left_alone():
     before = torch.random.get_rng_state()
     first, again, other = network(seed=3), network(seed=3), network(seed=4)
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -133,15 +134,15 @@ def test_teachers_can_be_copies_of_it():
 @pytest.mark.parametrize(
     ("shape", "settings", "words"),
     [
-        ((3, 8), {}, "'image_shape' parameter of Owner must be three positive integers"),
+        ((3, 8), {}, "'image_shape' must be three positive integers"),
         ((3, 8, 0), {}, "Got (3, 8, 0)"),
         ((3, 8.0, 8), {}, "'image_shape'"),
         (192, {}, "Got 192"),
-        ((3, 8, 8), {"channels": ()}, "'channels' parameter of Owner must list positive integers"),
+        ((3, 8, 8), {"channels": ()}, "'channels' must list positive integers"),
         ((3, 8, 8), {"channels": (4, -1)}, "Got (4, -1)"),
     ],
 )
 def test_impossible_shapes_are_refused_by_name(shape, settings, words):
     with pytest.raises(ValueError) as refusal:
-        network(shape, owner="Owner", **settings)
+        network(shape, **settings)
     assert words in str(refusal.value)

@@ -14,7 +14,7 @@ from skorch.callbacks import EpochScoring
 from skorch.dataset import ValidSplit
 from torch import nn
 
-from tests._tools.inside import CNN, MLP, as_net, build_cnn, build_mlp, fitted_net, prepare_network
+from tests._tools.inside import CNN, MLP, as_net, fitted_net, prepare_network
 
 
 class TwoLayers(nn.Module):
@@ -123,18 +123,28 @@ def test_an_instance_with_options_is_built_anew_as_skorch_does():
     assert read(NeuralNetClassifier(TwoLayers(), module__hidden=3)).build(4, 2, seed=0).layers[0].out_features == 3
 
 
+def drawn(shapes, seed):
+    """Weights of layers, uniform by fan-in, from a generator of their own; zeros in the last and in all biases."""
+    generator, parts = torch.Generator().manual_seed(seed), []
+    for position, shape in enumerate(shapes):
+        bound = np.prod(shape[1:]) ** -0.5
+        values = (torch.rand(shape, generator=generator) * 2 - 1) * bound * (position < len(shapes) - 1)
+        parts += [values.flatten(), torch.zeros(shape[0])]
+    return torch.cat(parts)
+
+
 @pytest.mark.parametrize("hidden", [(), (7,), (5, 3)])
-def test_the_mlp_has_the_weights_of_the_plain_network(hidden):
+def test_the_weights_of_the_mlp_are_uniform_by_fan_in_and_follow_the_seed_alone(hidden):
     built = read(NeuralNetClassifier(MLP, module__hidden=hidden)).build(4, 3, seed=5)
-    plain = build_mlp(4, hidden, 3, torch.Generator().manual_seed(5))
-    assert torch.equal(weights(built), weights(plain))
+    sizes = (4, *hidden, 3)
+    torch.testing.assert_close(weights(built), drawn([*zip(sizes[1:], sizes, strict=False)], seed=5))
     assert read(NeuralNetClassifier(MLP, module__hidden=hidden)).hidden == hidden
 
 
-def test_the_cnn_has_the_weights_of_the_plain_network():
+def test_the_weights_of_the_cnn_are_uniform_by_fan_in_and_follow_the_seed_alone():
     built = read(NeuralNetClassifier(CNN, module__image_shape=(2, 6, 5))).build(60, 3, seed=5)
-    plain = build_cnn((2, 6, 5), 3, torch.Generator().manual_seed(5))
-    assert torch.equal(weights(built), weights(plain))
+    shapes = [(16, 2, 3, 3), (32, 16, 3, 3), (3, 32 * 2 * 2)]
+    torch.testing.assert_close(weights(built), drawn(shapes, seed=5))
     assert read("cnn").hidden is None
 
 
