@@ -2,10 +2,11 @@
 
     python benchmarks/bench_subjects.py --seeds 3
 
-PATE has 8, 30 and 100 features, DP-SGD and a logistic regression on synthetic rows 8. Tables are made up: subjects with 1 to 6 rows each, whose rows are
-alike to some degree, or whose number of rows goes with the label. By group privacy a guarantee for all six rows of a
-subject is had from one for a single row at a smaller (ε, δ); that is what a fit without ``subject=`` would have to
-spend. Accuracy is that of other subjects, by row, and by subject, each of which counts once.
+PATE has 8, 30 and 100 features, DP-SGD and a logistic regression on synthetic rows 8. Tables are made up: subjects
+with 1 to 6 rows each, whose rows are alike to some degree, or whose number of rows goes with the label. By group
+privacy a guarantee for all six rows of a subject is had from one for a single row at a smaller (ε, δ); that is what a
+fit without ``subject=`` would have to spend. Accuracy is that of other subjects, by row, and by subject, each of which
+counts once.
 """
 
 import warnings
