@@ -29,9 +29,9 @@ class Perceptron:
     biases: list[Array]
 
     @classmethod
-    def of_stack(cls, params: list[Any], k: int = 0) -> "Perceptron":
-        """Network ``k`` of the parameters that :func:`train_stacked_lagrangian` returns."""
-        *hidden, last, bias = [p[k].numpy().astype(np.float64) for p in params]
+    def of_stack(cls, params: list[Any]) -> "Perceptron":
+        """The first network of the parameters that :func:`train_stacked_lagrangian` returns."""
+        *hidden, last, bias = [p[0].numpy().astype(np.float64) for p in params]
         return cls([*hidden[::2], last.T], [*(b.ravel() for b in hidden[1::2]), bias.ravel()])
 
     def as_stack(self) -> list[Any]:
