@@ -53,7 +53,9 @@ class DebiasedNetwork:
         from skfairdp._networks import as_net, prepare_network
         from skfairdp.baselines import GroupRandomizer
         from skfairdp.fairness import FairnessConstraints
-        from skfairdp.lagrangian import LagrangianTraining, PFLDPlan, train_lagrangian
+        from skfairdp.lagrangian import PFLDPlan
+        from skfairdp.lagrangian._dual_ascent import LagrangianTraining
+        from skfairdp.lagrangian._trainer import train_lagrangian
         from skfairdp.privacy import NoiseSource
 
         like = estimator(self.epsilon, self.lam, self.groups, self.seed)  # for its defaults

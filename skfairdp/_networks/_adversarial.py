@@ -145,6 +145,7 @@ class StackedImageScores:
 
 
 _CHUNK = 65_536
+_PENALTY = 10.0  # weight of the norms of slopes in the loss of Wasserstein
 _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and under noise
 
 
@@ -257,7 +258,6 @@ class StackedDiscriminators:
         *,
         loss: str,
         lr: float,
-        penalty: float = 10.0,
         device: torch.device | str = "cpu",
     ) -> None:
         self.net: StackedMLP | StackedImageScores
@@ -265,7 +265,7 @@ class StackedDiscriminators:
             self.net = StackedImageScores(hidden, n_features)
         else:
             self.net = StackedMLP(n_features, tuple(hidden), 1)
-        self.loss, self.penalty, self.device = loss, penalty, device
+        self.loss, self.device = loss, device
         initial = [p.to(device) for p in self.net.initial(list(seeds))]
         vector, self.params, self._gradients = one_vector(initial)
         betas = (0.5, 0.9) if loss == "wasserstein" else (0.5, 0.999)
@@ -295,7 +295,7 @@ class StackedDiscriminators:
         self.net.backpropagate(self.params, self._gradients, activations, signal.mul_(weight))
         if self.loss == "wasserstein":
             at = torch.rand((n_rows, 1), generator=self._between).to(self.device)
-            self.net.penalise_slopes(self.params, self._gradients, torch.lerp(real, fake, at), self.penalty)
+            self.net.penalise_slopes(self.params, self._gradients, torch.lerp(real, fake, at), _PENALTY)
         self._optimizer.step()
 
     @torch.no_grad()

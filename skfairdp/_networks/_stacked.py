@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp._networks._process import check_precision, seconds_of_steps
-from skfairdp._utils import progress_bar
+from skfairdp._networks._process import check_precision
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
 # which the calls themselves would cost more than the arithmetic.
@@ -112,7 +111,6 @@ def train_stacked(
     lr: float = 1e-3,
     weight_decay: float = 0.0,
     device: torch.device | str = "cpu",
-    progress: bool = False,
 ) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
 
@@ -124,11 +122,7 @@ def train_stacked(
     rows, codes = torch.as_tensor(X, device=device).to(result[0].dtype), torch.as_tensor(y, device=device)
     vector, params, gradients = one_vector(result)
     optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
-    steps = int((-(-sizes // batch_size)).max()) * epochs
-    stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
-    seconds = seconds_of_steps(steps, batch_size * vector.numel())
-    bar = progress_bar(stream, total=steps, desc="steps", verbose=int(progress), seconds=seconds)
-    for index, weight, finished in bar:
+    for index, weight, finished in batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs):
         flat = torch.as_tensor(index.ravel(), device=device)
         x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
         target = codes.index_select(0, flat).view(index.shape)

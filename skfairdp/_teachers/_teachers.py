@@ -213,19 +213,9 @@ Learns = Callable[[RawTable, NDArray[np.int64], NDArray[np.int64]], NDArray[np.i
 
 
 def streamed_votes(
-    teacher: Any,
-    source: RowSource,
-    queries: NDArray[np.float64],
-    *,
-    schema: Schema,
-    owner: str,
-    n_teachers: int,
-    n_classes: int,
-    rng: np.random.Generator,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    most_bytes: int = _MOST_BYTES,
-) -> NDArray[np.int64]:
+    teacher: Any, source: RowSource, queries: NDArray[np.float64], *, schema: Schema, n_classes: int,
+    n_jobs: int | None = None, **how: Any,
+) -> NDArray[np.int64]:  # fmt: skip
     r"""Count the votes of teachers on queries; **private**.
 
     Row *i* with public key :math:`k_i` belongs to teacher :math:`h_s(k_i) \bmod T`, where the seed *s* is public.
@@ -241,12 +231,9 @@ def streamed_votes(
 
     Equal keys share a teacher, which makes parts uneven and changes none of this.
     """
-    learns = _Votes(teacher, queries, n_classes, n_jobs)
-    columns = (*schema.features, *((schema.label,) if schema.label else ()))
-    counts = streamed_counts(
-        learns, source, columns=columns, schema=schema, owner=owner, n_teachers=n_teachers,
-        n_features=queries.shape[1], rng=rng, verbose=verbose, most_bytes=most_bytes,
-    )  # fmt: skip
+    learns, columns = _Votes(teacher, queries, n_classes, n_jobs), (*schema.features, *filter(None, [schema.label]))
+    n_features = queries.shape[1]
+    counts = streamed_counts(learns, source, columns=columns, schema=schema, n_features=n_features, **how)
     return counts.reshape(len(queries), n_classes)
 
 

@@ -249,13 +249,8 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
     # ------------------------------------------------------------------ for those who train it
 
-    def read_net(self, owner: str | None = None) -> "Net":
+    def read_net(self) -> "Net":
         """Read the network, and refuse parameters that cannot be used, before any row is read.
-
-        Parameters
-        ----------
-        owner : str, default=None
-            Whose parameters these are, for error messages; None is this class.
 
         Returns
         -------
@@ -267,7 +262,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         from skfairdp._networks import as_net
 
         self._validate_params()
-        owner = type(self).__name__ if owner is None else owner
+        owner = type(self).__name__
         read_constraints(self.constraints, owner, optional=True)
         net = as_net(self.net, owner=owner, optimizer=torch.optim.Adam, **LEFT_OPEN)
         try:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +29,9 @@ class Perceptron:
     biases: list[Array]
 
     @classmethod
-    def of_stack(cls, params: list[Any], k: int = 0) -> "Perceptron":
-        """Network ``k`` of the parameters that :func:`train_stacked_lagrangian` returns."""
-        *hidden, last, bias = [p[k].numpy().astype(np.float64) for p in params]
+    def of_stack(cls, params: list[Any]) -> "Perceptron":
+        """The first network of the parameters that :func:`train_stacked_lagrangian` returns."""
+        *hidden, last, bias = [p[0].numpy().astype(np.float64) for p in params]
         return cls([*hidden[::2], last.T], [*(b.ravel() for b in hidden[1::2]), bias.ravel()])
 
     def as_stack(self) -> list[Any]:
@@ -126,32 +126,25 @@ class FairPerceptron:
         constraints = FairnessConstraints(self.notions, np.asarray(y), n_classes, self.moments)
         return StackedParity(constraints, membership, sizes, self.device)
 
-    def train(
-        self,
-        X: Array,
-        targets: NDArray[np.int64] | Array,
-        n_classes: int,
-        membership: Array | None,
-        seed: int,
-        *,
-        start: Perceptron | None = None,
-        anchor: float = 0.0,
-    ) -> tuple[Perceptron, Array | None]:
-        """Train one network."""
+    def train_stack(
+        self, net: "StackedMLP", X: Array, targets: NDArray[np.int64] | Array, membership: Array | None,
+        sizes: NDArray[np.int64], seeds: Sequence[int], n_rows: int, **options: Any,
+    ) -> tuple[list[Any], Array | None]:  # fmt: skip
+        """Train networks of so many rows, as networks of at most ``n_rows`` are; parameters and multipliers."""
         from skfairdp.lagrangian._trainer import train_stacked_lagrangian
 
-        sizes = np.array([len(X)])
-        params, multipliers = train_stacked_lagrangian(
-            self.network(X.shape[1], n_classes),
-            X,
-            targets,
-            sizes,
-            [seed],
-            self.training(len(X)),
-            parity=self.parity(targets, n_classes, membership, sizes),
-            start=None if start is None else start.as_stack(),
-            anchor=anchor,
-            device=self.device,
-            verbose=self.verbose,
-        )
+        parity = self.parity(targets, net.n_classes, membership, sizes)
+        how = {"parity": parity, "device": self.device, **options}
+        return train_stacked_lagrangian(net, X, targets, sizes, seeds, self.training(n_rows), **how)
+
+    def train(
+        self, X: Array, targets: NDArray[np.int64] | Array, n_classes: int, membership: Array | None, seed: int, *,
+        start: Perceptron | None = None, anchor: float = 0.0,
+    ) -> tuple[Perceptron, Array | None]:  # fmt: skip
+        """Train one network."""
+        net, n_rows = self.network(X.shape[1], n_classes), len(X)
+        params, multipliers = self.train_stack(
+            net, X, targets, membership, np.array([n_rows]), [seed], n_rows,
+            start=None if start is None else start.as_stack(), anchor=anchor, verbose=self.verbose,
+        )  # fmt: skip
         return Perceptron.of_stack(params), None if multipliers is None else multipliers[0]

@@ -59,15 +59,9 @@ def fit_fair_teachers(
 def _train_stack(
     net: Any, perceptron: FairPerceptron, of_all: "_Whole", block: _teachers.Parts, n_groups: int, largest: int
 ) -> list[Any]:
-    from skfairdp.lagrangian import train_stacked_lagrangian
-
     rows, sizes = block.rows_to_train()
-    y, membership = of_all.y[rows], np.eye(n_groups)[of_all.of_groups[rows]]
-    params, _ = train_stacked_lagrangian(
-        net, of_all.features[rows], y, sizes, block.seeds.tolist(), perceptron.training(largest),
-        parity=perceptron.parity(y, net.n_classes, membership, sizes), device=perceptron.device,
-    )  # fmt: skip
-    return params
+    X, y, membership = of_all.features[rows], of_all.y[rows], np.eye(n_groups)[of_all.of_groups[rows]]
+    return perceptron.train_stack(net, X, y, membership, sizes, block.seeds.tolist(), largest)[0]
 
 
 def _fit_clones(learner: Any, of_all: "_Whole", parts: _teachers.Parts, **how: Any) -> _teachers.ClassifierEnsemble:

@@ -8,15 +8,8 @@ import pytest
 from skfairdp import PFLDClassifier, SFPATEClassifier
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian import (
-    LagrangianClassifier,
-    LagrangianTraining,
-    NoisyGradients,
-    StackedParity,
-    mlp,
-    train_stacked_lagrangian,
-)
-from tests._tools.inside import StackedMLP
+from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, mlp
+from tests._tools.inside import LagrangianTraining, StackedMLP, StackedParity, train_stacked_lagrangian
 
 
 def table(n=3000, seed=0):

@@ -8,10 +8,10 @@ import pytest
 from skfairdp import PFLDClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian import DualAscent, LagrangianClassifier, LagrangianTraining, mlp
+from skfairdp.lagrangian import LagrangianClassifier, mlp
 from skfairdp.lagrangian._schedule import LEFT_OPEN, default_lr, settled, usual_batches
 from skfairdp.metrics import demographic_disparity
-from tests._tools.inside import as_net, as_perceptron, dual_schedule
+from tests._tools.inside import DualAscent, LagrangianTraining, as_net, as_perceptron, dual_schedule
 
 NETS = {
     "8-units-large-steps": mlp((8,), lr=0.01, max_epochs=15),

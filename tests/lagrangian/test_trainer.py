@@ -15,21 +15,26 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import FairnessConstraints, RateParity, read_constraints
-from skfairdp.lagrangian import (
-    DualAscent,
-    LagrangianTraining,
-    StackedParity,
-    mlp,
-    train_lagrangian,
-    train_stacked_lagrangian,
-)
+from skfairdp.lagrangian import mlp
 from skfairdp.metrics import (
     accuracy_disparity,
     demographic_disparity,
     equalized_odds_disparity,
     wasserstein_disparity,
 )
-from tests._tools.inside import Network, Stack, StackedMLP, fit_fair_teachers, fit_teachers, position_partition
+from tests._tools.inside import (
+    DualAscent,
+    LagrangianTraining,
+    Network,
+    Stack,
+    StackedMLP,
+    StackedParity,
+    fit_fair_teachers,
+    fit_teachers,
+    position_partition,
+    train_lagrangian,
+    train_stacked_lagrangian,
+)
 from tests._tools.lagrangian import BOUNDED, NAMED, OF_TWO_AND_OF_THREE
 
 SIZES = np.array([40, 39, 0, 41])
