@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from skfairdp import (
-    FairClippingClassifier,
     FairDPSGDClassifier,
     FairPATEClassifier,
     ParetoSearchCV,
@@ -16,6 +15,17 @@ from skfairdp import (
 from skfairdp.privacy import verify_file
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import Subjects
+
+
+class RowByRow(SyntheticDataClassifier):
+    """Takes no ids."""
+
+    def __init__(self, *, epsilon=1.0, delta=1e-5, bounds=(-6.0, 6.0), dtypes=float, classes=(0, 1), ledger=None):
+        super().__init__(epsilon=epsilon, delta=delta, bounds=bounds, dtypes=dtypes, classes=classes, ledger=ledger)
+
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # so few rows, so much noise
 
@@ -92,9 +102,8 @@ def test_a_schema_that_names_the_subject_is_enough():
 
 def test_what_cannot_be_searched_by_subject_is_refused_before_anything_is_spent():
     ledger = PrivacyLedger()
-    rows = FairClippingClassifier(method="global_adapt", classes=[0, 1], groups=[0, 1], ledger=ledger)
-    with pytest.raises(ValueError, match="FairClippingClassifier, protects each row by itself"):
-        searched(ParetoSearchCV, rows, {"epsilon": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="RowByRow, protects each row by itself"):
+        searched(ParetoSearchCV, RowByRow(ledger=ledger), {"epsilon": [1.0, 2.0]})
     model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], lam=0.0, ledger=ledger)
     with pytest.raises(ValueError, match="must be a number of folds where subjects are protected"):
         searched(ParetoSearchCV, model, {"epsilon": [1.0]}, cv=[(np.arange(5), np.arange(5, 9))])
