@@ -386,8 +386,8 @@ def batches_of_a_fixed_size(patch):
 @mutant
 def noise_search_stops_above_the_target(patch):
     """Found: a search that returns the lower end of its last bracket. Right: a point whose ε was seen to be enough."""
-    calibrate = _dp_step.calibrate_noise
-    patch.setattr(_dp_step, "calibrate_noise", lambda *args, **kwargs: calibrate(*args, **kwargs) * 0.998)
+    calibrate = _dp_step.privacy.calibrate_noise
+    patch.setattr(_dp_step.privacy, "calibrate_noise", lambda *args, **kwargs: calibrate(*args, **kwargs) * 0.998)
 
 
 @mutant
