@@ -104,7 +104,7 @@ PLACES = {
     "privacy._verify": "UnreadableStatementError verify_file",
     "schema._release": "plan_release",
     "_utils": "PrivateRowsError",
-    "_networks._parity": "disparity_and_slope group_contrasts demographic_disparity_penalty",
+    "_networks._parity": "disparity_and_slope disparity_of_contrasts group_contrasts",
     "fairness._rates": "RATES RATE_NOTIONS",
     "_teachers._classifiers": "NetClassifier",
     "_networks._adversarial": "StackedDiscriminators GeneratorNet",
