@@ -340,7 +340,7 @@ def step_times(repeats: int) -> dict[str, float]:
     """Seconds of a step of ten discriminators, stacked and in a Python loop over modules, in turn."""
     import torch
 
-    from skfairdp._networks import StackedDiscriminators
+    from skfairdp._networks._adversarial import StackedDiscriminators
 
     n, width, batch = 10, 120, 32
     stack = StackedDiscriminators(width, (64, 64), range(n), loss="logistic", lr=1e-3)

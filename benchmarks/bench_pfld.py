@@ -53,8 +53,8 @@ class DebiasedNetwork:
         from skfairdp._networks import as_net, prepare_network
         from skfairdp.baselines import GroupRandomizer
         from skfairdp.fairness import FairnessConstraints
-        from skfairdp.lagrangian import PFLDPlan
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining
+        from skfairdp.lagrangian._plan import PFLDPlan
         from skfairdp.lagrangian._trainer import train_lagrangian
         from skfairdp.privacy import NoiseSource
 

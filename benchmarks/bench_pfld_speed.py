@@ -31,9 +31,9 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
     from skfairdp._networks import as_net, prepare_network
     from skfairdp.fairness import FairnessConstraints
     from skfairdp.gradient import mlp
-    from skfairdp.lagrangian import PFLDPlan
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
     from skfairdp.lagrangian._dual_ascent import LagrangianTraining, dual_schedule
+    from skfairdp.lagrangian._plan import PFLDPlan
     from skfairdp.lagrangian._trainer import train_lagrangian
     from skfairdp.privacy import NoiseSource, PoissonSample
 

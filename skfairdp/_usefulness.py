@@ -114,9 +114,7 @@ def constant_meets(notions: Sequence[str | RateParity | RateBound]) -> bool:
 
 def may_fall_back(y: Codes) -> bool:
     """Whether a classifier of these labels may give way to a constant: they are few enough for a trial.
-
-    So few that a network may have learned them by heart, and enough to tell that it has.
-    """
+    So few that a network may have learned them by heart, and enough to tell that it has."""
     return LEAST_ROWS <= len(y) <= MOST_ROWS and len(np.unique(y)) > 1
 
 
@@ -137,9 +135,7 @@ def _error(gains: NDArray[np.float64]) -> float:
 
 def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comparison:
     """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt.
-
-    All of it has to be public or released: who gives ``answers`` has seen to that.
-    """
+    All of it has to be public or released: who gives ``answers`` has seen to that."""
     usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(len(y)) % FOLDS
     gains = of_usual = np.empty(0)
     for fold in range(FOLDS):
@@ -191,9 +187,7 @@ def default_n_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: flo
 
 def variance_of_shares(n_features: int, *, n_rows: int, n_teachers: int, noise_std: float, n_queries: int) -> float:
     """How far off a student's shares are: by the noise of the votes, and by what a teacher of few rows does not learn.
-
-    The sum that :func:`default_n_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c.
-    """
+    The sum that :func:`default_n_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c."""
     learnt_too_little = 2.0 / TEACHERS_PER_ROOT**3  # so that the cube root is where the sum is smallest
     return n_features * (noise_std**2 / max(n_queries, 1) + learnt_too_little * n_teachers / n_rows)
 
@@ -255,9 +249,7 @@ class VoteForecast:
     @property
     def noise(self) -> float:
         """Standard deviation of the noise in the mean share of a value.
-
-        However many rows are asked about: more of them need more noise each.
-        """
+        However many rows are asked about: more of them need more noise each."""
         teachers = self.n_teachers or default_n_teachers(
             self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
         )

@@ -3,14 +3,7 @@
 This private room imports torch when it is imported; the others load it on first use.
 """
 
-from skfairdp._networks._adversarial import (
-    AdversarialTraining,
-    GeneratorNet,
-    ImageLayers,
-    StackedDiscriminators,
-    StackedImageScores,
-    StudentDiscriminator,
-)
+from skfairdp._networks._adversarial import AdversarialTraining, ImageLayers
 from skfairdp._networks._amounts import AmountLoss, AmountScale, MeanPenalty, constant_amount, predicting, sums_by_group
 from skfairdp._networks._clipping import (
     BoundsByGroup,
@@ -20,8 +13,6 @@ from skfairdp._networks._clipping import (
     GlobalScaling,
     LayerTrace,
     WeightsByGroup,
-    check_rows_stay_apart,
-    clipped_gradient_sum,
     fused_layers,
     looped_gradients,
     private_outputs,
@@ -29,18 +20,8 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._layers import StackedModule
-from skfairdp._networks._mlp import (
-    AdditiveParts,
-    ColumnScales,
-    ScaledMLP,
-    ScaledModule,
-    StackedMLP,
-    additive_parts,
-    behind,
-    with_parts,
-)
+from skfairdp._networks._mlp import AdditiveParts, ColumnScales, StackedMLP, additive_parts, behind, with_parts
 from skfairdp._networks._nets import (
-    FittedNet,
     Net,
     as_net,
     constant_module,
@@ -50,15 +31,7 @@ from skfairdp._networks._nets import (
     scale_last_layer,
     unset_net,
 )
-from skfairdp._networks._parity import (
-    ParityPenalty,
-    demographic_disparity_penalty,
-    disparity_and_slope,
-    fine_tune_for_parity,
-    fit_with_parity,
-    group_contrasts,
-    rows_read_by,
-)
+from skfairdp._networks._parity import ParityPenalty, fine_tune_for_parity, fit_with_parity, rows_read_by
 from skfairdp._networks._process import (
     PrecisionWatch,
     check_precision,
@@ -68,10 +41,9 @@ from skfairdp._networks._process import (
     seconds_of_steps,
     threads_of_steps,
 )
-from skfairdp._networks._row_isolation import check_network, input_dtype
+from skfairdp._networks._row_isolation import input_dtype
 from skfairdp._networks._shorthands import CNN, MLP, ResNet
 from skfairdp._networks._stacked import (
-    StackedNet,
     batch_stream,
     one_vector,
     predict_stacked,

@@ -79,9 +79,7 @@ class ImageScore(nn.Module):
 
 class StackedImageScores:
     """Many convolutional discriminators as one program, with what :class:`StackedMLP` offers for discriminators.
-
-    Each network has its own parameters, rows and gradients; none is computed from another's.
-    """
+    Each network has its own parameters, rows and gradients; none is computed from another's."""
 
     def __init__(self, sizes: ImageLayers, n_features: int) -> None:
         with own_generator():

@@ -19,9 +19,7 @@ FOLLOWS = 0.05
 
 class AmountScale(nn.Module):
     """The last layer of a network that predicts amounts: from its output to an amount within public bounds.
-
-    Until :meth:`settle` says where amounts lie, they may lie anywhere between the bounds.
-    """
+    Until :meth:`settle` says where amounts lie, they may lie anywhere between the bounds."""
 
     predicts_rows_alone = True
     center: Tensor
@@ -63,9 +61,7 @@ class AmountScale(nn.Module):
 
 class AmountLoss:
     """Row by row the loss, and what group means and group losses add to it.
-
-    Targets have three columns: amount, group, exposure. The weights of groups are moved by what was released.
-    """
+    Targets have three columns: amount, group, exposure. The weights of groups are moved by what was released."""
 
     def __init__(self, scale: AmountScale, n_groups: int = 1) -> None:
         self.scale = scale

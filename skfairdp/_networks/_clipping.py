@@ -340,9 +340,7 @@ def has_hooks(module: nn.Module) -> bool:
 
 def hooked_gradients(module: nn.Module, loss: Any, X: Tensor, y: Tensor) -> dict[str, Tensor]:
     """Gradients of shape (n_rows, ...) of the loss of each row, by parameter name; one forward and one backward.
-
-    Clipping, sum and noise stay ours. The hooks are gone afterwards, and so is whatever they left on the parameters.
-    """
+    Clipping, sum and noise stay ours. The hooks are gone afterwards, and so is whatever they left on the parameters."""
     from opacus import GradSampleModule
 
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
@@ -507,9 +505,7 @@ _ROOM = 1 - SLACK  # rounding cannot take a sum past the bound
 
 class ClippingRule(ABC):
     """What each row's gradient is multiplied by.
-
-    ``count_share`` is the share of a step's squared cost that pays for its counts; 0 where a rule makes none.
-    """
+    ``count_share`` is the share of a step's squared cost that pays for its counts; 0 where a rule makes none."""
 
     count_share: float = 0.0
 

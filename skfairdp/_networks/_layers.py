@@ -31,9 +31,7 @@ def _trains(module: nn.Module, name: str) -> bool:
 
 class LayerRule:
     """How one kind of layer gives its per-sample gradients: here, of a matrix product at every position.
-
-    Inputs a have shape (n, positions, in), gradients b of the outputs (n, positions, out).
-    """
+    Inputs a have shape (n, positions, in), gradients b of the outputs (n, positions, out)."""
 
     def prepare(self, module: nn.Module, a: Tensor, b: Tensor) -> Parts:
         """What all else is computed from, given the input of the layer and the gradient of its output."""

@@ -36,9 +36,7 @@ class StackedMLP:
 
     def initial(self, seeds: Sequence[int]) -> list[Tensor]:
         """Draw uniform weights and zero biases, one network per seed: weight, bias, weight, bias, ...
-
-        Hidden weights are (networks, inputs, outputs).
-        """
+        Hidden weights are (networks, inputs, outputs)."""
         # The second entry keeps this stream apart from the one that orders the batches.
         rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
         params = []
@@ -61,9 +59,7 @@ class StackedMLP:
 
     def forward(self, params: list[Tensor], x: Tensor) -> tuple[list[Tensor], Tensor]:
         """Activations of all layers below the output, and scores (networks, classes, rows), of rows per network.
-
-        ``x`` is (networks, rows, n_features).
-        """
+        ``x`` is (networks, rows, n_features)."""
         *hidden, last, bias = params
         activations = [x]
         for w, b in zip(hidden[::2], hidden[1::2], strict=True):
@@ -74,9 +70,7 @@ class StackedMLP:
         self, params: list[Tensor], gradients: list[Tensor], activations: list[Tensor], signal: Tensor
     ) -> None:
         """Write into ``gradients`` what the derivatives ``signal`` by the scores come to; ``activations`` are used up.
-
-        ``activations`` and the shape of ``signal`` are those of :meth:`forward`.
-        """
+        ``activations`` and the shape of ``signal`` are those of :meth:`forward`."""
         *hidden, last, _ = params
         torch.bmm(signal, activations[-1], out=gradients[-2])
         torch.sum(signal, 2, keepdim=True, out=gradients[-1])
@@ -137,9 +131,7 @@ WEIGHT = 0.5
 
 class ColumnScales(nn.Module):
     """Scale columns by the range of their knots, and add hat functions around the knots where they are asked for.
-
-    Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros.
-    """
+    Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros."""
 
     columns: Tensor
     missing: Tensor

@@ -69,9 +69,7 @@ class Net:
 
     def build(self, n_features: int, n_classes: int, seed: int) -> nn.Module:
         """Return a module of its own, on the CPU, whose initial weights follow from ``seed``.
-
-        torch's global generator is left as it was. A module instance keeps the weights it has.
-        """
+        torch's global generator is left as it was. A module instance keeps the weights it has."""
         if isinstance(self.module, nn.Module) and not self.module_options:
             module = deepcopy(self.module).cpu()
             module.zero_grad(set_to_none=True)

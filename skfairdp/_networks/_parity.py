@@ -20,23 +20,9 @@ from skfairdp._networks._shorthands import MLP
 Array = NDArray[np.float64]
 
 
-def demographic_disparity_penalty(
-    logits: Tensor, groups: Tensor, n_groups: int, *, temperature: float = 0.01, maximum: str = "soft"
-) -> Tensor:
-    """Largest disparity of softened predictions: DPFR of FairDP-SGD (paper, equation 1).
-
-    ``max_k max_z { P(k | z) - P(k | others) }`` with predictions softened to ``softmax(logits / temperature)``. It
-    tends to the hard gap as the temperature goes to 0.
-    """
-    contrasts = group_contrasts(groups, n_groups, logits.dtype)
-    return disparity_of_contrasts(logits, contrasts, temperature=temperature, maximum=maximum)
-
-
 def group_contrasts(groups: Tensor, n_groups: int, dtype: torch.dtype) -> Tensor:
     """Weights of shape (n_compared, n_rows) that take the mean of a group minus the mean of all others.
-
-    One line for each group that has rows and does not have them all.
-    """
+    One line for each group that has rows and does not have them all."""
     member = torch.nn.functional.one_hot(groups, n_groups).to(dtype).T
     size = member.sum(1, keepdim=True)
     compared = ((size > 0) & (size < len(groups)))[:, 0]
@@ -45,7 +31,11 @@ def group_contrasts(groups: Tensor, n_groups: int, dtype: torch.dtype) -> Tensor
 
 
 def disparity_of_contrasts(logits: Tensor, contrasts: Tensor, *, temperature: float, maximum: str) -> Tensor:
-    """:func:`demographic_disparity_penalty` for contrasts made once."""
+    """Largest disparity of softened predictions: DPFR of FairDP-SGD (paper, equation 1).
+
+    ``max_k max_z { P(k | z) - P(k | others) }`` with predictions softened to ``softmax(logits / temperature)``. It
+    tends to the hard gap as the temperature goes to 0.
+    """
     disparity = (contrasts @ _soft_predictions(logits, temperature)).flatten()
     if len(disparity) == 0:
         return logits.sum() * 0.0
@@ -59,9 +49,7 @@ def disparity_and_slope(
     logits: Tensor, contrasts: Tensor, *, temperature: float, maximum: str, scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """:func:`disparity_of_contrasts` and ``scale`` times its derivative by the logits, in closed form.
-
-    These tensors are small, so that automatic differentiation would spend most of its time on bookkeeping.
-    """
+    These tensors are small, so that automatic differentiation would spend most of its time on bookkeeping."""
     predictions = _soft_predictions(logits, temperature)
     disparity = contrasts @ predictions
     if disparity.numel() == 0:
@@ -161,9 +149,7 @@ def fit_with_parity(
     seed: int = 0,
 ) -> list[tuple[Array, Array]]:
     """Minimise cross-entropy + λ · DPFR + L2 by L-BFGS on all rows at once. Nothing here is private.
-
-    The loss is linear in its targets, which may be noisy shares outside [0, 1].
-    """
+    The loss is linear in its targets, which may be noisy shares outside [0, 1]."""
     # doubles: the line search compares losses that differ in few digits
     with own_generator(seed):
         module = MLP(X.shape[1], targets.shape[1], hidden).double()

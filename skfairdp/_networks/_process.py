@@ -57,9 +57,7 @@ def seconds_of_steps(n_steps: int, n_products: float, *, row_by_row: bool = Fals
 @contextlib.contextmanager
 def threads_of_steps(n_products: float) -> Iterator[None]:
     """One thread where steps are small; torch has its own number again behind it, also after an error.
-
-    Threads that wait for each other cost more than they bring there, and many times more on a busy machine.
-    """
+    Threads that wait for each other cost more than they bring there, and many times more on a busy machine."""
     if n_products >= _SMALL:
         yield
         return

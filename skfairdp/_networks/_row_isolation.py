@@ -55,9 +55,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
 
 def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
     """Whether opacus has a rule for all layers and its gradients, clipped and summed, are those of one row at a time.
-
-    For a module that passed :func:`check_network`. Where it has no rule, torch.func forms the gradients.
-    """
+    For a module that passed :func:`check_network`. Where it has no rule, torch.func forms the gradients."""
     with own_generator(0):
         copy = deepcopy(module).cpu().eval()
         for layer in copy.modules():  # opacus listens to layers in training mode; dropout would hide what they say
@@ -145,9 +143,7 @@ def _check_state(module: nn.Module, batches: list[Tensor], owner: str) -> None:
 
 def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any) -> bool:
     """Whether a way to clipped sums agrees with one row at a time, also where rows are clipped.
-
-    Rules layer by layer cannot see a weight used outside its layer, nor know which axis of an input counts the rows.
-    """
+    Rules layer by layer cannot see a weight used outside its layer, nor know which axis of an input counts the rows."""
     for X in batches:
         y = torch.arange(len(X)) % n_classes
         rows = looped_gradients(module, _cross_entropy, X, y)

@@ -34,9 +34,7 @@ class StackedNet(Protocol):
 
     def backward(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Write into ``gradients`` those of each network's weighted cross-entropy.
-
-        ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows).
-        """
+        ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows)."""
 
     def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...), which all networks share."""
@@ -113,9 +111,7 @@ def train_stacked(
     device: torch.device | str = "cpu",
 ) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
-
-    The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it.
-    """
+    The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it."""
     result = [p.to(device) for p in net.initial(seeds)]
     if not sizes.any():
         return [p.cpu() for p in result]

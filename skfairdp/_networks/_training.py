@@ -257,9 +257,7 @@ def prepare_network(
     net: Net, n_features: int, n_classes: int, *, seed: int, owner: str, scales: ColumnScales | None = None
 ) -> Network:
     """Build a network, or copy the given one, after every check that can be made before anything is spent.
-
-    With ``scales`` they become its first layer.
-    """
+    With ``scales`` they become its first layer."""
     if scales is not None and net.hidden is not None:
         net = replace(net, module=partial(ScaledMLP, scales))
     built = net.build(n_features, n_classes, seed)

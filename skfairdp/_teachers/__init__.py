@@ -6,7 +6,6 @@ leave the fit that made them. Only a mechanism of ``skfairdp.privacy`` may relea
 
 from skfairdp._teachers._classifiers import (
     ClassifierEnsemble,
-    NetClassifier,
     as_classifiers,
     check_answers,
     check_fair_learner,
@@ -18,11 +17,9 @@ from skfairdp._teachers._classifiers import (
     total_fit,
 )
 from skfairdp._teachers._logistic import LogisticTeachers
-from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble, fit_stacks
+from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, fit_stacks
 from skfairdp._teachers._partition import Parts, in_turns, position_partition, run_tasks, vote_histogram
 from skfairdp._teachers._teachers import (
-    Learns,
-    TeacherCache,
     Teachers,
     bytes_on_disk,
     engine_of,

@@ -49,9 +49,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
 
 def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
     """Return a learner in which every skorch net, at any depth, is a :class:`NetClassifier`; it is changed in place.
-
-    But for the ``net`` of this package's own estimators, which read it and do not fit it.
-    """
+    But for the ``net`` of this package's own estimators, which read it and do not fit it."""
     if _is_net(learner):
         return NetClassifier(learner, random_state=random_state)
     if not hasattr(learner, "get_params"):
@@ -210,9 +208,7 @@ def fit_classifiers(
 
 def total_fit(constant: int | None, fallback: int, estimator: Any = None, *arguments: Any, **keywords: Any) -> Any:
     """Fit a teacher of private rows in silence; return its constant vote where it has one, or fails.
-
-    That it fails depends on private rows, and nothing but a vote may: no error, no warning, no count.
-    """
+    That it fails depends on private rows, and nothing but a vote may: no error, no warning, no count."""
     if constant is not None:
         return constant
     try:
@@ -280,9 +276,7 @@ def rehearse_learner(
     learner: Any, made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]], *, parameter: str, owner: str
 ) -> None:
     """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
-
-    Whatever it can be asked for later it is asked for here. Of several errors that on most rows is repeated.
-    """
+    Whatever it can be asked for later it is asked for here. Of several errors that on most rows is repeated."""
     kind = getattr(get_tags(learner), "estimator_type", None) if isinstance(learner, BaseEstimator) else None
     if kind not in ("classifier", None):  # None: reductions do not say
         raise ValueError(f"The '{parameter}' of {owner} must be a classifier. Got {learner!r}, a {kind}, instead.")

@@ -164,9 +164,7 @@ class LogisticEnsemble:
 
     def _scores(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         """Products (n_others, n_classes, n_rows) of parts with one class, or with three or more, without intercepts.
-
-        Of all parts, whatever they have seen: last bits follow the shape of a product, which is public.
-        """
+        Of all parts, whatever they have seen: last bits follow the shape of a product, which is public."""
         n_teachers, n_classes, n_features = self.coef.shape
         products: NDArray[np.float64] = self.coef.reshape(-1, n_features) @ rows.T
         return products.reshape(n_teachers, n_classes, -1)[self._others]
@@ -201,9 +199,7 @@ def _fit_block(
     settings: tuple[float, int, float],
 ) -> tuple[NDArray[Any], ...]:
     """Fit the regressions of some teachers, whose rows follow each other in X.
-
-    Returns the teacher, the class, the weights and the intercept of each regression.
-    """
+    Returns the teacher, the class, the weights and the intercept of each regression."""
     n_classes_seen = seen.sum(axis=1)
     # Of two classes, the larger code is regressed on; of more, each.
     wanted = np.where((n_classes_seen == 2)[:, None], seen & (seen.cumsum(axis=1) == 2), seen)

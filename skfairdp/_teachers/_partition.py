@@ -72,17 +72,13 @@ class Parts:
 
     def rows_to_train(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows of all teachers, one after the other, and how many each has.
-
-        Teachers with a constant vote keep their place, without rows: the shapes are the same for all data.
-        """
+        Teachers with a constant vote keep their place, without rows: the shapes are the same for all data."""
         used = [rows[:0] if constant else rows for rows, constant in zip(self.rows, self.constant, strict=True)]
         return np.concatenate(used), np.array([len(part) for part in used])
 
     def blocks(self, at_most: int) -> list["Parts"]:
         """Cut into runs of teachers of even size, as few as ``at_most`` teachers a run allow.
-
-        Where the cuts fall depends on the number of teachers only, never on rows or on how many workers there are.
-        """
+        Where the cuts fall depends on the number of teachers only, never on rows or on how many workers there are."""
         n_teachers = len(self.seeds)
         size = -(-n_teachers // -(-n_teachers // at_most))
         runs = (slice(start, start + size) for start in range(0, n_teachers, size))

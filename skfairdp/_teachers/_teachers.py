@@ -46,9 +46,7 @@ class _Ensemble(Protocol):
 
 class Teachers:
     """Fitted teachers. **Private**: no object that outlives a private fit may hold one, nor its predictions.
-
-    Made by :func:`fit_teachers`.
-    """
+    Made by :func:`fit_teachers`."""
 
     def __init__(self, ensemble: _Ensemble, n_teachers: int) -> None:
         self._ensemble = ensemble
@@ -135,9 +133,7 @@ def _train_private_teachers(
     verbose: int,
 ) -> _Ensemble:
     """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
-
-    Whoever reads it can query each teacher without noise. Nothing that is published may point to it.
-    """
+    Whoever reads it can query each teacher without noise. Nothing that is published may point to it."""
     parts = Parts.of(assignment, y, seeds, n_classes)
     if isinstance(teacher, LogisticTeachers | MLPTeachers | ModuleTeachers):
         return teacher._fit_parts(X, y, parts, n_jobs=n_jobs, verbose=verbose)
@@ -146,9 +142,7 @@ def _train_private_teachers(
 
 def _remembered(store: Memory, asked: tuple[Any, ...], n_jobs: int | None, verbose: int) -> _Ensemble:
     """Train, or find trained teachers under a keyed digest: joblib writes down the arguments that it sees.
-
-    The key lies beside them, in a folder that only its owner can enter.
-    """
+    The key lies beside them, in a folder that only its owner can enter."""
     folder = Path(str(store.store_backend.location))
     before = os.umask(0o077)
     try:

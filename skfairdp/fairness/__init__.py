@@ -1,12 +1,8 @@
 """What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
-from skfairdp.fairness._constraints import (
-    ConstraintColumn as ConstraintColumn,
-    FairnessConstraints as FairnessConstraints,
-)
+from skfairdp.fairness._constraints import FairnessConstraints as FairnessConstraints
 from skfairdp.fairness._gaps import (
     CLEAR_SIZE as CLEAR_SIZE,
-    GAPS as GAPS,
     ResidualViolation as ResidualViolation,
     disparities,
     largest_disparity as largest_disparity,
@@ -24,8 +20,6 @@ from skfairdp.fairness._rate_gate import (
 )
 from skfairdp.fairness._rates import (
     NOTIONS as NOTIONS,
-    RATE_NOTIONS as RATE_NOTIONS,
-    RATES as RATES,
     RateBound,
     RateConstraints as RateConstraints,
     RateParity,

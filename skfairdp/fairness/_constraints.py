@@ -246,9 +246,7 @@ class FairnessConstraints:
 
     def sizes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Group sizes by cell, (n_groups, n_cells) → by cell of each constraint, (n_groups, n_cells, n_constraints).
-
-        A constraint that compares all rows uses the first cell only; the others have size 1.
-        """
+        A constraint that compares all rows uses the first cell only; the others have size 1."""
         found = np.zeros((len(counts), self.n_cells, self.n_constraints))
         for cell, line in enumerate(self.merged_cells):
             found[:, line, np.arange(self.n_constraints)] += counts[:, cell, None]
@@ -288,9 +286,7 @@ class FairnessConstraints:
 
     def probability_weights(self, weights: Any, probabilities: Any, y: Any) -> Any:
         """Derivative of ``Σ weights · h`` by the class probabilities, shape (n_rows, n_classes).
-
-        ``weights`` has shape (n_rows, n_constraints).
-        """
+        ``weights`` has shape (n_rows, n_constraints)."""
         namespace = _namespace(probabilities)
         found = namespace.zeros_like(probabilities)
         for c, column in enumerate(self.columns):

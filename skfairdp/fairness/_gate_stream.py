@@ -141,9 +141,7 @@ def admissible(
     gap: int, local: bool, gamma: float, counts: Any, sizes: Any, sums: Any, z: int, excess: float
 ) -> list[bool]:
     """Return for every class whether the gate lets group z have it, in O(Z·K) for all classes together.
-
-    ``excess`` is E of the counts, which are left as they were found.
-    """
+    ``excess`` is E of the counts, which are left as they were found."""
     limit, n_classes, total = gamma - TOLERANCE, len(sums), sum(sizes) + 1
 
     def column(k: int) -> float:

@@ -148,9 +148,7 @@ class RateGate:
 
     def _ends(self, outstanding: NDArray[np.int64]) -> Ends:
         """How far each rate can still go: up, times its factor, and down, with its sign turned.
-
-        Of two groups that are compared the sum of the two is bounded. What is not in force is out of reach.
-        """
+        Of two groups that are compared the sum of the two is bounded. What is not in force is out of reach."""
         asked = self.constraints.comparisons
         highest, lowest = self._extremes(outstanding)
         up, down = asked.left(highest), -asked.right(lowest)

@@ -331,9 +331,7 @@ class RateConstraints:
     @cached_property
     def terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Array]:
         """What is not 0 of the coefficients: positions of the inequality, the group and the rate, and the value.
-
-        An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups.
-        """
+        An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups."""
         found = [(j, *at, value) for j, (_, terms, _) in enumerate(self._lines) for at, value in sorted(terms.items())]
         places = np.array([at for *at, _ in found], dtype=np.int64).reshape(-1, 3)
         return places[:, 0], places[:, 1], places[:, 2], np.array([value for *_, value in found], dtype=np.float64)
@@ -362,9 +360,7 @@ class RateConstraints:
 
     def violations(self, counts: Any, sizes: Any = None) -> Array:
         """Left-hand side less right-hand side of every inequality: above 0 where it is broken.
-
-        0 where a rate is not defined. See :meth:`rates` for the arguments.
-        """
+        0 where a rate is not defined. See :meth:`rates` for the arguments."""
         line, group, rate, value = self.terms
         rates = self.rates(counts, sizes)[group, rate]
         unknown = np.bincount(line, ~np.isfinite(rates), minlength=self.n_inequalities)

@@ -11,6 +11,6 @@ from skfairdp.lagrangian._perceptron import (
     standard_scale as standard_scale,
 )
 from skfairdp.lagrangian._pfld import PFLDClassifier
-from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan as PFLDPlan
+from skfairdp.lagrangian._plan import GroupModel, NoisyGradients
 
 __all__ = ["GroupModel", "LagrangianClassifier", "NoisyGradients", "PFLDClassifier"]

@@ -34,9 +34,7 @@ _PIECE = 1024
 
 class RowGradients(Protocol):
     """Gradients of several columns of numbers at each row of a batch, kept in whatever form is cheapest.
-
-    Arithmetic is of double precision, but for sums that are public.
-    """
+    Arithmetic is of double precision, but for sums that are public."""
 
     def squared_norms(self) -> Array:
         """Shape (n_rows, n_columns)."""
@@ -83,9 +81,7 @@ def row_gradients(
 
 def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tuple[int, int], Array]) -> Array:
     """Norms of the gradients minus the mean of their cell, shape (n_rows, n_columns with cells).
-
-    Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back.
-    """
+    Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back."""
     squared = rows.squared_norms()[:, : cells.shape[1]]
     sizes = rows.squared_sizes()[:, : cells.shape[1]] if rows.positions > 1 else squared
     numbers = max(len(mean) for mean in means.values())

@@ -40,9 +40,7 @@ class LagrangianTraining:
 
 def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:
     """When multipliers move, evenly over the training, and by which share of their first step.
-
-    The last of n moves is 1/n as long as the first: long steps reach large multipliers, short ones settle.
-    """
+    The last of n moves is 1/n as long as the first: long steps reach large multipliers, short ones settle."""
     at = sorted({max(1, round((r + 1) * steps / (dual_steps + 1))) for r in range(dual_steps)})
     return {t: 1 - moved / dual_steps for moved, t in enumerate(at)}
 

@@ -228,9 +228,7 @@ class NumpyMLPTraining(OneNetwork):
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Keep libraries from cutting products of some microseconds into threads, which wait for each other longer.
-
-        Threads of our own take thousands of rows each, where all rows are scored; as many as the libraries would.
-        """
+        Threads of our own take thousands of rows each, where all rows are scored; as many as the libraries would."""
         self.n_threads = torch.get_num_threads()
         with threadpool_limits(limits=1):
             yield

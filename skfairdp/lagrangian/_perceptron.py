@@ -116,9 +116,7 @@ class FairPerceptron:
         self, y: NDArray[Any], n_classes: int, membership: Array | None, sizes: NDArray[np.int64]
     ) -> "StackedParity | None":
         """The constraints of a stack; None where there are none, no groups or no rows.
-
-        ``membership`` are the weights of the rows in the groups, ``sizes`` the rows of each network.
-        """
+        ``membership`` are the weights of the rows in the groups, ``sizes`` the rows of each network."""
         from skfairdp.lagrangian._stack import StackedParity
 
         if membership is None or not self.notions or not len(y):

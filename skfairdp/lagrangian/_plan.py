@@ -217,9 +217,7 @@ class PFLDPlan:
         self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
     ) -> Array:
         """Noisy sums of rows over each group, made to add up to their public total.
-
-        ``moved`` is how far the sums can move, in L2, when a row changes its group.
-        """
+        ``moved`` is how far the sums can move, in L2, when a row changes its group."""
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         sums = np.stack([_sum_of(values, groups, a) for a in released])
         if noise > 0:

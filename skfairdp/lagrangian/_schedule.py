@@ -46,9 +46,7 @@ def usual_passes(steps_of_pass: float, larger: float = 1.0) -> float:
 
 def default_lr(steps: int, larger: float = 1.0) -> float:
     """Steps of Adam move a parameter by as much at most; all together by 2, and none by less than .001, more than .01.
-
-    By batches that are larger than usual they are longer by the root of that: so much less noise has their slope.
-    """
+    By batches that are larger than usual they are longer by the root of that: so much less noise has their slope."""
     return math.sqrt(larger) * min(_LARGEST_LR, max(_LR, _REACH / max(1, steps)))
 
 

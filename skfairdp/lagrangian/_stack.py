@@ -20,9 +20,7 @@ _ACTIVATION_FLOATS = 2**23
 
 class StackedParity:
     """Constraints of many networks: how far the groups of each violate them, and what multipliers ask of its rows.
-
-    A segment is a cell of a network: the cells of the first network come first, then those of the second, and so on.
-    """
+    A segment is a cell of a network: the cells of the first network come first, then those of the second, and so on."""
 
     def __init__(
         self,
@@ -80,9 +78,7 @@ class StackedParity:
 
     def violations(self, scores: Tensor) -> Tensor:
         """Mean of h in each group less that of all rows of its cell, (n_segments, n_constraints, n_groups).
-
-        ``scores`` is (n_rows, n_constraints).
-        """
+        ``scores`` is (n_rows, n_constraints)."""
         values = scores.to(torch.float64)
         out = torch.empty_like(self.group_sizes)
         for c in range(self.constraints.n_constraints):
@@ -128,9 +124,7 @@ class StackedParity:
 
 class Stack:
     """Networks on their way; see :func:`train_stacked_lagrangian`, which has the parameters.
-
-    ``result`` gets the parameters of each network when it has had its own number of steps.
-    """
+    ``result`` gets the parameters of each network when it has had its own number of steps."""
 
     def __init__(
         self,

@@ -125,9 +125,7 @@ class ClassSums:
     @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
         """The logistic regression on public rows that expects the released sums; post-processing.
-
-        Weights have a normal prior, whose variance is the one with the largest evidence under the known noise.
-        """
+        Weights have a normal prior, whose variance is the one with the largest evidence under the known noise."""
         rates, apart, noise = self._apart(noisy)
         odds = logit(rates) if self.n_classes == 2 else np.log(rates)
         stands_for = self.n_rows / len(public)
@@ -168,9 +166,7 @@ class ClassSums:
 
     def _apart(self, noisy: Array) -> tuple[Array, Array, Array]:
         """Rates of the classes, how far sums are from those of rows without any difference, and the variance of that.
-
-        Of two classes the second says it all.
-        """
+        Of two classes the second says it all."""
         sigma = self.mechanism.sigma
         counts = np.maximum(noisy[:, 0], sigma)
         rates = counts / counts.sum()

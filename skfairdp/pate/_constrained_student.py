@@ -397,9 +397,7 @@ def share_of_look(forecast: VoteForecast) -> float:
 @dataclass(frozen=True)
 class NoisyParityEstimate:
     """Noisy counts of the answers to the private rows by group and class, at all levels of a student together.
-
-    A replaced row takes one count of each level away and adds one to another.
-    """
+    A replaced row takes one count of each level away and adds one to another."""
 
     mu: float
     n_groups: int
@@ -499,8 +497,6 @@ def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float
 
 def likely_gap(rates: NDArray[np.float64], errors: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """The largest root mean square of a disparity, whose rates are known up to errors.
-
-    Without it the level of several whose noise happens to hide its gap would be taken.
-    """
+    Without it the level of several whose noise happens to hide its gap would be taken."""
     unknown = np.square(weights) @ np.square(errors)
     return float(min(np.sqrt(np.square(np.maximum(weights @ rates, 0.0)) + unknown).max(initial=0.0), 1.0))

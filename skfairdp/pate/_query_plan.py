@@ -348,9 +348,7 @@ def _pure_counts(forecast: VoteForecast, others: float) -> privacy.LaplaceCounts
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:
     """How many teachers there are, who vote on so many classes or groups: a function of public numbers.
-
-    ``budget_share`` is what votes get of the squared cost of the fit, ``units`` what is dealt to them.
-    """
+    ``budget_share`` is what votes get of the squared cost of the fit, ``units`` what is dealt to them."""
     if estimator.n_teachers == "auto":
         delta, mu = estimator.delta, privacy.gdp_mu(estimator.epsilon, estimator.delta)
         epsilon = estimator.epsilon if budget_share == 1 else privacy.gdp_epsilon(math.sqrt(budget_share) * mu, delta)
@@ -399,9 +397,7 @@ def check_student(student: Any) -> None:
 
 def check_learners(estimator: Any, data: TrainingData) -> None:
     """Try teacher and student on public rows, so that what their parameters break shows before anything is spent.
-
-    Where there are none, on made-up ones of the same width. So does it show when the disk has no room for rows.
-    """
+    Where there are none, on made-up ones of the same width. So does it show when the disk has no room for rows."""
     owner = type(estimator).__name__
     if estimator.n_teachers != "auto":
         warn_of_many_teachers(estimator, data.n_units, len(data.classes), data.units)

@@ -564,9 +564,7 @@ def _evidence(squares: Array, products: Array, targets: Array, noise_std: float)
 
 def _softmax(problem: ShareProblem, rows: Array, fixed: Array | None = None, start: Array | None = None) -> Array:
     """Weights of least loss for three or more classes, the intercept last; the first ones held where they are fixed.
-
-    ``rows`` are those of the problem, maybe in other directions.
-    """
+    ``rows`` are those of the problem, maybe in other directions."""
     held = 0 if fixed is None else len(fixed)
     weights = np.zeros((rows.shape[1], problem.scored.shape[1])) if start is None else start.copy()
     if fixed is not None:
@@ -586,9 +584,7 @@ def _softmax(problem: ShareProblem, rows: Array, fixed: Array | None = None, sta
 
 def _curvature(rows: Array, scores: Array, penalty: Array) -> Array:
     """Second derivatives of the loss of two classes; of many rows every second, third, ... stands for all of them.
-
-    They say which way a step goes, and not where the last one ends.
-    """
+    They say which way a step goes, and not where the last one ends."""
     every = max(1, len(rows) // max(_ENOUGH, _ENOUGH_EACH * rows.shape[1]))
     rows, p = rows[::every], expit(scores[::every])
     hessian, roots = np.diag(penalty), np.sqrt(every * p * (1 - p))[:, None]

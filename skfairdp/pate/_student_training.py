@@ -274,9 +274,7 @@ def fit_student(
 
 def held_student(student: Any, lessons: StudentTrainingSet, gamma: float, disparity: str) -> Any:
     """A student of the user's, moved on the public rows to where its demographic disparity is at most ``gamma``.
-
-    It stays as it is where it keeps to that by itself, is one class, or has no probabilities to be moved by.
-    """
+    It stays as it is where it keeps to that by itself, is one class, or has no probabilities to be moved by."""
     public, n_classes = lessons.public, lessons.n_classes
     groups = public.groups
     assert groups is not None

@@ -30,9 +30,7 @@ NOISE_SCALE = [Interval(Real, 1e-9, 1e9, closed="both"), None]
 @dataclass(frozen=True)
 class VotePlan:
     """Mechanisms of a vote, how often each may run, and the event that caps it all.
-
-    Nothing in it depends on a private value, so it is the same for every data set and transcript.
-    """
+    Nothing in it depends on a private value, so it is the same for every data set and transcript."""
 
     event: privacy.DpEvent
     relation: privacy.NeighboringRelation
@@ -74,9 +72,7 @@ class ReleasedVotes:
 
 def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: privacy.DpEvent) -> float:
     """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
-
-    Those of the others that are Gaussian add up as squares; a pure ε is taken off before.
-    """
+    Those of the others that are Gaussian add up as squares; a pure ε is taken off before."""
     cost = {privacy.GaussianDpEvent: 0.0, privacy.LaplaceDpEvent: 0.0}
     for leaf, times in privacy.flatten(beside).items():
         cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, privacy.GaussianDpEvent) else 1)

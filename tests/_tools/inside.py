@@ -13,18 +13,15 @@ PLACES = {
     "_inputs._table": "refuse_large",
     "_judge": "SHARE Judge Judgement held_by_learner",
     "_networks": (
-        "AdversarialTraining AmountScale BoundsByGroup CNN ColumnScales DPStep FairClippingStep "
-        "GeneratorNet GlobalScaling ImageLayers MLP Network ParityPenalty PrivateRows ScaledModule "
-        "StackedDiscriminators StackedMLP StackedModule WeightsByGroup additive_parts as_net "
-        "batch_stream check_network check_rows_stay_apart clipped_gradient_sum "
-        "constant_module demographic_disparity_penalty disparity_and_slope fitted_net group_contrasts "
-        "is_constant module_of predict_logits predict_stacked prepare_network private_outputs "
-        "products_of_step reduced_precision resolve_device sums_by_group threads_of_steps train_stacked "
-        "with_parts"
+        "AdversarialTraining AmountScale BoundsByGroup CNN ColumnScales DPStep FairClippingStep GlobalScaling "
+        "ImageLayers MLP Network ParityPenalty PrivateRows StackedMLP StackedModule WeightsByGroup additive_parts "
+        "as_net batch_stream constant_module fitted_net is_constant module_of predict_logits predict_stacked "
+        "prepare_network private_outputs products_of_step reduced_precision resolve_device sums_by_group "
+        "threads_of_steps train_stacked with_parts"
     ),
-    "_networks._clipping": "has_hooks",
+    "_networks._clipping": "has_hooks check_rows_stay_apart clipped_gradient_sum",
     "_networks._wide_sums": "Places DenseRows LayerRows SLACK Total wide",
-    "_networks._row_isolation": "hooks_agree vectorizes",
+    "_networks._row_isolation": "hooks_agree vectorizes check_network",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
     "_rows": "FoldRows FoldRule PartWork Spill Subjects check_free_disk even_tables fold_sizes opened row_hashes",
     "_rows._opened": "FrameRows",
@@ -40,8 +37,8 @@ PLACES = {
     "_tables._marginals": "MarginalsPlan TreeModel joint_given_cells",
     "_tables._matrix": "MatrixColumn grid_counts number_column",
     "_teachers": (
-        "MLPTeachers NetClassifier Parts Teachers as_classifiers bytes_on_disk fit_teachers "
-        "position_partition streamed_counts streamed_votes vote_histogram"
+        "MLPTeachers Parts Teachers as_classifiers bytes_on_disk fit_teachers position_partition streamed_counts "
+        "streamed_votes vote_histogram"
     ),
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (
@@ -49,11 +46,11 @@ PLACES = {
         "may_fall_back seen spread_by_rows tried default_n_teachers"
     ),
     "datasets._fetch": "ADULT",
-    "fairness._constraints": "project_to_bounds",
+    "fairness._constraints": "project_to_bounds ConstraintColumn",
     "fairness._gate_stream": "TOLERANCE",
     "papers._adversarial": (
-        "AdversarialPlan BinnedGradients CountsOfRows MajorityBits MeanGradient SanitisedGradient "
-        "TopSigns TeacherParts density_ratios importance_weights normalized"
+        "AdversarialPlan BinnedGradients CountsOfRows MajorityBits MeanGradient SanitisedGradient TopSigns "
+        "TeacherParts density_ratios importance_weights normalized"
     ),
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
     "papers._gan_ensembles": "PATEGANPlan",
@@ -71,7 +68,7 @@ PLACES = {
     "lagrangian._constraint_gradient": "ConstraintGradient",
     "lagrangian._dual_ascent": "DualAscent LagrangianTraining dual_schedule",
     "lagrangian._fld": "as_perceptron",
-    "lagrangian._plan": "PublicFeatures estimate_groups group_coefficients release_asked",
+    "lagrangian._plan": "PublicFeatures estimate_groups group_coefficients release_asked PFLDPlan",
     "lagrangian._one_network": "OneNetwork",
     "lagrangian._stack": "Stack StackedParity",
     "lagrangian._trainer": "train_lagrangian train_stacked_lagrangian",
@@ -107,6 +104,11 @@ PLACES = {
     "privacy._verify": "UnreadableStatementError verify_file",
     "schema._release": "plan_release",
     "_utils": "PrivateRowsError",
+    "_networks._parity": "disparity_and_slope disparity_of_contrasts group_contrasts",
+    "fairness._rates": "RATES RATE_NOTIONS",
+    "_teachers._classifiers": "NetClassifier",
+    "_networks._adversarial": "StackedDiscriminators GeneratorNet",
+    "_networks._mlp": "ScaledModule",
 }
 WHERE = {name: place for place, names in PLACES.items() for name in names.split()}
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from skfairdp.fairness import NOTIONS as EVERY_NOTION, FairnessConstraints, RateBound, RateParity
-from skfairdp.lagrangian import PFLDPlan, mlp
-from tests._tools.inside import ConstraintGradient
+from skfairdp.lagrangian import mlp
+from tests._tools.inside import ConstraintGradient, PFLDPlan
 from tests._tools.sources import ZeroNoise
 
 __all__ = [

@@ -7,8 +7,9 @@ import pytest
 from fairlearn import metrics as fairlearn_metrics, reductions
 from hypothesis import given, settings, strategies as st
 
-from skfairdp.fairness import RATE_NOTIONS, RATES, RateBound, RateConstraints, RateParity, read_rate_constraints
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.metrics import accuracy_disparity, demographic_disparity, equalized_odds_disparity
+from tests._tools.inside import RATE_NOTIONS, RATES
 
 seeds = given(seed=st.integers(0, 10_000), n_groups=st.integers(2, 4), n_classes=st.integers(2, 3))
 quick = settings(max_examples=25, deadline=None, derandomize=True)

@@ -8,11 +8,10 @@ import torch
 
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.inspection import audit_matched_filter
-from skfairdp.lagrangian import PFLDPlan
 from skfairdp.privacy import (
     NoiseSource,
 )
-from tests._tools.inside import ConstraintGradient
+from tests._tools.inside import ConstraintGradient, PFLDPlan
 from tests._tools.lagrangian import (
     ALONE_AND_TOGETHER,
     NOTIONS,

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp.lagrangian import PFLDPlan
 from skfairdp.privacy import (
     NoiseSource,
 )
-from tests._tools.inside import PublicFeatures, estimate_groups, group_coefficients
+from tests._tools.inside import PFLDPlan, PublicFeatures, estimate_groups, group_coefficients
 from tests._tools.lagrangian import (
     biased,
 )

@@ -6,10 +6,17 @@ import torch
 from torch import nn
 
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian import PFLDClassifier, PFLDPlan, mlp
+from skfairdp.lagrangian import PFLDClassifier, mlp
 from skfairdp.lagrangian._numpy_mlp import NumpyMLPTraining, _Adam
 from skfairdp.privacy import NoiseSource
-from tests._tools.inside import ConstraintGradient, LagrangianTraining, as_net, prepare_network, train_lagrangian
+from tests._tools.inside import (
+    ConstraintGradient,
+    LagrangianTraining,
+    PFLDPlan,
+    as_net,
+    prepare_network,
+    train_lagrangian,
+)
 from tests._tools.lagrangian import BOUNDED, NAMED, in_words
 from tests._tools.sources import recording_noise
 

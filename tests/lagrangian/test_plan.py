@@ -9,7 +9,6 @@ import torch
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
-from skfairdp.lagrangian import PFLDPlan
 from skfairdp.privacy import (
     GaussianDpEvent,
     NoiseSource,
@@ -21,7 +20,7 @@ from skfairdp.privacy import (
     event_to_dict,
     repeat,
 )
-from tests._tools.inside import release_asked
+from tests._tools.inside import PFLDPlan, release_asked
 from tests._tools.lagrangian import (
     ALONE_AND_TOGETHER,
     flips,

@@ -15,7 +15,7 @@ from skfairdp._networks import (
     WeightsByGroup,
     _clipping,
     _clipping as _dp_step,
-    _precision,
+    _process,
     _wide_sums,
     own_generator,
     scale_last_layer,
@@ -386,8 +386,8 @@ def batches_of_a_fixed_size(patch):
 @mutant
 def noise_search_stops_above_the_target(patch):
     """Found: a search that returns the lower end of its last bracket. Right: a point whose ε was seen to be enough."""
-    calibrate = _dp_step.calibrate_noise
-    patch.setattr(_dp_step, "calibrate_noise", lambda *args, **kwargs: calibrate(*args, **kwargs) * 0.998)
+    calibrate = _dp_step.privacy.calibrate_noise
+    patch.setattr(_dp_step.privacy, "calibrate_noise", lambda *args, **kwargs: calibrate(*args, **kwargs) * 0.998)
 
 
 @mutant
@@ -549,13 +549,13 @@ def rows_of_chunks_sorted_by_their_cells(patch):
 @mutant
 def settings_of_torch_unread(patch):
     """Found: autocast, and products in less than single precision, where a row changes how others are computed."""
-    patch.setattr(_precision, "reduced_precision", lambda device="cpu": None)
+    patch.setattr(_process, "reduced_precision", lambda device="cpu": None)
 
 
 @mutant
 def half_precision_taken(patch):
     """Found: networks of bfloat16, where a row has moved the gradients of the others by .05 C. Right: refused."""
-    patch.setattr(_precision, "_is_narrow", lambda value: False)
+    patch.setattr(_process, "_is_narrow", lambda value: False)
 
 
 @mutant

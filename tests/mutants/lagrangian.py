@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from skfairdp import _networks
-from skfairdp.fairness import ConstraintColumn, FairnessConstraints, RateBound, _constraints
-from skfairdp.lagrangian import PFLDClassifier, PFLDPlan, _stack
+from skfairdp.fairness import FairnessConstraints, RateBound, _constraints
+from skfairdp.lagrangian import PFLDClassifier, _stack
 from skfairdp.lagrangian._plan import _EstimatedGroups
 from skfairdp.pate import SoftLabelStudent
-from tests._tools.inside import ConstraintGradient, OneNetwork
+from tests._tools.inside import ConstraintColumn, ConstraintGradient, OneNetwork, PFLDPlan
 from tests._tools.sources import ChosenNoise
 from tests.mutants.harness import mutant
 

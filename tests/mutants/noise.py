@@ -5,10 +5,9 @@ import math
 
 import numpy as np
 
-from skfairdp.lagrangian import PFLDPlan
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, SoftVoting
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NoiseSource, NoisyVotes
-from tests._tools.inside import ReleasedVotes
+from tests._tools.inside import PFLDPlan, ReleasedVotes
 from tests.mutants.harness import draws_of, mutant, replace_draws
 
 VOTINGS = (SoftVoting, GNMaxVoting, ConfidentVoting)

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import check_rows_stay_apart, clipped_gradient_sum, fused_layers
+from skfairdp._networks import fused_layers
 from skfairdp._networks._clipping import _gradient_rows, vectorized_gradients
-from tests._tools.inside import SLACK, DenseRows, LayerRows
+from tests._tools.inside import SLACK, DenseRows, LayerRows, check_rows_stay_apart, clipped_gradient_sum
 
 
 class TokenNet(nn.Module):

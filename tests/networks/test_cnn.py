@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import CNN, check_network, clipped_gradient_sum, fused_layers, own_generator
+from skfairdp._networks import CNN, fused_layers, own_generator
 from skfairdp.ensemble import ModuleTeachers
 from skfairdp.gradient import FairDPSGDClassifier, cnn
-from tests._tools.inside import fit_teachers, position_partition
+from tests._tools.inside import check_network, clipped_gradient_sum, fit_teachers, position_partition
 
 
 @pytest.fixture(autouse=True)

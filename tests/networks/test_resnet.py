@@ -7,10 +7,10 @@ from skorch import NeuralNetClassifier
 from torch import nn
 
 from skfairdp import PATEClassifier
-from skfairdp._networks import ResNet, as_net, check_network, clipped_gradient_sum, fused_layers
+from skfairdp._networks import ResNet, as_net, fused_layers
 from skfairdp.ensemble import ModuleTeachers
 from skfairdp.gradient import FairDPSGDClassifier, resnet
-from tests._tools.inside import fit_teachers, position_partition
+from tests._tools.inside import check_network, clipped_gradient_sum, fit_teachers, position_partition
 from tests.networks.test_cnn import clipped_row_by_row, cross_entropy, one_thread, stripes  # noqa: F401
 
 SHAPES = [((3, 8, 8), (4, 8)), ((1, 7, 5), (3,)), ((3, 6, 6), (4, 6, 8))]

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from skfairdp._networks import DPStep, clipped_gradient_sum, fused_layers
+from skfairdp._networks import DPStep, fused_layers
 from skfairdp.privacy import epsilon_of
-from tests._tools.inside import SLACK
+from tests._tools.inside import SLACK, clipped_gradient_sum
 
 opacus = pytest.importorskip("opacus")
 

@@ -6,11 +6,11 @@ import torch
 from torch import nn
 
 from skfairdp import KeyedRows, PFLDClassifier, PrivacyLedger
-from skfairdp.lagrangian import GroupModel, NoisyGradients, PFLDPlan, mlp
+from skfairdp.lagrangian import GroupModel, NoisyGradients, mlp
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RawTable, numeric_memmap
 from tests._tools.engines import Doubled, Lost
-from tests._tools.inside import PublicFeatures, estimate_groups, group_coefficients, opened
+from tests._tools.inside import PFLDPlan, PublicFeatures, estimate_groups, group_coefficients, opened
 from tests._tools.sources import recording_noise
 from tests._tools.spark import spark_frame
 from tests.rows.test_streamed_dpsgd import Counted
