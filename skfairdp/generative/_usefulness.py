@@ -84,7 +84,9 @@ class TableForecast:
     def pure_counts(self) -> LaplaceCounts | None:
         """For those counts where no learner is worth a look: by a pure ε, by which a single release says most."""
         n_kinds = self.n_groups * self.n_classes
-        return LaplaceCounts.at(PURE * self.epsilon, n_rows=self.n_rows, n_kinds=n_kinds) if self.snr_too_low else None
+        if not self.snr_too_low:
+            return None
+        return LaplaceCounts.at(PURE * self.epsilon, n_rows=self.n_rows, n_kinds=n_kinds, relation=self.relation)
 
     @property
     def gain(self) -> GaussianMechanism | None:

@@ -392,6 +392,7 @@ def group_coefficients(
     ``n_free``: the ratio of noise to signal, of which the released moments themselves show how large it is.
     """
     m, p = plan.n_groups, features.shape[1]
+    n_free = min(n_free, p)  # of one row there is one feature
     sent = features * weights[:, None]
     moments = plan.release_moments(sent, groups, source)
     noise = plan.moment_noise(sent)

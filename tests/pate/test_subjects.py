@@ -6,21 +6,29 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import (
+    FairClippingClassifier,
     FairDPSGDClassifier,
+    FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     KeyedRows,
     PATEClassifier,
     PFGuardGenerator,
+    PFLDClassifier,
     PrivacyLedger,
+    RandomizedResponseClassifier,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
     SyntheticRows,
 )
 from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import Subjects
 from tests._tools.sources import FixedAnswers, installed
@@ -365,3 +373,23 @@ def test_folds_that_cut_through_subjects_are_told_of(folded):
         model.set_fit_request(subject=True, X_public=False)
         with pytest.warns(PrivacyLeakWarning, match="on some of the rows: how many subjects a part holds"):
             folded(model, X, y, ids)
+
+
+FEW = {
+    "synthetic rows": lambda: SyntheticDataClassifier(bounds=(-5.0, 5.0), dtypes=float, classes=[0, 1], groups=[0, 1]),
+    "PF-LD": lambda: PFLDClassifier(classes=[0, 1], groups=[0, 1]),
+    "SF-PATE": lambda: SFPATEClassifier(classes=[0, 1], groups=[0, 1]),
+    "randomised response": lambda: RandomizedResponseClassifier(classes=[0, 1], groups=[0, 1]),
+    "thresholds": lambda: PrivateThresholds(LogisticRegression().fit(*visits()[:2]), groups=[0, 1]),
+    "amounts": lambda: FairDPSGDRegressor(bounds=(0, 1), groups=[0, 1], gamma=0.1),
+    "clipping": lambda: FairClippingClassifier(classes=[0, 1], groups=[0, 1]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_subjects", [1, 2, 7])
+@pytest.mark.parametrize("name", FEW)
+def test_few_subjects_are_fitted_and_stated_as_many_are(name, n_subjects):
+    X, y, ids, groups = visits()
+    model = FEW[name]().fit(X, y, sensitive_features=groups, subject=ids % n_subjects)
+    assert model.privacy_.rows_of == "patient_id" and model.privacy_.neighboring_relation.of_subjects
