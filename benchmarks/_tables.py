@@ -1149,31 +1149,40 @@ def _mean_and_error(entry: Record) -> str:
 def subjects_verdict(record: Record) -> str:
     """What all rows of a person cost, in words."""
 
-    def points(one: str, other: str, epsilon: float, *, by_label: bool = False, method: str = "PATE") -> list[float]:
+    def points(
+        one: str, other: str, epsilon: float, *, by_label: bool = False, method: str = "PATE", wide: bool = False
+    ) -> list[float]:
         return [
             100 * (units[one]["accuracy_by_subject"]["mean"] - units[other]["accuracy_by_subject"]["mean"])
-            for (_, kind, at), units in _by_unit(record, method).items()
-            if at == epsilon and (kind == "rows by label") == by_label
+            for (n_features, kind, at), units in _by_unit(record, method).items()
+            if at == epsilon and (wide or (kind == "rows by label") == by_label) and (n_features == 100) == wide
         ]
 
     low, high = sorted({row["epsilon"] for row in record["rows"]})
+    at_high = f"at ε = {short(high, 1)}"
     ahead = points("subject", "group privacy", low) + points("subject", "group privacy", low, by_label=True)
     costs = [max(points("row", "subject", at, by_label=linked)) for at in (high, low) for linked in (False, True)]
-    by_network = {
-        linked: (
-            max(points("row", "subject", high, by_label=linked, method="DP-SGD")),
-            min(points("subject", "group privacy", high, by_label=linked, method="DP-SGD")),
+    of_wide = max(points("row", "subject", high, wide=True))
+    ahead_of_wide = min(points("subject", "group privacy", high, wide=True))
+    others = {
+        (method, linked): (
+            max(points("row", "subject", high, by_label=linked, method=method)),
+            min(points("subject", "group privacy", high, by_label=linked, method=method)),
         )
+        for method in ("DP-SGD", "synthetic rows")
         for linked in (False, True)
     }
+    network, tables = ([others[method, linked] for linked in (False, True)] for method in ("DP-SGD", "synthetic rows"))
     return (
-        f"With PATE at ε = {short(high, 1)} a person's guarantee costs at most {costs[0]:.1f} points of accuracy "
+        f"With PATE {at_high} a person's guarantee costs at most {costs[0]:.1f} points of accuracy "
         f"beside a row's, and {costs[1]:.1f} where the number of rows goes with the label; at ε = {short(low, 1)} at "
         f"most {costs[2]:.1f}, and {costs[3]:.1f}. By group privacy the same guarantee costs at ε = {short(low, 1)} "
-        f"from {min(ahead):.0f} to {max(ahead):.0f} points more. With DP-SGD at ε = {short(high, 1)} it costs at most "
-        f"{by_network[False][0]:.1f} points, and {by_network[True][0]:.1f} where the number of rows goes with the "
-        f"label; by group privacy at least {by_network[False][1]:.1f} and {by_network[True][1]:.1f} points more than "
-        "that."
+        f"from {min(ahead):.0f} to {max(ahead):.0f} points more. With 100 features {at_high} it costs at most "
+        f"{of_wide:.1f} points, and by group privacy at least {ahead_of_wide:.1f} more. With DP-SGD {at_high} it costs "
+        f"at most {network[0][0]:.1f} points, and {network[1][0]:.1f} where the number of rows goes with the label; by "
+        f"group privacy at least {network[0][1]:.1f} and {network[1][1]:.1f} points more than that. On synthetic rows, "
+        f"for which one row of each subject is counted, it costs at most {tables[0][0]:.1f} points, and "
+        f"{tables[1][0]:.1f} where the number of rows goes with the label."
     )
 
 

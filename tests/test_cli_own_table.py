@@ -483,3 +483,24 @@ def test_what_is_noted_is_said_in_words_of_the_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "leaves out ['name', 'code']" in done.stdout and "describes ['case_id'] as whole numbers" in done.stdout
     assert "known=" not in done.stdout and "X_public" not in done.stdout and "--schema FILE" in done.stdout
+
+
+def test_the_command_line_protects_subjects_and_goes_on_with_the_schema_that_names_them(tmp_path):
+    rng = np.random.default_rng(0)
+    visits = people(4_000).assign(patient_id=rng.permutation(np.repeat(np.arange(2_000), 2)))
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+    out = tmp_path / "first"
+    asked = ("--epsilon", 2, "--methods", "synthetic", "--budget", 9)
+    first = run("frontier", tmp_path / "visits.csv", *ROLES, "--subject", "patient_id", *asked, "--out", out)
+    assert first.returncode == 0, first.stderr
+    assert "protects one subject" in first.stdout and "patient_id" not in Schema.load(out / "schema.yaml").columns
+    statement = json.loads((out / "privacy.json").read_text())
+    assert statement["unit"] == "one subject: all rows of one patient_id, however many"
+    assert all(check.holds for file in ("privacy.json", "ledger.jsonl") for check in verify_file(out / file))
+    second = run("frontier", tmp_path / "visits.csv", "--schema", out / "schema.yaml", *asked, "--out", tmp_path / "2")
+    assert second.returncode == 0, second.stderr
+    assert json.loads((tmp_path / "2" / "privacy.json").read_text())["rows_of"] == "patient_id"
+    wrong = run("frontier", tmp_path / "visits.csv", *ROLES, "--subject", "person", *asked, "--out", tmp_path / "3")
+    assert wrong.returncode == 2 and "has no column 'person'" in wrong.stderr
+    template = run("schema", tmp_path / "visits.csv", *ROLES, "--subject", "patient_id").stdout
+    assert "subject: patient_id" in template and "  patient_id:" not in template

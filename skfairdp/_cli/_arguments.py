@@ -98,6 +98,10 @@ def _own_table_parser(commands: Any) -> None:
         "--group", metavar="COLUMN", nargs="+", help="the sensitive attribute; of several their intersections"
     )
     frontier.add_argument(
+        "--subject", metavar="COLUMN",
+        help="whose each row is, such as patient_id: all rows of one are protected together (default: as the schema)",
+    )  # fmt: skip
+    frontier.add_argument(
         "--epsilon", metavar="E", nargs="+", type=_positive, default=[0.5, 1.0, 2.0],
         help="privacy budgets, the schema's included (default: 0.5 1 2)",
     )  # fmt: skip
@@ -149,6 +153,7 @@ def _schema_parser(commands: Any) -> None:
     )
     schema.add_argument("--label", metavar="COLUMN", help="what to predict")
     schema.add_argument("--group", metavar="COLUMN", nargs="+", default=[], help="the sensitive attribute")
+    schema.add_argument("--subject", metavar="COLUMN", help="whose each row is, which is no feature")
     schema.add_argument("--out", metavar="FILE", help=".yaml, .yml or .json (default: print it)")
 
 

@@ -168,12 +168,12 @@ def read_schema(name: str) -> tuple[Any, dict[str, Any]]:
         raise UsageError(f"--schema {name}: {' '.join(str(error).split())}") from None
 
 
-def with_roles(schema: Any, label: str, groups: tuple[str, ...], name: str) -> Any:
-    """The schema with label and groups of the command line."""
+def with_roles(schema: Any, label: str, groups: tuple[str, ...], subject: str | None, name: str) -> Any:
+    """The schema with label, groups and subject of the command line."""
     from skfairdp.schema import Schema
 
     try:
-        return Schema(dict(schema.columns), label=label, groups=groups, n_rows=schema.n_rows)
+        return Schema(dict(schema.columns), label=label, groups=groups, n_rows=schema.n_rows, subject=subject)
     except ValueError as error:
         raise UsageError(f"--schema {name}: {error}") from None
 
@@ -230,13 +230,14 @@ def save_schema(schema: Any, folder: Path) -> None:
         schema.save(new / "schema.yaml")
 
 
-def save_unfinished(error: Any, folder: Path, label: str, groups: Sequence[str]) -> Path:
+def save_unfinished(error: Any, folder: Path, label: str, groups: Sequence[str], subject: str | None) -> Path:
     """Keep what was found of a schema: a file in which what was not is null."""
     import yaml
 
     from skfairdp.schema import Schema
 
     content = {**Schema(error.found).to_dict(), "label": label, "groups": list(groups)}
+    content |= {} if subject is None else {"subject": subject}
     for name in error.absent:
         is_role = name in (label, *groups)
         content["columns"][name] = {"kind": "category", "values": None} if is_role else {"kind": None}

@@ -133,14 +133,16 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:
         raise UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
+    subject = arguments.subject or (said.get("subject") if said else None)
+    roles = (label, *groups, *([] if subject is None else [subject]))
     if schema is not None:
-        schema = with_roles(schema, label, groups, arguments.schema)
-    check_columns(table, (*(said["known"] if said else ()), label, *groups), arguments.table, roles=(label, *groups))
+        schema = with_roles(schema, label, groups, subject, arguments.schema)
+    check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
     if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
-        schema = {**dict.fromkeys(name for name in table.columns if name not in (label, *groups)), **said["known"]}
+        schema = {**dict.fromkeys(name for name in table.columns if name not in roles), **said["known"]}
     print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
     ledger = open_ledger(arguments.ledger or str(folder / LEDGER_FILE), arguments.budget, arguments.delta)
-    found = _swept(table, label, groups, schema, arguments, folder=folder, ledger=ledger)
+    found = _swept(table, label, groups, subject, schema, arguments, folder=folder, ledger=ledger)
     print_frontier(found.frame)
     written = write_frontier(found.frame, folder)
     with replaced(folder) as new:
@@ -156,8 +158,8 @@ def run_frontier(arguments: argparse.Namespace) -> int:
 
 
 def _swept(
-    table: "pd.DataFrame", label: str, groups: tuple[str, ...], schema: Any, arguments: argparse.Namespace, *,
-    folder: Path, ledger: Any,
+    table: "pd.DataFrame", label: str, groups: tuple[str, ...], subject: str | None, schema: Any,
+    arguments: argparse.Namespace, *, folder: Path, ledger: Any,
 ) -> Any:  # fmt: skip
     """The frontier of the table, and its warnings as notes."""
     from skfairdp.exceptions import BudgetExceededError, LedgerError
@@ -184,13 +186,13 @@ def _swept(
         warnings.simplefilter("always")
         try:
             found = frontier_of_table(
-                table, label=label, groups=groups, epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta,
-                schema=schema, methods=list(dict.fromkeys(arguments.methods)), dataset=Path(arguments.table).name,
-                verbose=1, random_state=arguments.seed, ledger=ledger, announce=announce,
-                keep=keep,
+                table, label=label, groups=groups, subject=subject, epsilons=sorted(set(arguments.epsilon)),
+                delta=arguments.delta, schema=schema, methods=list(dict.fromkeys(arguments.methods)),
+                dataset=Path(arguments.table).name, verbose=1, random_state=arguments.seed, ledger=ledger,
+                announce=announce, keep=keep,
             )  # fmt: skip
         except IncompleteSchemaError as error:
-            raise UsageError(f"{arguments.table}: {_go_on(error, folder, label, groups)}") from None
+            raise UsageError(f"{arguments.table}: {_go_on(error, folder, label, groups, subject)}") from None
         except (BudgetExceededError, LedgerError) as error:
             said = f"{_in_words(error)} Ask for fewer or smaller --epsilon.{''.join(bought)}"
             raise UsageError(f"{arguments.table}: {said}") from None
@@ -208,12 +210,12 @@ def _in_words(error: Exception) -> str:
     return " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
 
 
-def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...]) -> str:
+def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...], subject: str | None) -> str:
     """What to do after a schema that was paid for in part; what was found of it is kept."""
     said = f"no value that enough rows share was found in {list(error.absent)}. What was spent is spent."
     if not error.found:
         return f"{said} Raise --epsilon, or {_IN_A_FILE}"
-    path = save_unfinished(error, folder, label, groups)
+    path = save_unfinished(error, folder, label, groups, subject)
     return (
         f"{said} {path} holds what was found, {list(error.found)}: write there what you know of the others from "
         f"public sources, or raise --epsilon, and run again with --schema {path}, which costs nothing for "
@@ -288,11 +290,12 @@ def _write_template(arguments: argparse.Namespace) -> int:
     if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
         raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
     table = _with_kinds_of_texts(read_table(arguments.table, types=True), arguments.table)
-    roles = [*([arguments.label] if arguments.label else []), *arguments.group]
+    asked = [arguments.label, *arguments.group, arguments.subject]
+    roles = [role for role in asked if role]
     check_columns(table, roles, arguments.table, roles=roles)
     if arguments.label in arguments.group:
         raise UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
-    template = Schema.template(table, label=arguments.label, groups=arguments.group)
+    template = Schema.template(table, label=arguments.label, groups=arguments.group, subject=arguments.subject)
     if out is not None and out.suffix == ".json":
         text = json.dumps(template, indent=2, ensure_ascii=False) + "\n"
     else:

@@ -52,7 +52,7 @@ def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False)
     how = (
         f"fit(..., subject={named[0]!r}) protects"
         if takes
-        else "PATEClassifier, FairDPSGDClassifier, PFGuardGenerator and others protect"
+        else "private classifiers, regressors and generators protect"
     )
     says = (
         f"Where one has several rows, the epsilon of {owner} is for one of them, and whoever it is is protected less: "

@@ -51,7 +51,9 @@ class PrivateRows:
             assert isinstance(X, Tensor)
             targets = y if groups is None else torch.stack([y, groups], dim=1)
             X, targets = (torch.cat([part, part.new_zeros(1, *part.shape[1:])]) for part in (X, targets))  # for -1
-            return cls(X, targets, None, None, of_each.to(X.device))
+            of_each = of_each.to(X.device)
+            laid = cls(X, targets, None, None, of_each)
+            return laid.one_each if of_each.shape[1] == 1 else laid
         places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
         targets = y if groups is None else torch.stack([y, groups], dim=1)
         present = None if places.present is None else places.present.to(X.device)

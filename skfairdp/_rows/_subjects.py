@@ -115,7 +115,10 @@ class Subjects:
         """One row of each subject, in which all cells are missing where it has none: as many rows as subjects."""
         rows = self.row_of_each
         kept = table.iloc[np.maximum(rows, 0)].reset_index(drop=True)
-        return kept if (rows >= 0).all() else kept.astype(object).mask(np.asarray(rows < 0)[:, None], None)
+        if (rows < 0).any():
+            kept = kept.astype(object)
+            kept.loc[rows < 0, :] = None
+        return kept
 
     def one_row_of(self, owner: str, **given: Any) -> list[Any]:
         """The same rows of each of some tables and columns; None stays None."""

@@ -66,8 +66,8 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
                 says += ". It has no sample_weight: a weight would scale what one record can change. Leave it out"
             elif unknown == ["subject"]:
                 says += (
-                    ". It has no subject: it protects each row by itself, and several rows of one person less. Fit one "
-                    "of the classifiers by itself, such as PATEClassifier or FairDPSGDClassifier: these take one"
+                    ". It has no subject: it does not protect several rows of one person together. Private "
+                    "classifiers, regressors, generators and searches take one"
                 )
             elif len(args) > len(unnamed) and others:
                 example = "sensitive_features" if "sensitive_features" in others else others[0]

@@ -6,7 +6,7 @@ import numpy as np
 
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
-from skfairdp._inputs import TrainingData
+from skfairdp._inputs import TrainingData, subject_given
 from skfairdp._majority_baseline import DOUBTFUL
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside, default_net, settled
@@ -52,6 +52,15 @@ class TrainsNetwork(PrivateEstimator):
 
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         raise NotImplementedError
+
+    def _refuse_rows_of_subjects(self, subject: Any) -> None:
+        """A declared number of rows says nothing where that of subjects is public."""
+        if subject_given(self, subject) is not None and self._declared_rows is not None:
+            raise ValueError(
+                f"{type(self).__name__} got 'subject' and a declared number of rows. Where subjects are protected, "
+                "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the "
+                "schema None."
+            )
 
     def _plan(self, data: TrainingData) -> DPSGDPlan:
         from skfairdp._networks import DPStep

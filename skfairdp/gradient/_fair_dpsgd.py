@@ -9,7 +9,7 @@ import numpy as np
 from skfairdp._column_tables import Cost
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_source, subject_given
+from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._judge import Judgement, asked_constraints
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
@@ -314,12 +314,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         subject: Any = None,
     ) -> TrainingData:
         self._validate_params()
-        if subject_given(self, subject) is not None and self._declared_rows is not None:
-            raise ValueError(
-                f"{type(self).__name__} got 'subject' and a declared number of rows. Where subjects are protected, "
-                "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the "
-                "schema None."
-            )
+        self._refuse_rows_of_subjects(subject)
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
         parity = self._parity_part(given)
         if given and isinstance(parity, SignedLoss):

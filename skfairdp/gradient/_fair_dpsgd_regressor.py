@@ -53,7 +53,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     one may be replaced by a null record that contributes nothing; with a declared ``public_n_rows``, one may be added
     or removed. The bounds of y, all constructor parameters, the number of rows and the public rows with their groups
     count as public. Amounts beyond the bounds count as the bound. ``privacy_`` covers the gradients and whatever is
-    released beside them. It is no guarantee for *replacing* a row by another, which costs more.
+    released beside them. It is no guarantee for *replacing* a row by another, which costs more. With ``fit(...,
+    subject=ids)`` all rows of one subject are protected together, as there.
 
     **What else ε pays for.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
     closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the
@@ -90,6 +91,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         "auto" is "mlp", but "additive" for counts and where noise drowns hidden units.
     public_n_rows : int, default=None
         Public number of private rows, as for :class:`FairDPSGDClassifier`.
+    max_rows_per_subject : int, default=6
+        As of :class:`FairDPSGDClassifier`; it counts only with ``subject``.
     average_last : float, default=0.5
         Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
@@ -153,7 +156,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     (True, True)
     """
 
-    __metadata_request__fit = {"exposure": True}
+    __metadata_request__fit = {"exposure": True, "subject": True}
     __metadata_request__predict = {"exposure": True}
     __metadata_request__score = {"exposure": True}
 
@@ -169,6 +172,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         "lam": [Interval(Real, 0, None, closed="left"), None],
         "net": "no_validation",
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+        "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
@@ -187,6 +191,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         lam: float | None = None,
         net: Any = "auto",
         public_n_rows: int | None = None,
+        max_rows_per_subject: int = 6,
         average_last: float = 0.5,
         max_grad_norm: float | None = None,
         noise_multiplier: float | None = None,
@@ -208,6 +213,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         self.lam = lam
         self.net = net
         self.public_n_rows = public_n_rows
+        self.max_rows_per_subject = max_rows_per_subject
         self.average_last = average_last
         self.max_grad_norm = max_grad_norm
         self.noise_multiplier = noise_multiplier
@@ -229,6 +235,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         exposure: ArrayLike | None = None,
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "FairDPSGDRegressor":
         """Train the network.
 
@@ -246,6 +253,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             Unlabelled public rows, for the penalty on means of their groups.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
+        {subject}
 
         Returns
         -------
@@ -260,18 +268,20 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             exposure=exposure,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
+            subject=subject,
         )
         plan = self._plan(data)
         network, terms = self._network(data, plan)
+        counted = data.one_row_each
 
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
-                plan.scaling.settle(network.scales, data.X, noise)
-            usual = self._settle(terms["loss"].scale, plan, data, noise)
+                plan.scaling.settle(network.scales, counted.X, noise)
+            usual = self._settle(terms["loss"].scale, plan, counted, noise)
             module = _trained(self, network, data, plan, terms, noise)
             if plan.look is not None:
-                module = plan.look.release(module, data, usual, noise, type(self).__name__)
-            judgement = plan.judge and plan.judge.release(module, data, noise)
+                module = plan.look.release(module, counted, usual, noise, type(self).__name__)
+            judgement = plan.judge and plan.judge.release(module, counted, noise)
 
         self.net_, self.net_taken_ = fitted_net(plan.net, module, data.classes, self.privacy_), plan.taken
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
@@ -377,8 +387,10 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         exposure: Any = None,
         X_public: Any = None,
         sensitive_features_public: Any = None,
+        subject: Any = None,
     ) -> TrainingData:
         self._validate_params()
+        self._refuse_rows_of_subjects(subject)
         owner, asked = type(self).__name__, self._asked
         if self.loss == "poisson" and amount_bounds(self)[0] < 0:
             raise ValueError(f"'bounds' of {owner} with loss='poisson' are those of counts, from 0 on: bounds=(0, 10).")
@@ -397,6 +409,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             sensitive_features=sensitive_features,
             X_public=X_public,
             sensitive_features_public=sensitive_features_public,
+            subject=subject,
             groups="private" if private else "public" if given and self.lam != 0 else "none",
             public_rows="given" if given and self.lam != 0 else "none",
             target=read_amounts,
@@ -425,7 +438,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         from skfairdp._networks import AmountLoss, AmountScale
 
         network, terms = super()._network(data, plan)
-        return network, terms or {"loss": AmountLoss(AmountScale(self.loss, *amount_bounds(self)))}
+        usual = {} if "loss" in terms else {"loss": AmountLoss(AmountScale(self.loss, *amount_bounds(self)))}
+        return network, terms | usual
 
     def _settle(self, scale: Any, plan: DPSGDPlan, data: TrainingData, noise: Any) -> float:
         """Release where amounts lie, and return the constant that a network has to beat."""

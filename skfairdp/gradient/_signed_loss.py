@@ -239,6 +239,7 @@ class AmountLagrangian(AmountLoss):
         """Before step ``t``: release the sums of groups if it is time, and move the multipliers."""
         if t not in self._times:
             return
+        rows = rows.one_each
         said = self.scale(private_outputs(module, rows.X, ROWS_AT_ONCE)[:, 0]).cpu().numpy()
         targets = rows.targets.cpu().numpy()
         of_rows = self.asked.statistics(self.scale, said, targets[:, 0])

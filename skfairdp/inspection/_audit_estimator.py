@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -18,6 +19,7 @@ from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
 from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
 from skfairdp.inspection._audit_worlds import (
     ABSENT,
+    OF_GROUPS,
     RELATIONS,
     Canary,
     Claim,
@@ -149,6 +151,7 @@ def audit(
     canaries: Sequence[Canary] | None = None,
     relation: str | None = None,
     sensitive_features: ArrayLike | None = None,
+    subject: ArrayLike | None = None,
     fit_params: Mapping[str, Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -190,13 +193,17 @@ def audit(
         run: other labels for half of the rows, at most 1000. None where the attribute is protected: another group.
     relation : str, default=None
         ``"replace one record"``, ``"add or remove one record"``, ``"replace one sensitive attribute"`` or ``"replace
-        one record by a null record"``; it chooses canaries where none are given. None takes what ``privacy_`` says,
-        else the first. For a null record the row is absent, with ``public_n_rows`` set to the number of rows of ``X``.
+        one record by a null record"``, or one of subjects; it chooses canaries where none are given. None takes what
+        ``privacy_`` says, else the first. For a null record the row is absent, with ``public_n_rows`` set to the number
+        of rows of ``X``.
         Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is carried over to
         that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
         :func:`~skfairdp.privacy.group_privacy`. A claim that says nothing about the relation is an error.
     sensitive_features : array-like of shape (n_rows,), default=None
         Groups, passed to ``fit``.
+    subject : array-like of shape (n_rows,), default=None
+        One id per row, passed to ``fit``: a canary then takes the place of all rows of the subject of its row, and
+        relations are those of subjects.
     fit_params : mapping, default=None
         Further arguments of ``fit``, the same in every run; arrays with a value for each row are not changed.
     epsilon, delta : float, default=None
@@ -254,7 +261,9 @@ def audit(
     """
     _check(estimator, n_runs, method, confidence, relation)
     rng = check_random_state(random_state)
-    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features))
+    ids = None if subject is None else pd.Series(subject, name=getattr(subject, "name", None)).astype("category")
+    ids = None if ids is None else ids.reset_index(drop=True)
+    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features), ids)
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
@@ -323,8 +332,9 @@ def _declares_rows(runner: "_Runner", claim: Claim, canaries: Sequence[Canary] |
 def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
     """ε and δ for the pairs of tables that are judged. From one record to another one it is two steps by none."""
     epsilon, delta, own = float(claim.epsilon or 0.0), float(claim.delta or 0.0), str(claim.relation)
-    replaced = RELATIONS[0], RELATIONS[2]
-    if own == judged or (own, judged) in ((RELATIONS[0], RELATIONS[2]), (RELATIONS[1], RELATIONS[3])):
+    replaced = RELATIONS[0], RELATIONS[2], RELATIONS[4]
+    same = ((RELATIONS[0], RELATIONS[2]), (RELATIONS[1], RELATIONS[3]), (RELATIONS[4], RELATIONS[5]))
+    if own == judged or (own, judged) in same:
         return epsilon, delta
     if own not in ABSENT or judged not in replaced:
         raise ValueError(
@@ -446,8 +456,11 @@ def _one_run(
     runner: _Runner, given: list[Canary], n_runs: int, method: str, delta: float, confidence: float
 ) -> dict[str, Any]:
     """One fit, each canary in one of its forms by a coin; guess the forms."""
-    if len({canary.row for canary in given}) < len(given):
-        raise ValueError("In an audit of one run each canary needs a row of its own.")
+    ids = runner.world.ids
+    whose = {canary.row if ids is None else ids.iloc[canary.row] for canary in given}
+    if len(whose) < len(given):
+        own = "row" if ids is None else "subject"
+        raise ValueError(f"In an audit of one run each canary needs a {own} of its own.")
     coins = runner.rng.rand(len(given)) < 0.5
     placed = [(canary.row, canary.second if coin else canary.first) for canary, coin in zip(given, coins, strict=True)]
     seen = runner.see([(make_world(runner.world, placed), None)], runner.score or _Leanings(given, runner.world))[0]
@@ -468,11 +481,12 @@ def _one_run(
 
 def _half_of_the_rows(world: World, relation: str) -> list[Canary]:
     out = []
-    labels = np.unique(world.y if relation != RELATIONS[2] or world.groups is None else world.groups)
-    for row in range(min(len(world.y) // 2, 1000)):
+    labels = np.unique(world.y if relation not in OF_GROUPS or world.groups is None else world.groups)
+    rows = range(len(world.y)) if world.ids is None else world.ids.drop_duplicates().index.tolist()
+    for row in rows[: min(len(rows) // 2, 1000)]:
         x = world.X.iloc[row] if hasattr(world.X, "iloc") else world.X[row]
         record = (x, world.y[row], None if world.groups is None else world.groups[row])
-        which = 2 if relation == RELATIONS[2] else 1
+        which = 2 if relation in OF_GROUPS else 1
         second = tuple(labels[labels != record[k]][0] if k == which else value for k, value in enumerate(record))
         out.append(Canary(record, None if relation in ABSENT else second, row))
     return out

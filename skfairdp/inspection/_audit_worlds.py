@@ -26,8 +26,12 @@ RELATIONS = (
     "add or remove one record",
     "replace one sensitive attribute",
     "replace one record by a null record",
+    "replace all rows of one subject",
+    "replace all rows of one subject by none",
+    "replace the sensitive attribute of one subject",
 )
-ABSENT = RELATIONS[1], RELATIONS[3]  # of these a record is present in one world, and not in the other
+ABSENT = RELATIONS[1], RELATIONS[3], RELATIONS[5]  # of these a unit is present in one world, and not in the other
+OF_GROUPS = RELATIONS[2], RELATIONS[6]
 
 _FAR = 10.0  # how far outside the table the extreme canaries lie, in units of its largest number
 _LARGEST_ATTRIBUTE = 2000  # numbers of one fitted attribute that are looked at
@@ -67,6 +71,11 @@ class World:
     X: Any
     y: NDArray[Any]
     groups: NDArray[Any] | None
+    ids: "pd.Series[Any] | None" = None
+
+    def rows_with(self, row: int) -> NDArray[np.int64]:
+        """The rows of the subject of a row; the row itself where no subjects are protected."""
+        return np.array([row]) if self.ids is None else np.flatnonzero(self.ids == self.ids.iloc[row])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +104,7 @@ def default_canaries(world: World, relation: str) -> list[Canary]:
     """Canaries for a table of which nothing is known: another label, and records far outside, on either side."""
     x = _record(world.X, 0)
     label, group = world.y[0], None if world.groups is None else world.groups[0]
-    if relation == RELATIONS[2]:
+    if relation in OF_GROUPS:
         if world.groups is None:
             raise ValueError("audit needs sensitive_features where the estimator protects the sensitive attribute.")
         others = [other for other in np.unique(world.groups) if other != group]
@@ -122,19 +131,21 @@ def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]
     """The table with these rows replaced, or left out where the record is None."""
     X, y = _copy(world.X), np.array(world.y)
     groups = None if world.groups is None else np.array(world.groups)
-    for row, record in placed:
+    everywhere = [(row, record) for first, record in placed for row in world.rows_with(first).tolist()]
+    for row, record in everywhere:
         if record is None:
             continue
         _put(X, row, record[0])
         y[row] = record[1]
         if groups is not None and len(record) > 2 and record[2] is not None:
             groups[row] = record[2]
-    gone = {row for row, record in placed if record is None}
+    gone = {row for row, record in everywhere if record is None}
     if not gone:
-        return World(X, y, groups)
+        return World(X, y, groups, world.ids)
     kept = np.array([row for row in range(len(y)) if row not in gone])
     X = X.iloc[kept] if isinstance(X, pd.DataFrame) else X[kept]
-    return World(X, y[kept], None if groups is None else groups[kept])
+    ids = None if world.ids is None else world.ids.iloc[kept]
+    return World(X, y[kept], None if groups is None else groups[kept], ids)
 
 
 def _numbers(X: Any) -> NDArray[np.float64]:
@@ -186,6 +197,8 @@ def fit_and_see(
     given = dict(fit_params)
     if world.groups is not None:
         given["sensitive_features"] = world.groups
+    if world.ids is not None:  # those who have no row are listed as well
+        given["subject"] = world.ids.set_axis(world.X.index) if isinstance(world.X, pd.DataFrame) else world.ids
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

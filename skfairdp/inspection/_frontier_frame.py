@@ -148,6 +148,7 @@ def epsilon_text(value: float) -> str:
 _ONE = {
     "record": "One record is one row of the private table; several rows of one person are protected less.",
     "sensitive attribute": "It protects the group that a row belongs to; all other values of the row count as public.",
+    "subject": "One subject is all rows that have the same id, such as those of one person.",
 }
 
 
@@ -161,7 +162,8 @@ def epsilon_meaning(epsilon: float, delta: float, protects: str) -> str:
         return ""
     share = 1 / (1 + math.exp(-epsilon)) + delta / (1 + math.exp(min(epsilon, 700.0)))
     percent = min(math.ceil(share * 1000 - 1e-9) / 10, 100.0)
-    what = "one record has" if protects == "record" else "the group of one record has"
+    of = {"record": "one record has", "subject": "all rows of one subject have"}
+    what = of.get(protects, "the group of one record or subject has")
     return (
         f"Whoever sees all of this, and knows everything else, and guesses which of two values {what}, is right at "
         f"most {percent:g} % of the time; a coin is right 50 %. {_ONE.get(protects, '')}"

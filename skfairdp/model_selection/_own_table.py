@@ -15,6 +15,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp._row_wise import public_row, row_wise_predictions
+from skfairdp._rows import Subjects
 from skfairdp._utils import progress_bar, public_generator, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.fairness import largest_disparity, parity_bound
@@ -44,7 +45,6 @@ from skfairdp.privacy import (
 )
 from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
 
-_RELATION = NeighboringRelation.REPLACE_ONE
 #: Of the smallest ε and of δ, where the schema has to be released: the least that shows a value of one row in five. As
 #: squares add up, the largest share leaves √(1 - 0.7²), 71 %, of the noise's precision to the models.
 _SCHEMA_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
@@ -67,6 +67,7 @@ def frontier_of_table(
     *,
     label: str,
     groups: str | Sequence[str],
+    subject: str | None = None,
     epsilons: Sequence[float],
     delta: float = 1e-5,
     schema: Schema | Mapping[str, Any] | None = None,
@@ -88,7 +89,8 @@ def frontier_of_table(
     noisy tables of predictions, which cost about what the models cost together. Nothing else of either part is let out:
     the figures in the frame are noisy as well. All of it is one guarantee, ``privacy``: with "dpsgd" for a record
     replaced by a null record, which is what that method protects and what the others protect too; else for a replaced
-    record.
+    record. With ``subject`` it is for all rows of one subject: the list of subjects is split, models learn from all
+    rows of the larger part, and one row of each subject of the smaller one is measured.
 
     Parameters
     ----------
@@ -98,6 +100,8 @@ def frontier_of_table(
         The column to predict.
     groups : str or sequence of str
         The columns that are the sensitive attribute.
+    subject : str, default=None
+        The column that says whose a row is; None is that of a schema that names one.
     epsilons : sequence of float
         One release each, the schema's included.
     delta : float, default=1e-5
@@ -157,13 +161,14 @@ def frontier_of_table(
     (True, True, ('f', 'm'))
     """
     _check_methods(methods)
-    learned, held = _split(table, test_size, random_state)
+    subject = getattr(schema, "subject", None) if subject is None else subject
+    learned, held = _split(table, test_size, random_state, subject)
     if not len(learned) or not len(held):
         raise ValueError(f"frontier_of_table needs rows to learn from and rows to measure on. Got {len(table)} row(s).")
     asked = _Sweep(learned, held, [None, *(gap for gap in gaps if gap is not None)], list(methods), list(epsilons),
-                   delta, random_state)  # fmt: skip
+                   delta, random_state, subject)  # fmt: skip
     if isinstance(schema, Schema):
-        schema = _without_rows(schema)
+        schema = _of_a_part(schema, subject)
         budget = asked.budget(schema, held_by(schema))
         _announce(budget, ledger, announce)
     else:
@@ -174,8 +179,7 @@ def frontier_of_table(
         schema.read(part)  # a label or a group that is not listed ends it here
     rows, common = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
     return _result(
-        rows, schema, budget.models_and_figures, delta, relation=budget.relation, n_fits=len(budget.releases),
-        n_rows=len(table), common=common,
+        rows, schema, budget, delta, n_units=asked.n_learned + len(held), common=common,
     )  # fmt: skip
 
 
@@ -230,6 +234,7 @@ def _measured(
             certified = epsilon_of(compose(*costs, planned), asked.delta)
             for point in points:
                 known = {"dataset": dataset, "epsilon": certified, "delta": asked.delta, **point.row}
+                known["protects"] = str(budget.relation.protects)
                 rows.append({**known, **figures.release(point.model, held, truth, noise)})
                 bar.update()
         if not rows and failed is not None:
@@ -251,11 +256,6 @@ def _check_methods(methods: Sequence[str]) -> None:
         raise ValueError(
             f"The 'methods' of frontier_of_table must be a list of some of {[*_METHODS]}. Got {methods!r} instead."
         )
-
-
-def _relation(methods: Sequence[str]) -> NeighboringRelation:
-    """What all methods protect."""
-    return NeighboringRelation.ZERO_OUT if "dpsgd" in methods else _RELATION
 
 
 def _within(
@@ -334,6 +334,7 @@ class _ToFind:
     known: Mapping[str, Any]
     label: str
     groups: Sequence[str]
+    subject: str | None
     epsilon: float
     delta: float
 
@@ -341,8 +342,9 @@ class _ToFind:
     def plan(self) -> SchemaPlan:
         """What its release will let out."""
         return planned_schema(
-            self.rows, epsilon=self.epsilon, delta=self.delta, roles=(self.label, *self.groups), known=self.known
-        )
+            self.rows, epsilon=self.epsilon, delta=self.delta, roles=(self.label, *self.groups), known=self.known,
+            subject=self.subject,
+        )  # fmt: skip
 
     @property
     def stand_in(self) -> Schema:
@@ -350,18 +352,20 @@ class _ToFind:
         roles, known = (self.label, *self.groups), self.plan.columns.items()
         likely = {name: Category(("a", "b"), others="a") if name in roles else Number(0.0, 1.0) for name, _ in known}
         columns = {name: said if isinstance(said, Column) else likely[name] for name, said in known}
-        return Schema(columns, label=self.label, groups=self.groups)
+        return Schema(columns, label=self.label, groups=self.groups, subject=self.subject)
 
     @property
     def price(self) -> PrivacySpent:
         """Of its release."""
-        return PrivacySpent.of(self.plan.event, self.delta, protects=_RELATION.protects, neighboring_relation=_RELATION)
+        plan, rows_of = self.plan, self.subject or ""
+        of = plan.relation
+        return PrivacySpent.of(plan.event, self.delta, protects=of.protects, neighboring_relation=of, rows_of=rows_of)
 
     def release(self, ledger: PrivacyLedger | None, keep: Callable[[Schema], None] | None) -> Schema:
         """Find it."""
         found = Schema.release(
             self.rows, epsilon=self.epsilon, delta=self.delta, label=self.label, groups=self.groups, known=self.known,
-            ledger=ledger,
+            subject=self.subject, ledger=ledger,
         )  # fmt: skip
         if keep is not None:
             keep(found)
@@ -373,43 +377,54 @@ class _ToFind:
         return found
 
 
-def _without_rows(schema: Schema) -> Schema:
-    """A number of rows would be that of all of them, and a part is learned from."""
-    if schema.n_rows is None:
+def _of_a_part(schema: Schema, subject: str | None) -> Schema:
+    """For part of the rows, of which a declared number would be that of all; it names the subject that is protected."""
+    if schema.n_rows is None and schema.subject == subject:
         return schema
-    part = Schema(schema.columns, label=schema.label, groups=schema.groups)
+    part = Schema(schema.columns, label=schema.label, groups=schema.groups, subject=subject)
     part.privacy_ = schema.privacy_
     return part
 
 
 def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sweep", **roles: Any) -> _ToFind:
     """The smallest share of ε that shows labels and groups; few rows without any hope are refused."""
-    smallest, hoped = min(asked.epsilons), _HOPED_FOR * len(learned)
+    smallest, hoped = min(asked.epsilons), _HOPED_FOR * asked.n_learned
 
     def of(share: float, epsilon: float = smallest) -> tuple[_ToFind, float]:
-        to_find = _ToFind(learned, known or {}, **roles, epsilon=share * epsilon, delta=share * asked.delta)
+        to_find = _ToFind(
+            learned, known or {}, **roles, subject=asked.subject, epsilon=share * epsilon, delta=share * asked.delta
+        )
         return to_find, to_find.plan.surely_shown()
 
     tried = (of(share) for share in _SCHEMA_SHARES)
-    to_find, lost = next((one for one in tried if one[1] <= _SHOWN * len(learned)), of(_SCHEMA_SHARES[-1]))
+    to_find, lost = next((one for one in tried if one[1] <= _SHOWN * asked.n_learned), of(_SCHEMA_SHARES[-1]))
     if lost <= hoped:
         return to_find
     larger = (smallest * 1.1**k for k in range(1, 150))
     enough = next((epsilon for epsilon in larger if of(_SCHEMA_SHARES[-1], epsilon)[1] <= hoped), math.inf)
     raise ValueError(
         f"At epsilon={smallest:g} the schema would look in vain for the values of {[*roles.values()]}: one that fewer "
-        f"than {math.ceil(lost):,} of the {len(learned):,} rows share is lost in noise. Nothing was spent. Start with "
-        f"epsilon={enough:.3g}, give {lost / hoped:.1f} times as many rows, or say what you know: "
+        f"than {math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share is lost in noise. Nothing was spent. "
+        f"Start with epsilon={enough:.3g}, give {lost / hoped:.1f} times as many {asked.units}, or say what you know: "
         "known={'name': Category([...])}."
     )
 
 
-def _split(table: pd.DataFrame, test_size: float, random_state: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows to learn from and rows to measure on, by position."""
-    order = public_generator(random_state).permutation(len(table))
-    n_test = math.ceil(test_size * len(table))
-    held, learned = (table.iloc[np.sort(part)] for part in (order[:n_test], order[n_test:]))
-    return learned, held
+def _split(
+    table: pd.DataFrame, test_size: float, random_state: int, subject: str | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows to learn from, by position or by subject, and rows to measure on, one of each subject."""
+    subjects = None
+    if subject is not None:
+        listed = table.astype({subject: object}) if subject in table else table  # those who have a row
+        subjects = Subjects.read(listed, subject, len(table), owner="frontier_of_table")
+    n_units = len(table) if subjects is None else subjects.n
+    order = public_generator(random_state).permutation(n_units)
+    n_test = math.ceil(test_size * n_units)
+    held, learned = np.sort(order[:n_test]), np.sort(order[n_test:])
+    if subjects is None:
+        return table.iloc[learned], table.iloc[held]
+    return table.iloc[subjects.part(learned).rows], table.iloc[subjects.part(held).one_each]
 
 
 @dataclass(frozen=True)
@@ -423,6 +438,30 @@ class _Sweep:
     epsilons: Sequence[float]
     delta: float
     random_state: int
+    subject: str | None = None
+
+    @property
+    def n_learned(self) -> int:
+        """How many units are learned from."""
+        return len(self.learned) if self.subject is None else int(self.learned[self.subject].nunique())
+
+    @property
+    def units(self) -> str:
+        """What is protected, and so counted."""
+        return "rows" if self.subject is None else "subjects"
+
+    @property
+    def replaced(self) -> NeighboringRelation:
+        """What a table of counts protects."""
+        of = NeighboringRelation
+        return of.REPLACE_ONE if self.subject is None else of.REPLACE_SUBJECT
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """What all methods protect."""
+        if "dpsgd" not in self.methods:
+            return self.replaced
+        return NeighboringRelation.ZERO_OUT if self.subject is None else NeighboringRelation.ZERO_OUT_SUBJECT
 
     def budget(self, schema: Schema, paid: Sequence[PrivacySpent]) -> "_Budget":
         """What models and figures will cost beside a schema."""
@@ -432,8 +471,8 @@ class _Sweep:
         events = [_planned(method, release) for method, release in releases]
         mu = _mu_of_figures(releases, compose(*events), [one.event for one in paid], self.delta)
         n_models = len(self.epsilons) * sum(_n_points(method, self.bounds, schema) for method in self.methods)
-        figures = _Figures(schema, mu, self.delta, n_models)
-        return _Budget(releases, events, figures, tuple(paid), _relation(self.methods))
+        figures = _Figures(schema, mu, self.delta, n_models, self.replaced)
+        return _Budget(releases, events, figures, tuple(paid), self.relation, self.subject or "")
 
 
 @dataclass(frozen=True)
@@ -445,6 +484,7 @@ class _Budget:
     figures: "_Figures"
     paid: Sequence[PrivacySpent]
     relation: NeighboringRelation
+    rows_of: str = ""
 
     @property
     def models_and_figures(self) -> DpEvent:
@@ -456,15 +496,23 @@ class _Budget:
         """With the schema."""
         return compose(*(one.event for one in self.paid), self.models_and_figures)
 
-    def spending(self, ledger: PrivacyLedger | None, n_rows: int) -> Spending:
-        """Of all models and figures: one entry on the ledger, and the noise of the figures."""
+    def facts(self, n_units: int) -> PublicReads:
+        """How many units there are."""
         reads = PublicReads()
-        reads.note_number_of_rows(n_rows)
+        if self.relation.of_subjects:
+            reads.note_subjects(n_units, self.rows_of)
+        else:
+            reads.note_number_of_rows(n_units)
+        return reads
+
+    def spending(self, ledger: PrivacyLedger | None, n_units: int) -> Spending:
+        """Of all models and figures: one entry on the ledger, and the noise of the figures."""
+        reads = self.facts(n_units)
         releases = [f"{method} at epsilon={release.epsilon:.4g}" for method, release in self.releases]
         return Spending(
             self.models_and_figures, self.figures.delta, self.relation, label="frontier of a table", ledger=ledger,
             noise_seed=None, releases=(*releases, f"{self.figures.n_tables} noisy tables of predictions"),
-            public=public_facts(reads, self.relation),
+            public=public_facts(reads, self.relation), rows_of=self.rows_of,
         )  # fmt: skip
 
     def charge_schema(self, ledger: PrivacyLedger, *, dry_run: bool, besides: DpEvent | None = None) -> None:
@@ -477,19 +525,21 @@ class _Budget:
         ]
         if dry_run:
             event = compose(*(one.event for one in new), *([] if besides is None else [besides]))
-            _charge(ledger, event, "this frontier", self.relation, dry_run=True)
+            _charge(ledger, event, "this frontier", self.relation, self.rows_of, dry_run=True)
             return
         for one in new:
-            _charge(ledger, one.event, _label_of(one), one.neighboring_relation, dry_run=False)
+            _charge(ledger, one.event, _label_of(one), one.neighboring_relation, one.rows_of, dry_run=False)
 
 
 def _label_of(spent: PrivacySpent) -> str:
     return f"{spent.label} {spent.release}"
 
 
-def _charge(ledger: PrivacyLedger, event: DpEvent, label: str, relation: Any, *, dry_run: bool) -> None:
-    relation = NeighboringRelation(relation)
-    ledger.charge(event, label=label, protects=relation.protects, neighboring_relation=relation, dry_run=dry_run)
+def _charge(ledger: PrivacyLedger, event: DpEvent, label: str, relation: Any, rows_of: str, *, dry_run: bool) -> None:
+    of = NeighboringRelation(relation)
+    ledger.charge(
+        event, label=label, protects=of.protects, neighboring_relation=of, rows_of=rows_of, dry_run=dry_run
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -538,7 +588,7 @@ class _Point:
         """Its columns of the frame."""
         gamma = as_gamma(self.gap)
         own = {"gamma": gamma, "student_gamma": gamma, "lam": self.lam, "idp3": False, "params": self.call}
-        return {"estimator": type(self.model).__name__, "protects": str(_RELATION.protects), **own}
+        return {"estimator": type(self.model).__name__, **own}
 
 
 #: The model of each method, before it is fitted.
@@ -623,12 +673,13 @@ class _Figures:
     mu: float
     delta: float
     n_tables: int
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
 
     @property
     def mechanism(self) -> GaussianMechanism:
         """Of one table."""
         mu = self.mu / math.sqrt(self.n_tables)
-        return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=_RELATION)
+        return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -734,23 +785,22 @@ def _expression(gap: float | None) -> str:
 
 
 def _result(
-    rows: list[dict[str, Any]], schema: Schema, event: DpEvent, delta: float, *, relation: NeighboringRelation,
-    n_fits: int, n_rows: int, common: float,
+    rows: list[dict[str, Any]], schema: Schema, budget: _Budget, delta: float, *, n_units: int, common: float
 ) -> OwnFrontier:  # fmt: skip
-    reads = PublicReads()
-    reads.note_number_of_rows(n_rows)
+    reads, relation = budget.facts(n_units), budget.relation
     reads.note("names of columns", "read", [*schema.columns], "public")
-    reads.note("split by position", "computed", None, "public; a record is in one part only")
+    by = "by subject" if relation.of_subjects else "by position"
+    reads.note(f"split {by}", "computed", None, "public; what is protected is in one part only")
     reads.note("schema", "given", None, "public", by=schema)
     own = PrivacySpent.of(
-        event, delta, protects=relation.protects, neighboring_relation=relation,
-        public=public_facts(reads, relation), label="frontier of a table",
+        budget.models_and_figures, delta, protects=relation.protects, neighboring_relation=relation,
+        public=public_facts(reads, relation), label="frontier of a table", rows_of=budget.rows_of,
     )  # fmt: skip
     privacy = composed(own, *held_by(schema))
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
     columns = [*COLUMNS, "gap_bound", "groups_seen", "accuracy_error"]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
-    record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, n_fits)
+    record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, len(budget.releases))
     reference = {
         "dataset": rows[0]["dataset"],
         "name": "the commonest class for everybody",

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
-from skfairdp._inputs import TrainingData, read_training
+from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
@@ -207,6 +207,7 @@ class ClippingPlan:
     count_share: float
     look: MajorityBaselineTest | None = None
     scaling: Scaling | None = None
+    rows_of: str = ""
 
     @property
     def event(self) -> DpEvent:
@@ -299,6 +300,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     (True, 'replace one record by a null record')
     """
 
+    __metadata_request__fit = {"subject": True}
+
     _parameter_constraints: dict[str, Any] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -350,7 +353,12 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> "FairClippingClassifier":
         """Train the network.
 
@@ -359,6 +367,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         {X_private, y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups of the rows; not read with ``method="global_adapt"``.
+        {subject}
+            One row of each is learned from.
 
         Returns
         -------
@@ -366,8 +376,9 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         """
         from skfairdp._networks import FairClippingStep, fitted_net, prepare_network
 
-        data = self._read(X, y, sensitive_features=sensitive_features)
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
+        counted, of_each = data.one_row_each, None if data.subjects is None else data.subjects.row_of_each[:, None]
         method, owner = as_method(self.method, type(self).__name__), type(self).__name__
         seed = int(child_seeds(public_generator(self.random_state), 1)[0])
         scales = None if plan.scaling is None else plan.scaling.layer()
@@ -376,14 +387,15 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
 
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
-                plan.scaling.settle(network.scales, data.X, noise)
-            rule = method.rule(plan, data, noise)
+                plan.scaling.settle(network.scales, counted.X, noise)
+            rule = method.rule(plan, counted, noise)
             step = FairClippingStep.of(plan.step, rule)
             module = network.trained(
-                data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose
-            )
+                data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose,
+                of_each=of_each,
+            )  # fmt: skip
             if plan.look is not None:
-                module, found = plan.look.release(module, data.X, data.y, len(data.classes), noise)
+                module, found = plan.look.release(module, counted.X, counted.y, len(data.classes), noise)
 
         self.net_ = fitted_net(plan.net, module, data.classes, self.privacy_)
         self.classes_ = data.classes
@@ -396,22 +408,30 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             plan.look.warn(found, module, data.classes, owner)
         return self
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
+        if self._declared_rows is not None and subject_given(self, subject) is not None:
+            raise ValueError(
+                f"{type(self).__name__} got 'subject' and a declared number of rows, of which nothing follows where "
+                "subjects are protected: leave 'public_n_rows' and n_rows of the schema None."
+            )
         grouped = as_method(self.method, type(self).__name__).reads_groups
-        return read_training(self, X, y, sensitive_features=sensitive_features, groups="private" if grouped else "none")
+        return read_training(
+            self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private" if grouped else "none"
+        )
 
     def _plan(self, data: TrainingData) -> ClippingPlan:
         from skfairdp._networks import DPStep, as_net
 
-        owner, relation = type(self).__name__, relation_for(self._declared_rows)
+        owner = type(self).__name__
+        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
         net = as_net(self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20)
         sizes = None
         if as_method(self.method, owner).counts_once:
             sigma = self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta)
             # a row more moves one of the sizes by one
             sizes = GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
-        n_rows = len(data.X) if self._declared_rows is None else self._declared_rows
+        n_rows = data.n_units if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, 1.0 if sizes is None else 1.0 - self.count_share)
         scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
         look = MajorityBaselineTest(n_rows, data.X.shape[1], *cost) if len(data.classes) > 1 else None
@@ -427,7 +447,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
-        return ClippingPlan(net, step, sizes, self.count_share, look, scaling)
+        return ClippingPlan(net, step, sizes, self.count_share, look, scaling, data.rows_of)
 
 
 def _beside(*parts: Any) -> DpEvent | None:

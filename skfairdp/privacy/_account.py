@@ -107,6 +107,7 @@ def record_of(spent: PrivacySpent) -> dict[str, Any]:
         "neighboring_relation": str(spent.neighboring_relation),
         "on_record": spent.on_record,
         "event": event_to_dict(spent.event),
+        **({"rows_of": spent.rows_of} if spent.rows_of else {}),
     }
     return {**record, "digest": _digest(record)}
 
@@ -137,7 +138,7 @@ def _from_record(record: Any) -> PrivacySpent | None:
         spent = PrivacySpent.of(
             event_from_dict(record["event"]), record["delta"], protects=relation.protects,
             neighboring_relation=relation, secret_noise=record["epsilon"] != "inf", label=record["label"],
-            release=record["release"], on_record=record["on_record"],
+            release=record["release"], on_record=record["on_record"], rows_of=record.get("rows_of", ""),
         )  # fmt: skip
         same = {**record_of(spent), "epsilon": record["epsilon"]}
         said = math.inf if record["epsilon"] == "inf" else record["epsilon"]

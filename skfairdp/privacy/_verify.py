@@ -567,20 +567,38 @@ def _event(described: Any) -> Any:
 
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
-    """The ledger knows of this fit: what was added up and charged to it, or at least one of them, are its entries."""
-    entries = [(entry["neighboring_relation"], flatten(_event(entry["event"]))) for entry in ledger["entries"]]
-    stated = [(part["neighboring_relation"], flatten(event), part["on_ledger"]) for part, event in parts]
+    """The ledger knows of this fit: what was added up and charged to it, or at least one of them, are its entries.
+
+    A search charges several times in a row under its own name.
+    """
+    entries = [(entry["neighboring_relation"], entry["label"], _event(entry["event"])) for entry in ledger["entries"]]
     found = absent = 0
-    for relation, event, charged in stated:
-        if not isinstance(charged, bool):
+    for part, event in parts:
+        if not isinstance(part["on_ledger"], bool):
             raise ValueError("'on_ledger' of a part must be true or false")
-        if (relation, event) in entries:
-            entries.remove((relation, event))
-            found += 1
-        elif charged:
-            absent += 1
+        charged = _entries_of(part, flatten(event), entries)
+        found += bool(charged)
+        absent += part["on_ledger"] and not charged
+        entries = [entry for place, entry in enumerate(entries) if place not in charged]
     said = f"{found} of its entries" + (f", {absent} not" if absent else "")
     return Check("ledger: this fit is on it", "yes", said, found > 0 and not absent)
+
+
+def _entries_of(part: Mapping[str, Any], event: Any, entries: list[tuple[str, str, Any]]) -> range:
+    """The places of entries that add up to a part: one, or of a search several in a row; none where there are none."""
+    for start, (relation, label, _) in enumerate(entries):
+        charged: list[Any] = []
+        for place in range(start, len(entries)):
+            own, name, more = entries[place]
+            if own != part["neighboring_relation"] or own != relation or name != label:
+                break
+            charged.append(more)
+            together_so_far = flatten(compose(*charged))
+            if together_so_far == event:
+                return range(start, place + 1)
+            if any(times > event.get(leaf, 0) for leaf, times in together_so_far.items()):
+                break
+    return range(0)
 
 
 def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:

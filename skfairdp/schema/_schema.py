@@ -442,14 +442,16 @@ class Schema:
         Returns
         -------
         dict
-            With ``known``, ``label`` and ``groups``: ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
+            With ``known``, ``label``, ``groups`` and ``subject``:
+            ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
             Of a column with a null the kind is known, and nothing else.
         """
         content = content_of(Path(path))
         declared, releases = _declared(content)
         known = {name: known_from_dict(said, name) for name, said in declared.items()}
         known = _with_origins(known, content, releases)
-        return {"known": known, "label": content.get("label"), "groups": content.get("groups") or ()}
+        whose = {name: content[name] for name in ("subject",) if name in content}
+        return {"known": known, "label": content.get("label"), "groups": content.get("groups") or (), **whose}
 
     @classmethod
     def from_public(
@@ -639,7 +641,9 @@ class Schema:
         return schema
 
     @staticmethod
-    def template(table: Any, *, label: str | None = None, groups: str | Sequence[str] = ()) -> dict[str, Any]:
+    def template(
+        table: Any, *, label: str | None = None, groups: str | Sequence[str] = (), subject: str | None = None
+    ) -> dict[str, Any]:
         """The skeleton of a schema, for you to fill in: names and kinds of columns, no value.
 
         Names, and kinds by the dtypes, are public. What looks like something else gets a "guess" besides: a date in
@@ -653,6 +657,8 @@ class Schema:
         table : DataFrame
             May be private.
         {roles_of_columns}
+        subject : str, default=None
+            The column that says whose a row is, which is then none of the columns.
 
         Returns
         -------
@@ -669,11 +675,12 @@ class Schema:
         >>> template["hired"]["guess"]
         {'kind': 'date', 'format': '%d/%m/%Y'}
         """
-        names, roles = column_names(table), _roles(label, groups)
+        names, roles = [name for name in column_names(table) if name != subject], _roles(label, groups)
         frame = as_dataframe(table, names)
         columns = {name: _skeleton(frame[name].dtype, name in roles) | guessed(frame[name], name) for name in names}
         named = roles[: 0 if label is None else 1]
-        return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :])}
+        whose = {} if subject is None else {"subject": subject}
+        return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :]), **whose}
 
 
 def _declared(content: Any) -> tuple[dict[str, Any], dict[str, PrivacySpent]]:

@@ -683,13 +683,17 @@ class SchemaRelease:
 
     def fit(self, rows: Rows) -> "SchemaRelease":
         X = rows.X if isinstance(rows.X, pd.DataFrame) else pd.DataFrame(np.asarray(rows.X), columns=list("abcd"))
-        table = X.assign(label=rows.y, group=np.asarray(rows.groups))
+        table = X.assign(label=rows.y, group=np.asarray(rows.groups), **self.beside(rows))
         self.schema_ = Schema.release(
             table, epsilon=12.0, label="label", groups="group", noise_seed=self.noise_seed, ledger=self.ledger,
             **self.options,
         )  # fmt: skip
         self.privacy_ = self.schema_.privacy_
         return self
+
+    def beside(self, rows: Rows) -> dict[str, Any]:
+        """Further columns."""
+        return {}
 
     def privacy_statement(self) -> Any:
         return self.privacy_.statement(subject="Schema.release", ledger=self.ledger)

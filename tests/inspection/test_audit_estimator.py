@@ -1,5 +1,7 @@
 """``audit``: sound estimators are not accused, in repeated audits; each planted fault is found."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -427,3 +429,38 @@ def test_in_one_run_each_canary_is_placed_by_a_coin_of_its_own(monkeypatch):
     for one, other in ((first, second), (first, np.arange(n) % 2 == 0), (first[1:], first[:-1])):
         assert 0 < np.sum(one == other) < len(one)
     assert 0 < first.sum() < n and 0 < second.sum() < n
+
+
+class CountOfVisits(BaseEstimator):
+    """Noisy counts of labels: of all rows, or of one row of each subject."""
+
+    def __init__(self, by_subject=True, random_state=None):
+        self.by_subject, self.random_state = by_subject, random_state
+
+    def fit(self, X, y, subject):
+        labels = pd.Series(y).groupby(np.asarray(subject)).first().to_numpy() if self.by_subject else y
+        noise = np.random.default_rng(self.random_state).laplace(scale=2.0, size=2)
+        self.counts_ = np.bincount(labels, minlength=2) + noise
+        return self
+
+
+@pytest.mark.parametrize("by_subject", [True, False])
+@pytest.mark.parametrize("relation", ["replace all rows of one subject", "replace all rows of one subject by none"])
+def test_all_rows_of_a_subject_are_another_canary(by_subject, relation):
+    ids, y = np.repeat(np.arange(8), 6), np.tile(np.arange(2), 24)
+    audited = audit(
+        CountOfVisits(by_subject), np.zeros((48, 1)), y, subject=ids, relation=relation, epsilon=1.0, delta=0.0,
+        n_runs=300, random_state=0,
+    )  # fmt: skip
+    assert audited.violates is not by_subject and audited.relation == relation
+
+
+def test_a_fit_for_subjects_states_its_relation_to_an_audit():
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(np.arange(30), 3), rng.normal(size=(90, 2))
+    model = PATEClassifier(epsilon=2.0, classes=[0, 1], n_teachers=5, random_state=0)
+    y, public = (X[:, 0] > 0).astype(int), {"X_public": rng.normal(size=(20, 2))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = audit(model, X, y, subject=ids, fit_params=public, n_runs=20, random_state=0)
+    assert found.relation == "replace all rows of one subject" and not found.violates

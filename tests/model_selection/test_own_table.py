@@ -462,3 +462,23 @@ def test_a_schema_that_has_cost_all_of_it_leaves_nothing_and_says_so(found):
     with recording_noise() as record, pytest.raises(ValueError, match=r"has cost .*which leaves nothing of"):
         swept(TABLE, schema=found, epsilons=[0.5])
     assert not record.releases
+
+
+def test_a_frontier_of_visits_protects_all_rows_of_a_subject(tmp_path):
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.repeat(np.arange(900), rng.integers(1, 5, 900)))
+    visits = people(len(ids)).assign(patient_id=ids)
+    learned, held = _split(visits, 0.25, 0, "patient_id")
+    assert not set(learned["patient_id"]) & set(held["patient_id"]) and held["patient_id"].is_unique
+    assert len(held) + learned["patient_id"].nunique() == 900 and len(learned) > 1500  # models learn from all rows
+    ledger = PrivacyLedger(epsilon=20)
+    found = frontier_of_table(visits, label="rich", groups="sex", subject="patient_id", epsilons=[4.0], gaps=[None],
+                              schema=SCHEMA, ledger=ledger)  # fmt: skip
+    assert found.privacy.protects == "subject" and found.privacy.rows_of == "patient_id"
+    assert found.privacy.epsilon == pytest.approx(ledger.epsilon_spent) and {*found.frame["protects"]} == {"subject"}
+    assert {entry.rows_of for entry in ledger.entries} == {"patient_id"}
+    (tmp_path / "statement.json").write_text(found.privacy.statement(subject="a frontier", ledger=ledger).to_json())
+    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    again = frontier_of_table(visits, label="rich", groups="sex", subject="patient_id", epsilons=[6.0], gaps=[None],
+                              methods=["synthetic"])  # fmt: skip
+    assert again.schema.subject == "patient_id" and {part.rows_of for part in again.privacy.parts} == {"patient_id"}

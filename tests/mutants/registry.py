@@ -81,6 +81,7 @@ WIDE_SUMS = tests_in("networks.test_wide_sums")
 CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
+SUBJECT_SEARCHES = tests_in("model_selection.test_subjects")
 DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
 SUBJECT_UNIT = tests_in("privacy.test_subject_unit")
@@ -129,7 +130,8 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 20, 23)]
+SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
@@ -1721,5 +1723,20 @@ NOTICED: dict[str, Noticed] = {
     ),
     "subjects.rows_that_cover_their_subject": also(
         SUBJECT_UNIT("test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected"),
+    ),
+    "subjects.generators_count_all_rows": also(
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[3]),
+    ),
+    "subjects.scores_count_all_rows": also(
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[4]),
+    ),
+    "subjects.folds_of_those_who_have_rows": also(
+        SUBJECT_SEARCHES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows"),
+    ),
+    "subjects.schemas_count_all_rows": also(
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[5]),
+    ),
+    "subjects.groups_are_randomised_row_by_row": also(
+        SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GROUPS),
     ),
 }

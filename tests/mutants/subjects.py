@@ -1,5 +1,7 @@
 """Mistakes where several rows are those of one subject: dealt one by one, counted more than once, or left unsaid."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 
@@ -130,3 +132,46 @@ def rows_that_cover_their_subject(patch):
             implies(self, other) or (self, other) == ("replace one record", "replace all rows of one subject")
         ),
     )
+
+
+@mutant
+def generators_count_all_rows(patch):
+    """Noisy tables of a generator count every row of a subject."""
+    patch.setattr(Subjects, "one_row_of", lambda self, owner, **given: list(given.values()))
+
+
+@mutant
+def scores_count_all_rows(patch):
+    """The table of scores of a fold counts every row of a subject."""
+    part = Subjects.part
+
+    def all_rows(self, places):
+        found = part(self, places)
+        return dataclasses.replace(found, one_each=found.rows, places=found.rows)
+
+    patch.setattr(Subjects, "part", all_rows)
+
+
+@mutant
+def folds_of_those_who_have_rows(patch):
+    """A fold lists the subjects with rows in it, so that the number of subjects follows who has any."""
+    part = Subjects.part
+
+    def with_rows(self, places):
+        found = part(self, places)
+        return dataclasses.replace(found, subject=found.subject.cat.remove_unused_categories())
+
+    patch.setattr(Subjects, "part", with_rows)
+
+
+@mutant
+def schemas_count_all_rows(patch):
+    """The counts of a schema that is released are of rows."""
+    patch.setattr(Subjects, "one_row_or_none_of", lambda self, table: table)
+
+
+@mutant
+def groups_are_randomised_row_by_row(patch):
+    """Every row of a subject has an answer of its own about a group that all of them share."""
+    patch.setattr(TrainingData, "groups_of_units", property(lambda self: self.groups))
+    patch.setattr(TrainingData, "of_each_row", lambda self, of_units: of_units)

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import (
-    FairClippingClassifier,
     FairDPSGDClassifier,
     FairnessCalibrator,
     FairPATEClassifier,
@@ -264,15 +263,22 @@ def test_a_calibrator_takes_rows_with_and_without_the_column_of_ids_of_its_model
     assert all(np.array_equal(answers[0], one) for one in answers)
 
 
+class RowByRow(FairPATEClassifier):
+    """Takes no ids."""
+
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
+
 # ---- other ways in ---------------------------------------------------------------------------------------------------
 def test_what_does_not_protect_subjects_says_so():
     X, y, ids, groups = visits()
-    with pytest.raises(TypeError, match="It has no subject: it protects each row by itself"):
-        FairClippingClassifier().fit(X, y, sensitive_features=groups, subject=ids)
+    with pytest.raises(TypeError, match="It has no subject: it does not protect several rows of one person together"):
+        FairnessCalibrator(None).fit(X, y, sensitive_features=groups, subject=ids)
     schema = Schema({"a": Number(-9, 9), "sex": Category(["f", "m"]), "y": Category([0, 1])}, label="y", groups="sex",
                     subject="patient_id")  # fmt: skip
     with pytest.raises(ValueError, match="protects each row by itself, and its schema says that rows are those of"):
-        FairClippingClassifier(schema=schema).fit(X.assign(y=y, sex="f", patient_id=ids))
+        RowByRow(schema=schema).fit(X.assign(y=y, sex="f", patient_id=ids))
     rows = KeyedRows(X.assign(label=y, patient_id=ids), key="patient_id")
     with pytest.raises(ValueError, match="only where they are in memory"):
         PATEClassifier().fit(rows, X_public=public_rows(), subject="patient_id")
@@ -308,7 +314,7 @@ ESTIMATORS = {
     "PATE": (lambda: FairPATEClassifier(gamma=None, classes=[0, 1]), "fit.*subject='{}'"),
     "DP-SGD": (lambda: FairDPSGDClassifier(lam=0.0, classes=[0, 1]), "fit.*subject='{}'"),
     "generator": (lambda: PFGuardGenerator(classes=[0, 1], balance=None), "fit.*subject='{}'"),
-    "clipping": (lambda: FairClippingClassifier(method="global_adapt", classes=[0, 1]), "and others protect"),
+    "row by row": (lambda: RowByRow(gamma=None, classes=[0, 1]), "regressors and generators protect"),
 }
 
 

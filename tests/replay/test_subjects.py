@@ -10,16 +10,19 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import SyntheticDataClassifier, SyntheticRows
+from skfairdp import ParetoSearchCV, PrivateSearchCV, SyntheticDataClassifier, SyntheticRows
 from skfairdp.ensemble import MLPTeachers
 from tests._tools.catalogue import (
     CLEARLY,
     Fit,
     Flipped,
     Rows,
+    SchemaRelease,
+    amounts,
     answers,
     answers_with_groups,
     barycenter,
+    clipping,
     dpsgd,
     fair_pate,
     fragile,
@@ -84,6 +87,10 @@ def by_ids(estimator, rows):
     return estimator.fit(rows.X, rows.y, X_public=rows.X_public, subject=rows.ids)
 
 
+def by_ids_and_groups(estimator, rows):
+    return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups, X_public=rows.X_public, subject=rows.ids)
+
+
 def by_ids_alone(estimator, rows):
     return estimator.fit(rows.X, rows.y, subject=rows.ids)
 
@@ -134,6 +141,25 @@ def synthetic(**more):
     )  # fmt: skip
 
 
+def pareto(make, grid):
+    return lambda **given: ParetoSearchCV(make(**given), grid, cv=2, score_epsilon=4.0, random_state=0)
+
+
+def private(make, grid):
+    return lambda **given: PrivateSearchCV(make(**given), grid, score_epsilon=4.0, random_state=0)
+
+
+class SchemaOfVisits(SchemaRelease):
+    """Of a table in which a column says whose a row is."""
+
+    def beside(self, rows):
+        return {"patient_id": rows.ids}
+
+
+def described(fitted, rows):
+    return {"schema": np.frombuffer(str(fitted.schema_.to_dict()["columns"]).encode(), dtype=np.uint8)}
+
+
 def way(name, make, fit, probe=answers):
     return Fit(name, make, fit, probe, SUBJECT, ("X", "y", "groups"), visits)
 
@@ -152,6 +178,11 @@ WAYS = [
     way("FairPATE, own rows", fair_pate(**AUTO, **CLEARLY, **OWN), without_public_rows),
     gone("DP-SGD", dpsgd(lam=0.0, max_rows_per_subject=3), by_ids_alone),
     gone("DP-SGD, signed loss", dpsgd(gamma=0.1, groups=[0, 1], lam=None), without_public_rows),
+    gone("clipping, reweighted", clipping(groups=[0, 1]), without_public_rows),
+    gone("clipping, adapted", clipping(method="global_adapt"), by_ids_alone),
+    gone("clipping, DPSGD-F", clipping(groups=[0, 1], method="dpsgd_f"), without_public_rows),
+    gone("amounts", amounts(max_rows_per_subject=3), by_ids_alone),
+    gone("amounts, means alike", amounts(gamma=0.1, groups=[0, 1]), without_public_rows),
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
     way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
     way("synthetic rows", synthetic(), without_public_rows),
@@ -159,6 +190,10 @@ WAYS = [
     way("thresholds", thresholds(), without_public_rows),
     way("thresholds by coins", fragile(Flipped()), without_public_rows, without_answers),
     way("barycenter", barycenter, without_public_rows, answers_with_groups),
+    way("folds", pareto(pate(), {"voting__threshold": [0.6, 0.8]}), by_ids_and_groups),
+    gone("folds of DP-SGD", pareto(dpsgd({"max_epochs": 1}, lam=0.0), {"net__lr": [0.5, 2.0]}), without_public_rows),
+    way("a part held out", private(synthetic(), {"n_samples": [300, 400]}), without_public_rows),
+    way("schema", functools.partial(SchemaOfVisits, subject="patient_id"), lambda one, rows: one.fit(rows), described),
 ]  # fmt: skip
 
 

@@ -1,0 +1,112 @@
+"""Searches over fits for subjects: folds hold all rows of their subjects, and the whole is stated for them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairPATEClassifier,
+    ParetoSearchCV,
+    PrivacyLedger,
+    PrivateSearchCV,
+    SyntheticDataClassifier,
+)
+from skfairdp.privacy import verify_file
+from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import Subjects
+
+
+class RowByRow(SyntheticDataClassifier):
+    """Takes no ids."""
+
+    def __init__(self, *, epsilon=1.0, delta=1e-5, bounds=(-6.0, 6.0), dtypes=float, classes=(0, 1), ledger=None):
+        super().__init__(epsilon=epsilon, delta=delta, bounds=bounds, dtypes=dtypes, classes=classes, ledger=ledger)
+
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # so few rows, so much noise
+
+N = 300
+
+
+def visits(most=6):
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.repeat(np.arange(N), rng.integers(1, most + 1, N)))
+    groups = (ids % 2).astype(int)
+    X = pd.DataFrame(rng.normal(size=(len(ids), 3)) + groups[:, None], columns=list("abc"))
+    return X, (X["a"] > 0.5).astype(int), groups, pd.Series(ids, name="patient_id")
+
+
+def searched(search, model, grid, *, subject="patient_id", **more):
+    X, y, groups, ids = visits()
+    found = search(model, grid, random_state=0, **more)
+    return found.fit(X.assign(patient_id=ids), y, sensitive_features=groups, subject=subject)
+
+
+def pate(**given):
+    return FairPATEClassifier(classes=[0, 1], groups=[0, 1], random_state=0, **given)
+
+
+@pytest.mark.parametrize("search", [ParetoSearchCV, PrivateSearchCV])
+def test_a_search_is_stated_for_subjects_and_costs_what_it_planned(search, tmp_path):
+    ledger = PrivacyLedger(epsilon=9)
+    found = searched(search, pate(ledger=ledger), {"gamma": [0.05, 0.2]}, total_epsilon=4, cv=3)
+    assert found.privacy_.protects == "subject" and found.privacy_.rows_of == "patient_id"
+    assert found.privacy_.epsilon <= 4 and ledger.epsilon_spent == pytest.approx(found.privacy_.epsilon)
+    assert {entry.rows_of for entry in ledger.entries} == {"patient_id"}
+    path = tmp_path / "statement.json"
+    path.write_text(found.privacy_statement().to_json())
+    assert all(check.holds for check in verify_file(path))
+    X, y, groups, ids = visits()
+    again = search(pate(), {"gamma": [0.05, 0.2]}, total_epsilon=4, cv=3, random_state=0)
+    planned = again.planned_privacy(X, y, sensitive_features=groups, subject=ids)
+    assert planned.rows_of == "patient_id" and planned.epsilon == pytest.approx(found.privacy_.epsilon)
+    assert found.predict(X.assign(patient_id=ids)).shape == y.shape  # the column of ids is no feature
+
+
+def test_a_search_over_rows_is_on_its_ledger_as_well(tmp_path):
+    X, y, groups, _ = visits()
+    found = ParetoSearchCV(pate(ledger=PrivacyLedger()), {"gamma": [0.05, 0.2]}, cv=2, random_state=0)
+    found.fit(X, y, sensitive_features=groups)
+    path = tmp_path / "statement.json"
+    path.write_text(found.privacy_statement().to_json())
+    assert all(check.holds for check in verify_file(path))
+
+
+def test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows():
+    ids = visits()[3]
+    listed = pd.Series(pd.Categorical(ids, categories=range(N + 10)), name="patient_id")  # ten have no rows
+    subjects = Subjects.read(None, listed, len(ids), owner="a search")
+    places = np.arange(0, N + 10, 2)
+    part, rest = subjects.part(places), subjects.part(places + 1)
+    assert sorted([*part.rows, *rest.rows]) == list(range(len(ids)))
+    assert not set(ids[part.rows]) & set(ids[rest.rows])
+    assert len(part.subject.cat.categories) == len(places) and part.subject.name == "patient_id"
+    assert part.subject.astype(int).tolist() == ids[part.rows].tolist()
+    assert Subjects.read(None, part.subject, len(part.rows), owner="a fit").n == len(places)
+    assert sorted(ids[part.one_each]) == sorted(set(ids[part.rows])) and set(part.places) <= set(places)
+
+
+def test_a_schema_that_names_the_subject_is_enough():
+    X, y, groups, ids = visits()
+    columns = {name: Number(-6, 6) for name in X} | {"sex": Category([0, 1]), "ill": Category([0, 1])}
+    schema = Schema(columns, label="ill", groups="sex", subject="patient_id")
+    model = SyntheticDataClassifier(schema=schema, random_state=0)
+    table = X.assign(ill=y, sex=groups, patient_id=ids)
+    found = PrivateSearchCV(model, {"gamma": [0.1, 0.2]}, scoring="accuracy", random_state=0).fit(table)
+    assert found.privacy_.rows_of == "patient_id" and found.best_estimator_.privacy_ == found.privacy_
+
+
+def test_what_cannot_be_searched_by_subject_is_refused_before_anything_is_spent():
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match="RowByRow, protects each row by itself"):
+        searched(ParetoSearchCV, RowByRow(ledger=ledger), {"epsilon": [1.0, 2.0]})
+    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], lam=0.0, ledger=ledger)
+    with pytest.raises(ValueError, match="must be a number of folds where subjects are protected"):
+        searched(ParetoSearchCV, model, {"epsilon": [1.0]}, cv=[(np.arange(5), np.arange(5, 9))])
+    with pytest.raises(ValueError, match="names 'nobody', which is not exactly one column"):
+        searched(ParetoSearchCV, model, {"epsilon": [1.0]}, subject="nobody")
+    assert not ledger.entries
