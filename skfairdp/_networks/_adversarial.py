@@ -161,10 +161,11 @@ def _one_hot_cells(cells: torch.Tensor, n_cells: int) -> torch.Tensor:
     return _CONDITION * nn.functional.one_hot(cells, n_cells).float()
 
 
-def _perceptron(fan_in: int, hidden: Sequence[int], width: int) -> nn.Sequential:
+def _perceptron(fan_in: int, hidden: Sequence[int], width: int, *, normalised: bool = True) -> nn.Sequential:
     layers: list[nn.Module] = []
     for size in hidden:
-        layers += [nn.Linear(fan_in, size), nn.LayerNorm(size), nn.LeakyReLU(0.2)]
+        norms = [nn.LayerNorm(size)] if normalised else []
+        layers += [nn.Linear(fan_in, size), *norms, nn.LeakyReLU(0.2)]
         fan_in = size
     return nn.Sequential(*layers, nn.Linear(fan_in, width))
 
@@ -235,11 +236,7 @@ class StudentDiscriminator(nn.Module):
             if isinstance(hidden, ImageLayers):
                 self.layers: nn.Module = ImageScore(hidden, n_features)
                 return
-            layers: list[nn.Module] = []
-            for size in hidden:
-                layers += [nn.Linear(n_features, size), nn.LeakyReLU(0.2)]
-                n_features = size
-            self.layers = nn.Sequential(*layers, nn.Linear(n_features, 1))
+            self.layers = _perceptron(n_features, hidden, 1, normalised=False)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return self.layers(rows)[:, 0]

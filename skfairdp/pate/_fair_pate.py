@@ -9,7 +9,6 @@ import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from skfairdp import fairness
 from skfairdp._docs import shared_docs
@@ -504,9 +503,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if isinstance(constrained, ConstrainedStudent):
             return lessons.teach(constrained.of_names(lessons.public.domain, self.classes_), labels)
         if self._penalised:
-            return lessons.teach(
-                training.seeded(clone(self.student), self.random_state), labels, answered_only=answered_only
-            )
+            return lessons.teach(training.seeded(self.student, self.random_state), labels, answered_only=answered_only)
         if self.student is not None and not isinstance(self.student, SoftLabelStudent):
             student = training.fit_student(self.student, lessons, labels, self.random_state)
             if gate is None or answered_only or self.gamma is None:

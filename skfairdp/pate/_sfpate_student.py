@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from skfairdp._judge import Judgement, held_by_network
-from skfairdp._teachers import as_classifiers, check_fair_learner
+from skfairdp._teachers import check_fair_learner
 from skfairdp._utils import child_seeds, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import Perceptron, as_perceptron
 from skfairdp.pate._fair_votes import AttributeRows, features_and_labels
 from skfairdp.pate._soft_label_student import SoftLabelStudent
-from skfairdp.pate._student_training import ConstantStudent
+from skfairdp.pate._student_training import ConstantStudent, seeded
 from skfairdp.pate._votes import ReleasedVotes
 
 Array = NDArray[np.float64]
@@ -193,12 +192,3 @@ def _network(
 
 def _unscale(released: Released, X: Array) -> Array:
     return X * released.scale + released.center
-
-
-def seeded(learner: Any, rng: np.random.Generator) -> Any:
-    """A clone with its ``random_state`` drawn from ``rng`` where it has none."""
-    learner = as_classifiers(clone(learner, safe=False))
-    parameters = learner.get_params() if hasattr(learner, "get_params") else {}
-    if "random_state" in parameters and parameters["random_state"] is None:
-        learner.set_params(random_state=int(rng.integers(2**31 - 1)))
-    return learner

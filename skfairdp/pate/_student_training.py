@@ -269,7 +269,7 @@ def fit_student(
     given = {}
     if lessons.groups is not None and takes_groups(student):
         given["sensitive_features"] = lessons.groups[told]
-    return seeded(as_classifiers(clone(student)), random_state).fit(lessons.X[told], labels[told], **given)
+    return seeded(student, random_state).fit(lessons.X[told], labels[told], **given)
 
 
 def held_student(student: Any, lessons: StudentTrainingSet, gamma: float, disparity: str) -> Any:
@@ -299,8 +299,10 @@ def held_student(student: Any, lessons: StudentTrainingSet, gamma: float, dispar
 
 
 def seeded(student: Any, random_state: RandomStateLike) -> Any:
-    """The same student, with a public seed where it takes one and has none."""
-    if "random_state" in student.get_params() and student.get_params()["random_state"] is None:
+    """A clone, with a public seed where it takes one and has none."""
+    student = as_classifiers(clone(student, safe=False))
+    parameters = student.get_params() if hasattr(student, "get_params") else {}
+    if parameters.get("random_state", 0) is None:
         student.set_params(random_state=int(public_generator(random_state).integers(2**31 - 1)))
     return student
 

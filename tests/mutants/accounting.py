@@ -25,8 +25,7 @@ from tests.mutants.harness import mutant, replace_everywhere
 
 def repeat_as(patch, planted):
     """Composition in the plans of all votings."""
-    for module in (_votes, _confident_voting):
-        patch.setattr(module, "repeat", planted)
+    patch.setattr(_votes.privacy, "repeat", planted)
 
 
 @mutant
