@@ -264,6 +264,23 @@ def test_a_cell_moves_the_gain_of_the_learner_by_two_rows_whatever_type_its_colu
                 assert abs(ahead(rows) - gain) <= 2
 
 
+def test_which_subjects_are_looked_at_of_many_depends_on_nobodys_rows():
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 4, 60)))
+
+    def looked_at(kept):
+        X, of = rng.normal(size=(int(kept.sum()), 2)), pd.Series(pd.Categorical(ids[kept], categories=range(60)))
+        model = SyntheticDataClassifier(classes=[0, 1], bounds=(-9.0, 9.0), dtypes=float)
+        data = model._read(X, ids[kept] % 2, subject=of)
+        rows, cells, places = data.looked_at(25)
+        assert (ids[kept][rows] % 2 == cells).all()  # the label of the row that is asked about
+        return dict(zip(places.tolist(), ids[kept][rows].tolist(), strict=True))
+
+    everybody, without_one = looked_at(ids >= 0), looked_at(ids != 7)
+    assert len(everybody) == 25 and len(set(everybody.values())) == 25
+    assert without_one == {place: one for place, one in everybody.items() if one != 7}
+
+
 LOST = {
     "texts with a decimal comma": lambda v: pd.Series([f"{one:.3f}".replace(".", ",") for one in v]),
     "dates": lambda v: pd.Timestamp("2020-01-01") + pd.to_timedelta(pd.Series(v), unit="D"),

@@ -130,7 +130,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 20, 23)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24)]
 SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")

@@ -10,8 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import ParetoSearchCV, PrivateSearchCV, SyntheticDataClassifier, SyntheticRows
+from skfairdp import ParetoSearchCV, PrivateSearchCV, SFPATEClassifier, SyntheticDataClassifier, SyntheticRows
 from skfairdp.ensemble import MLPTeachers
+from skfairdp.lagrangian import GroupModel
 from tests._tools.catalogue import (
     CLEARLY,
     Fit,
@@ -188,6 +189,7 @@ WAYS = [
     way("synthetic rows", synthetic(), without_public_rows),
     way("synthetic rows, held", synthetic(gamma=0.1), without_public_rows),
     way("thresholds", thresholds(), without_public_rows),
+    way("thresholds by group", thresholds(group_at_prediction=True), without_public_rows, answers_with_groups),
     way("thresholds by coins", fragile(Flipped()), without_public_rows, without_answers),
     way("barycenter", barycenter, without_public_rows, answers_with_groups),
     way("folds", pareto(pate(), {"voting__threshold": [0.6, 0.8]}), by_ids_and_groups),
@@ -195,6 +197,18 @@ WAYS = [
     way("a part held out", private(synthetic(), {"n_samples": [300, 400]}), without_public_rows),
     way("schema", functools.partial(SchemaOfVisits, subject="patient_id"), lambda one, rows: one.fit(rows), described),
 ]  # fmt: skip
+
+
+class FewRows(GroupModel):
+    """Asks some of the subjects, as of more than 131,072."""
+
+    MOST_ROWS = 32
+
+
+class FewKept(SFPATEClassifier):
+    """Asks about some of the rows, as of more than 100,000."""
+
+    _most_kept = 50
 
 
 def group(name, make):
@@ -206,6 +220,8 @@ WAYS_OF_GROUPS = [
     group("SF-PATE", sf_pate()),
     group("SF-PATE, fair teachers", sf_pate(variant="teacher")),
     group("PF-LD", pfld()),
+    group("PF-LD, some asked", pfld(primal=FewRows())),
+    group("SF-PATE, some kept", functools.partial(FewKept, groups=[0, 1], n_teachers=6, epsilon=8.0, random_state=0)),
 ]
 
 
