@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp._networks._process import check_precision
+from skfairdp._networks._process import check_precision, seconds_of_steps
+from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
 # which the calls themselves would cost more than the arithmetic.
@@ -118,7 +119,10 @@ def train_stacked(
     rows, codes = torch.as_tensor(X, device=device).to(result[0].dtype), torch.as_tensor(y, device=device)
     vector, params, gradients = one_vector(result)
     optimizer = torch.optim.Adam([vector], lr=lr, weight_decay=weight_decay, fused=True)
-    for index, weight, finished in batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs):
+    steps = int((-(-sizes // batch_size)).max()) * epochs
+    stream = batch_stream(sizes, seeds, batch_size=batch_size, epochs=epochs)
+    seconds = seconds_of_steps(steps, batch_size * vector.numel())
+    for index, weight, finished in progress_bar(stream, total=steps, desc="steps", verbose=0, seconds=seconds):
         flat = torch.as_tensor(index.ravel(), device=device)
         x = rows.index_select(0, flat).view(*index.shape, *rows.shape[1:])
         target = codes.index_select(0, flat).view(index.shape)
