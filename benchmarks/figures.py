@@ -203,6 +203,27 @@ def no_public_rows(results: Results) -> Any:
     return panels(found, draw)
 
 
+def several_rows(results: Results) -> Any:
+    """Accuracy of three guarantees for the rows of one subject, by method and ε, rows half alike."""
+    rows = [row for row in results["subjects"]["rows"] if row["kind"] == "alike .5"]
+    settings = list(dict.fromkeys((row["method"], row["n_features"], row["epsilon"]) for row in rows))
+    figure, ax = plt.subplots(figsize=(6.2, 3.2), layout="constrained")
+    units = {"row": "a row", "subject": "a subject, subject=", "group privacy": "a subject, by group privacy"}
+    for j, ((unit, label), colour) in enumerate(zip(units.items(), COLOURS, strict=False)):
+        found = {
+            (r["method"], r["n_features"], r["epsilon"]): r["accuracy_by_subject"] for r in rows if r["unit"] == unit
+        }
+        means, errors = ([found[one][name] for one in settings] for name in ("mean", "standard_error"))
+        at = [place + (j - 1) * 0.2 for place in range(len(settings))]
+        ax.errorbar(at, means, yerr=errors, fmt="o", color=colour, markersize=5, label=label)
+    names = [f"{method}\n{n} features\nε = {epsilon:g}" for method, n, epsilon in settings]
+    ax.set_xticks(range(len(settings)), names, fontsize=7)
+    ax.set(ylabel="accuracy, by subject")
+    ax.grid(alpha=0.3, axis="y")
+    ax.legend(fontsize=8, title="what is protected", title_fontsize=8)
+    return figure
+
+
 KINDS = {"public": "FairPATE, 5 % public rows, ε = 1", "none": "FairPATE, no public rows, ε = 1"}
 
 
@@ -336,6 +357,7 @@ FIGURES: dict[str, Callable[[Results], Any]] = {
     "guide_large_tables": large_tables,
     "guide_no_public_rows": no_public_rows,
     "guide_sfpate": sfpate,
+    "guide_several_rows": several_rows,
     "guide_calibrator": calibrator,
 }
 
