@@ -203,17 +203,21 @@ def written(tmp_path, change=lambda content: None, ledger=None, rows_of=PATIENT)
     return [check.figure for check in verify_file(tmp_path / "statement.json") if not check.holds]
 
 
+def unit_on_record(statement):
+    entry = statement.to_registry(
+        name="n", data_curators=["c"], description="d", intended_use="i", data_product_region="r",
+        publication_date="2026-01-31", registry_authors=["a"],
+    )  # fmt: skip
+    return entry["deployment"]["privacy_loss"]["privacy_unit"]
+
+
 @pytest.mark.parametrize(("rows_of", "said"), [(PATIENT, "all rows of one patient_id"), ("", "all rows of one id")])
 def test_a_statement_says_whose_rows_are_protected_together(rows_of, said, tmp_path):
     statement = spent(SUBJECT, rows_of, public=facts(rows_of)).statement(subject="a fit")
     page = statement.to_html()
     assert said in statement.summary and said in page and said in statement.to_json()
     assert "The number of subjects and their ids are public, the number of rows is not." in page
-    entry = statement.to_registry(
-        name="n", data_curators=["c"], description="d", intended_use="i", data_product_region="r",
-        publication_date="2026-01-31", registry_authors=["a"],
-    )  # fmt: skip
-    assert said in entry["deployment"]["privacy_loss"]["privacy_unit"]
+    assert said in unit_on_record(statement)
     assert written(tmp_path, rows_of=rows_of) == []
 
 
@@ -276,3 +280,56 @@ def test_what_a_fit_for_subjects_reads_is_not_left_out(name, tmp_path):
 
     with pytest.raises(ValueError, match=f"'{name}' is no public fact of it"):
         written(tmp_path, without)
+
+
+# ---- the attribute of a subject --------------------------------------------------------------------------------------
+OF_A_SUBJECT = NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE
+
+
+@pytest.mark.parametrize(
+    ("relations", "total"),
+    [
+        ((OF_A_SUBJECT, OF_A_SUBJECT), OF_A_SUBJECT),
+        ((OF_A_SUBJECT, ATTRIBUTE), ATTRIBUTE),  # a row of a subject is protected with it, and not the other way round
+        ((RECORD, OF_A_SUBJECT), ATTRIBUTE),  # what fits for records tell of one record's attribute counts
+        ((SUBJECT, OF_A_SUBJECT), ATTRIBUTE),
+    ],
+)
+def test_attributes_of_subjects_add_up_under_what_all_fits_promise(relations, total, tmp_path):
+    ledger = PrivacyLedger(path=tmp_path / "ledger")
+    for relation in relations:
+        charge(ledger, relation, PATIENT if relation.of_subjects else "")
+    found = ledger.spent("sensitive attribute")
+    assert found.neighboring_relation is total and found.epsilon == of(2)
+    assert found.rows_of == (PATIENT if total.of_subjects else "")
+    assert all(check.holds for check in verify_file(ledger.path))
+
+
+def test_attributes_of_two_kinds_of_subjects_do_not_add_up():
+    ledger = PrivacyLedger()
+    charge(ledger, OF_A_SUBJECT, PATIENT)
+    with pytest.raises(ValueError, match="'household'"):
+        charge(ledger, OF_A_SUBJECT, "household")
+
+
+def is_refused(path):
+    try:
+        return not all(check.holds for check in verify_file(path))
+    except ValueError:
+        return True
+
+
+def test_a_statement_says_that_the_attribute_of_all_rows_of_a_subject_is_protected(tmp_path):
+    facts = [PublicFact("ids of the subjects", "read", PATIENT), PublicFact("number of subjects", "read", 400)]
+    ledger = PrivacyLedger()
+    charge(ledger, OF_A_SUBJECT, PATIENT)
+    statement = spent(OF_A_SUBJECT, PATIENT, public=facts, on_record=ledger.head).statement(subject="x", ledger=ledger)
+    assert "in all rows of one patient_id" in statement.content["unit"]
+    assert unit_on_record(statement) == "Sensitive attribute of a subject (all rows of one patient_id)"
+    path = tmp_path / "statement.json"
+    path.write_text(statement.to_json())
+    assert all(check.holds for check in verify_file(path))
+    for change in ({"neighboring_relation": str(ATTRIBUTE)}, {"rows_of": "household"}, {"unit": "one record"}):
+        content = {**json.loads(statement.to_json()), **change}
+        path.write_text(json.dumps(digested(content)))
+        assert is_refused(path), change
