@@ -52,6 +52,8 @@ from skfairdp.postprocessing._gated import (
 )
 from skfairdp.postprocessing._inputs import (
     FitArguments,
+    apart_from_ids,
+    check_takes,
     classes_of,
     declared_groups,
     fits_its_estimator,
@@ -68,7 +70,6 @@ from skfairdp.postprocessing._inputs import (
     schema_for,
     shape_of,
     split_rows,
-    takes_public_rows,
     without_group_columns,
 )
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, SchemaParameter
@@ -234,6 +235,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "sensitive_features": True,
         "X_public": UNUSED,
         "sensitive_features_public": UNUSED,
+        "subject": UNUSED,
     }
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
@@ -290,6 +292,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         sensitive_features: Any = None,
         X_public: ArrayLike | PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
+        subject: ArrayLike | str | None = None,
     ) -> Self:
         """Fit the estimator, unless it is fitted already, and learn the classes and groups. No row is counted.
 
@@ -306,6 +309,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Public rows for the estimator, in the columns of X. Use :class:`~skfairdp.PublicData` inside a search.
         sensitive_features_public : array-like of shape (n_public,), default=None
             Their groups, where ``X_public`` does not carry them.
+        {subject}
+            Handed on to the estimator, which must take it.
 
         Returns
         -------
@@ -327,7 +332,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         """
         self._validate_params()
         refuse_regressor(self.estimator, owner="IDP3")
-        given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public)
+        given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public, subject)
         if fits_its_estimator(self):
             metadata = given.metadata(self)
             self.estimator_ = without_cells(clone(self.estimator).fit, given.X, y, owner="IDP3", **metadata)
@@ -751,10 +756,12 @@ class IDP3(ClassifierMixin, NamedEstimator):
         sensitive_features: Any = None,
         X_public: Any = None,
         sensitive_features_public: Any = None,
+        subject: Any = None,
     ) -> tuple[FitArguments, NDArray[np.object_], bool]:
         """What the estimator is fitted on, the groups, and whether they were read from the rows."""
         self._check_rule()
-        self._check_arguments(y, sensitive_features, X_public)
+        self._check_arguments(y, sensitive_features, X_public, subject)
+        X, subject = apart_from_ids(X, subject)
         if self.estimator is None:
             read_classes(y)  # raises where y cannot be classes
         if X is None and (self.estimator is not None or self.sensitive_columns is not None):
@@ -776,7 +783,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         if known is not None:
             self._check_names(domain)
         features = X if reads_whole(self.estimator, X) else features
-        return FitArguments(features, y, groups, *public, named=groups is sensitive_features), domain, known is None
+        named = groups is sensitive_features
+        return FitArguments(features, y, groups, *public, named=named, subject=subject), domain, known is None
 
     def _check_names(self, domain: NDArray[np.object_]) -> None:
         """Raise a ValueError for a group or class that constraints name and that public lists do not."""
@@ -786,7 +794,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             asked = read_rate_constraints(self.constraints, "IDP3")
             RateConstraints(asked, domain.tolist(), np.asarray(classes).tolist(), "IDP3")
 
-    def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any) -> None:
+    def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any, subject: Any) -> None:
         fits = fits_its_estimator(self)
         schema = schema_for(self)
         labelled = schema is not None and schema.label is not None
@@ -795,11 +803,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or give an "
                 "estimator that is fitted already: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
             )
-        if fits and X_public is not None and not takes_public_rows(self.estimator):
-            raise ValueError(
-                f"IDP3 hands X_public on to its estimator, and {type(last_part(self.estimator)).__name__} takes none. "
-                "Leave X_public out, or give an estimator whose fit has it."
-            )
+        if fits:
+            check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
         named = self.sensitive_columns is not None or schema is not None
         if sensitive_features is not None and not named and scored_without_metadata():
             raise ValueError(

@@ -24,7 +24,9 @@ from skfairdp._inputs import refuse_chunks, without_subject
 from skfairdp._utils import (
     PublicData,
     as_groups,
+    as_pandas,
     check_same_index,
+    column_names,
     decode_labels,
     encode_groups,
     encode_labels,
@@ -262,6 +264,7 @@ class FitArguments:
     X_public: Any
     sensitive_features_public: Any
     named: bool = True
+    subject: Any = None
 
     def metadata(self, wrapper: Any) -> dict[str, Any]:
         """What the estimator of a wrapper asks for, in the form that its ``fit`` takes.
@@ -270,7 +273,7 @@ class FitArguments:
         takes them, and groups to one that requests them by default, as all of this package do.
         """
         estimator = wrapper.estimator
-        given = {name: getattr(self, name) for name in ("sensitive_features", *_PUBLIC)}
+        given = {name: getattr(self, name) for name in ("sensitive_features", "subject", *_PUBLIC)}
         given = {name: value for name, value in given.items() if value is not None}
         asked = _requested(estimator, set(given))
         routed = get_config()["enable_metadata_routing"]
@@ -331,9 +334,19 @@ def needs_labels(estimator: Any) -> bool:
     return not hasattr(estimator, "__sklearn_tags__") or bool(get_tags(estimator).target_tags.required)
 
 
-def takes_public_rows(estimator: Any) -> bool:
-    """Whether the ``fit`` of an estimator has X_public, or hands on what it does not know."""
-    return _takes("X_public", estimator)
+def check_takes(estimator: Any, owner: str, **given: Any) -> None:
+    """Refuse what the ``fit`` of an estimator neither has nor hands on."""
+    for name in [name for name, value in given.items() if value is not None and not _takes(name, estimator)]:
+        raise ValueError(
+            f"{owner} hands {name} on to its estimator, and {type(last_part(estimator)).__name__} takes none. "
+            f"Leave {name} out, or give an estimator whose fit has it."
+        )
+
+
+def apart_from_ids(X: Any, subject: Any) -> tuple[Any, Any]:
+    """The table without the column that says whose a row is, and that column; as given where none is named."""
+    named = isinstance(subject, str) and (column_names(X) or []).count(subject) == 1
+    return (as_pandas(X).drop(columns=subject), as_pandas(X)[subject]) if named else (X, subject)
 
 
 def reads_whole(estimator: Any, X: Any) -> bool:

@@ -12,16 +12,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import (
+    IDP3,
     FairClippingClassifier,
     FairDPSGDClassifier,
     FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
     KeyedRows,
+    ParetoSearchCV,
     PATEClassifier,
     PFGuardGenerator,
     PFLDClassifier,
     PrivacyLedger,
+    PublicData,
     RandomizedResponseClassifier,
     SFPATEClassifier,
     SyntheticDataClassifier,
@@ -393,3 +396,27 @@ def test_few_subjects_are_fitted_and_stated_as_many_are(name, n_subjects):
     X, y, ids, groups = visits()
     model = FEW[name]().fit(X, y, sensitive_features=groups, subject=ids % n_subjects)
     assert model.privacy_.rows_of == "patient_id" and model.privacy_.neighboring_relation.of_subjects
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_filter_of_predictions_hands_ids_on_to_what_it_fits(inside):
+    X, y, ids, groups = visits()
+    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], lam=0.0, random_state=0)
+    idp = IDP3(model, groups=[0, 1], gamma=0.2)
+    if inside:  # and in a search
+        search, shown = ParetoSearchCV(idp, {"gamma": [0.1, 0.2]}, random_state=0), PublicData(X, groups, y)
+        given = {"sensitive_features": groups, "subject": "patient_id", "validation": shown}
+        found = search.fit(X.assign(patient_id=ids), y, **given).privacy_
+    else:
+        fitted = idp.fit(X.assign(patient_id=ids), y, sensitive_features=groups, subject="patient_id")
+        found = fitted.estimator_.privacy_
+        for table in (X, X.assign(patient_id=ids)):
+            assert len(fitted.predict(table, sensitive_features=groups)) == len(X)
+    assert found.protects == "subject" and found.rows_of == "patient_id"
+
+
+def test_a_filter_around_what_takes_no_ids_refuses_them():
+    X, y, ids, groups = visits()
+    with pytest.raises(ValueError, match="hands subject on to its estimator, and LogisticRegression takes none"):
+        IDP3(LogisticRegression(), groups=[0, 1]).fit(X, y, sensitive_features=groups, subject=ids)
