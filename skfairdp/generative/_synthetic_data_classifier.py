@@ -1,11 +1,11 @@
 """Private rows in, any learner out: a classifier trained on synthetic rows."""
 
 import contextlib
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,14 +22,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils import Tags
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._inputs import without_subject
 from skfairdp._judge import (
     Judge,
     Judgement,
@@ -38,17 +35,15 @@ from skfairdp._judge import (
     held_by_network,
     tightened,
 )
-from skfairdp._row_wise import known_row_wise, predict_codes, row_wise_predictions
-from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsBackend
-from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner, takes_groups
+from skfairdp._row_wise import predict_codes, row_wise_predictions
+from skfairdp._tables import GeneratorBackend, GeneratorPlan
+from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import (
-    PublicData,
     RandomStateLike,
     as_groups,
     child_seeds,
-    copy_label_encoding,
     decode_labels,
     encode_labels,
     group_domain,
@@ -56,25 +51,17 @@ from skfairdp._utils import (
     silence,
     warn_caller,
 )
-from skfairdp._utils._sklearn import A_LEARNER, Interval, take_rows
+from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
-from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
+from skfairdp.generative._inputs import GeneratorData
+from skfairdp.generative._synthetic_learner import LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
-from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying, composed, held_by
-from skfairdp.schema import Schema, SchemaEncoder, schema_of
-
-#: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
-LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
-
-#: Synthetic rows on which a learner is asked whether it predicts one class only.
-_SHOWN = 2000
-
-#: Rows for those who need some that are released: others learn from them, or correct what was learned.
-_RELEASED = 10_000
+from skfairdp.privacy import NoiseSource, PrivacyLedger
+from skfairdp.schema import Schema, schema_of
 
 #: Moments of fairlearn, by what they compare; and the smallest bound that it finds learners for.
 _MOMENTS: dict[str, Any] = {
@@ -86,15 +73,6 @@ _MOMENTS: dict[str, Any] = {
 }
 _LEAST_BOUND = 0.005
 
-#: What a refit keeps.
-_KEPT = (
-    "privacy_", "generator_", "classes_", "n_features_in_", "feature_names_in_", "_n_default", "_forecast",
-    "_is_behind", "bound_factor_", "_subject_column",
-)  # fmt: skip
-
-#: Stands for an argument that is left out, where None means something.
-UNCHANGED: Any = object()
-
 
 def _has_probabilities(classifier: "SyntheticDataClassifier") -> bool:
     learner = getattr(classifier, "estimator_", classifier.estimator)
@@ -102,7 +80,7 @@ def _has_probabilities(classifier: "SyntheticDataClassifier") -> bool:
 
 
 @shared_docs
-class SyntheticDataClassifier(PrivateClassifier):
+class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     """Any scikit-learn or fairlearn classifier, trained on synthetic rows that a private generator makes.
 
     **Guarantee.** (ε, δ)-differential privacy for one *record*: its features, label and group. All of ε goes to the
@@ -192,7 +170,8 @@ class SyntheticDataClassifier(PrivateClassifier):
     (True, (5000,))
     """
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
+    _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "classes_", "bound_factor_")
+    _free: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._free, "constraints", "gamma")
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [A_LEARNER, None],
@@ -285,10 +264,7 @@ class SyntheticDataClassifier(PrivateClassifier):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         generator, problem = self._generator(), None
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(generator, name, getattr(self, name))
-        copy_label_encoding(generator, self)
+        self._hand_on(generator)
         learner = self._learner(data.layout.n_classes)
         self._rehearse(*learner, data)
         plan, rng = self._plan(data), public_generator(generator.random_state)
@@ -353,82 +329,15 @@ class SyntheticDataClassifier(PrivateClassifier):
             return first
         return second
 
-    def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> "SyntheticDataClassifier":
-        """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
-
-        A private learner that is fitted already has a cost of its own, which ``privacy_`` then holds as well.
-
-        Parameters
-        ----------
-        estimator : classifier
-            As of the constructor. Left out: the one there is.
-        **changes
-            Other values of ``n_samples``, of ``balance`` and ``admissible`` where the generator's backend is noisy
-            tables, and of the learner's parameters, as ``estimator__C=0.1``.
-
-        Returns
-        -------
-        SyntheticDataClassifier
-            A fitted one, with the same generator.
-
-        Raises
-        ------
-        ValueError
-            Another parameter: the generator was made with it, so that a new one would have to be paid for.
-        """
-        check_is_fitted(self, "generator_")
-        paid = [name for name in changes if name.partition("__")[0] not in self._free_parameters]
-        if paid:
-            raise ValueError(
-                f"refit of {type(self).__name__} changes {', '.join(map(repr, sorted(self._free_parameters)))} and the "
-                f"learner's parameters, which cost nothing. Got {paid[0]!r}: fit again, and pay for another generator."
-            )
-        other = clone(self)
-        if estimator is not UNCHANGED:
-            other.set_params(estimator=estimator)
-        other.set_params(**changes)._validate_params()
-        for name in _KEPT:
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
-        other.privacy_ = composed(self.privacy_, *held_by(other))
-        drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
-        other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
-        return other._learn(*other._learner(len(other.classes_), self.bound_factor_))._fall_back()
-
-    @property
-    def _free_parameters(self) -> frozenset[str]:
-        """What only says which rows are drawn, and who learns from them: a search pays once for all values of these."""
-        tables = self.backend == "marginals" or isinstance(self.backend, MarginalsBackend)
-        return frozenset(
-            {"estimator", "constraints", "gamma", "n_samples", *(("balance", "admissible") if tables else ())}
-        )
-
-    def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
-        """Keep a generator that is released, and what it knows of the columns."""
-        assert generator.classes_ is not None
-        self.generator_, self.classes_ = generator, generator.classes_
-        self._n_default = min(max(data.layout.n_rows, LEAST_SAMPLES), MOST_SAMPLES)
-
     def _learn(self, learner: Any, with_groups: bool) -> "SyntheticDataClassifier":
         """Train a learner on rows drawn from the generator."""
-        generator, n_samples = self.generator_, self._n_default if self.n_samples is None else self.n_samples
-        rng = public_generator(self.random_state)
-        rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=with_groups, random_state=rng)
-        table = self._features(rows)
-        if self.schema is None:  # from a column without a value no description follows: it counts as one number
-            lost = dict.fromkeys(table.columns[table.isna().all()], 0.0)
-            self.encoder_ = SchemaEncoder(Schema.from_public(table.assign(**lost), max_categories=n_samples))
-        else:
-            self.encoder_ = SchemaEncoder(self.schema)
-        labels = np.asarray(labels).reshape(-1)  # also of a table of one column
+        features, labels, groups = self._drawn(with_groups)
         codes = np.searchsorted(self.classes_, labels)  # fairlearn's reductions read 0 and 1 only
-        features = self.encoder_.transform(table)
-        self._shown = features[:_SHOWN]
         # A class of one row teaches nothing, and a learner that sets rows aside for itself may ask for two of each.
         taught = np.bincount(codes)[codes] > 1
         features, codes, groups = features[taught], codes[taught], [values[taught] for values in groups]
         given = {"sensitive_features": groups[0]} if with_groups else {}
-        released, every = generator.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
+        released, every = self.generator_.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
         constant = DummyClassifier(strategy="prior").fit(every[:, None], every, sample_weight=released)
         self.estimator_ = constant
         if not self._is_behind and len(np.unique(codes)) > 1:  # else few private rows of the other classes, much noise
@@ -474,11 +383,7 @@ class SyntheticDataClassifier(PrivateClassifier):
         """Answer the most frequent class where the learner is not ahead of it, and say so wherever one class is all."""
         if self._is_behind:
             self.estimator_ = self._constant
-        carrying(self.estimator_, self.privacy_)
-        if self.schema is None:  # bounds and values of sampled rows
-            columns = self.encoder_.schema.columns.items()
-            paid = Schema({name: replace(one, privacy_=self.privacy_) for name, one in columns})
-            self.encoder_.set_params(schema=paid)
+        self._note_paid(self.estimator_)
         answered = np.unique(predict_codes(self.estimator_, self._shown))
         owner, beside = type(self).__name__, self._beside
         if len(answered) == 1 and len(self.classes_) > 1:
@@ -512,7 +417,7 @@ class SyntheticDataClassifier(PrivateClassifier):
     def _on_samples(self) -> Comparison:
         """The learner beside the most frequent class on other rows of the generator, which cost nothing."""
         drawn = child_seeds(public_generator(self.random_state), 1)[0]
-        rows, labels = self.generator_.sample_labels(_SHOWN, random_state=drawn)
+        rows, labels = self.generator_.sample_labels(SHOWN, random_state=drawn)
         predicted = predict_codes(self.estimator_, self.encoder_.transform(self._features(rows)))
         codes = np.searchsorted(self.classes_, np.asarray(labels).reshape(-1))
         return self._forecast.on_samples(predicted, codes, self.generator_.observed_rates_.sum(axis=0))
@@ -541,47 +446,15 @@ class SyntheticDataClassifier(PrivateClassifier):
 
     _releases_labels = True  # of those rows
 
-    def _releases_rows(self, has_groups: bool) -> bool:
-        """Whether a fit is going to make rows with groups, which others may use: told before it spends."""
-        named = self.sensitive_columns is not None or (self.schema is not None and bool(self.schema.groups))
-        return has_groups or named
-
-    def _released_rows(self) -> PublicData:
-        """Rows of the generator, drawn as those of the learner are, and no more than are looked at."""
-        drawn = public_generator(self.random_state)
-        if self.schema is not None:  # the label is a column of the table
-            rows, groups = self.generator_.sample(_RELEASED, return_sensitive=True, random_state=drawn)
-            return PublicData(rows, groups)
-        rows, y, groups = self.generator_.sample_labels(_RELEASED, return_sensitive=True, random_state=drawn)
-        return PublicData(rows, groups, y)
-
     # ------------------------------------------------------------------ pieces
 
-    _for_learner = True
     _beside: Comparison | None = None
-
-    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
-        self._validate_params()
-        return read_generator_data(self, X, y, **given)
 
     def _rehearse(self, learner: Any, with_groups: bool, data: GeneratorData) -> None:
         """Try the learner on made-up rows that come by the way of the sampled ones, before anything is spent."""
-        n_classes, n_groups = data.layout.n_classes, data.layout.n_groups if with_groups else 1
-        if self.estimator is None or n_classes < 2:
-            return
-        encoder: Any = data.encoder
-        rng = np.random.default_rng(0)
-
-        def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-            most = each if self.n_samples is None else max(2, self.n_samples // (n_classes * n_groups))
-            labels, groups = made_up_cells(n_classes, n_groups, min(each, most))
-            rows = encoder.decode(encoder.made_up(len(labels), rng), rng, data.form.columns_of_groups(groups))
-            table = self._features(rows if self.schema is None else raw_features(self.schema, rows))
-            encoding = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=len(table)))
-            features = encoding.transform(table)
-            return features, labels, {"sensitive_features": data.form.groups_of(groups)} if with_groups else {}
-
-        rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__)
+        if self.estimator is not None and data.layout.n_classes > 1:
+            made_up = partial(self._made_up, data, with_groups)
+            rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__)
 
     def _plan(self, data: Any) -> GeneratorPlan:
         plan, (learner, with_groups) = self._generator()._plan(data), self._learner(data.layout.n_classes)
@@ -594,12 +467,13 @@ class SyntheticDataClassifier(PrivateClassifier):
         looks = 1 if tightened(learner, 1.0) is None else 2
         return replace(plan, judge=Judge(held, n_rows, self.epsilon, self.delta, plan.relation, looks=looks))
 
-    def _generator(self) -> PFGuardGenerator:
-        shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
-        generator = PFGuardGenerator(**{name: getattr(self, name) for name in shared})
-        generator._spends_as, generator._for_learner = type(self).__name__, True
-        generator._asked_in_blocks = self.estimator is None or known_row_wise(self.estimator)
-        return generator
+    def _another_learner(self) -> tuple[Any, bool]:
+        return self._learner(len(self.classes_), self.bound_factor_)
+
+    def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
+        assert generator.classes_ is not None
+        self.classes_ = generator.classes_
+        super()._adopt(generator, data)
 
     def _learner(self, n_classes: int, bound_factor: float = 1.0) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
@@ -629,29 +503,6 @@ class SyntheticDataClassifier(PrivateClassifier):
         if asked is None:
             return held_by_learner(learner, groups, range(n_classes), owner)
         return held_by_network(asked, groups, range(n_classes), owner)
-
-    def _features(self, rows: Any) -> pd.DataFrame:
-        """Rows as a table with names, without the columns of the group."""
-        if self.schema is not None:
-            return rows
-        table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
-        wanted = self.sensitive_columns
-        taken: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
-        drop = [column if isinstance(column, str) else table.columns[column] for column in taken]
-        table = table.drop(columns=drop)
-        return table.set_axis([str(name) for name in table.columns], axis=1)
-
-    def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
-        if self.schema is None:
-            X = read_container(self, without_subject(self, X), units=False, reset=False)
-        return self.encoder_.transform(self._features(X if rows is None else take_rows(X, rows)))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 def _reduction(learner: Any, asked: Any, name: str) -> Any:

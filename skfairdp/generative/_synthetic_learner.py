@@ -1,0 +1,232 @@
+"""What classifiers and regressors on synthetic rows share: one generator that is paid for, and learners for nothing."""
+
+import inspect
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from skfairdp._estimator import PrivateEstimator
+from skfairdp._inputs import without_subject
+from skfairdp._row_wise import known_row_wise
+from skfairdp._tables import MarginalsBackend
+from skfairdp._teachers import made_up_cells
+from skfairdp._utils import PublicData, copy_label_encoding, public_generator
+from skfairdp._utils._sklearn import take_rows
+from skfairdp.generative._generator import PFGuardGenerator
+from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
+from skfairdp.privacy import carrying, composed, held_by
+from skfairdp.schema import Schema, SchemaEncoder
+
+#: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
+LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
+
+#: Synthetic rows on which a learner is asked how it does.
+SHOWN = 2000
+
+#: Rows for those who need some that are released: others learn from them, or correct what was learned.
+_RELEASED = 10_000
+
+#: Stands for an argument that is left out, where None means something.
+UNCHANGED: Any = object()
+
+
+class LearnsSyntheticRows(PrivateEstimator):
+    """Has a learner, and the parameters of the generator whose rows it is trained on.
+
+    A subclass says which learner, by ``_another_learner``, trains it, by ``_learn``, and tells by ``_fall_back`` how it
+    did.
+    """
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
+
+    #: For the generator, which reads rows by this estimator.
+    _for_learner = True
+
+    #: Of the generator, where its rows are drawn as the private ones are.
+    balance: Any = None
+    admissible: Any = None
+    classes: Any = None
+
+    #: What a refit keeps.
+    _kept: ClassVar[tuple[str, ...]] = (
+        "privacy_", "generator_", "n_features_in_", "feature_names_in_", "_n_default", "_forecast", "_is_behind",
+        "_subject_column",
+    )  # fmt: skip
+
+    #: Parameters that only say which rows are drawn, and who learns from them.
+    _free: ClassVar[tuple[str, ...]] = ("estimator", "n_samples")
+
+    estimator: Any
+    backend: Any
+    n_samples: int | None
+    schema: Schema | None
+    sensitive_columns: Any
+    random_state: Any
+    generator_: PFGuardGenerator
+    encoder_: SchemaEncoder
+
+    def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> Self:
+        """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
+
+        A private learner that is fitted already has a cost of its own, which ``privacy_`` then holds as well.
+
+        Parameters
+        ----------
+        estimator : object
+            As of the constructor. Left out: the one there is.
+        **changes
+            Other values of ``n_samples``, of ``balance`` and ``admissible`` where there are such parameters and the
+            generator's backend is noisy tables, and of the learner's parameters, as ``estimator__C=0.1``.
+
+        Returns
+        -------
+        object
+            A fitted estimator of this class, with the same generator.
+
+        Raises
+        ------
+        ValueError
+            Another parameter: the generator was made with it, so that a new one would have to be paid for.
+        """
+        check_is_fitted(self, "generator_")
+        paid = [name for name in changes if name.partition("__")[0] not in self._free_parameters]
+        if paid:
+            raise ValueError(
+                f"refit of {type(self).__name__} changes {', '.join(map(repr, sorted(self._free_parameters)))} and the "
+                f"learner's parameters, which cost nothing. Got {paid[0]!r}: fit again, and pay for another generator."
+            )
+        other = clone(self)
+        if estimator is not UNCHANGED:
+            other.set_params(estimator=estimator)
+        other.set_params(**changes)._validate_params()
+        for name in self._kept:
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        other.privacy_ = composed(self.privacy_, *held_by(other))
+        drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
+        other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
+        return other._learn(*other._another_learner())._fall_back()
+
+    @property
+    def _free_parameters(self) -> frozenset[str]:
+        """A search pays once for all values of these."""
+        of_rows = {"balance", "admissible"} & self.get_params(deep=False).keys()
+        tables = self.backend == "marginals" or isinstance(self.backend, MarginalsBackend)
+        return frozenset({*self._free, *(of_rows if tables else ())})
+
+    def _another_learner(self) -> tuple[Any, bool]:
+        raise NotImplementedError
+
+    def _learn(self, learner: Any, with_groups: bool) -> Self:
+        raise NotImplementedError
+
+    def _fall_back(self) -> Self:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ the generator
+
+    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
+        self._validate_params()
+        return read_generator_data(self, X, y, **given)
+
+    def _generator(self) -> PFGuardGenerator:
+        """An unfitted generator of the rows, which pays in the name of this estimator."""
+        shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
+        generator = PFGuardGenerator(**{"balance": None, **{name: getattr(self, name) for name in shared}})
+        generator._spends_as, generator._for_learner = type(self).__name__, True
+        generator._asked_in_blocks = self.estimator is None or known_row_wise(self.estimator)
+        return generator
+
+    def _hand_on(self, generator: PFGuardGenerator) -> None:
+        """What was read of the columns and labels, for the generator."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(generator, name, getattr(self, name))
+        copy_label_encoding(generator, self)
+
+    def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
+        """Keep a generator that is released, and what it knows of the columns."""
+        self.generator_ = generator
+        self._n_default = min(max(data.layout.n_rows, LEAST_SAMPLES), MOST_SAMPLES)
+
+    def _releases_rows(self, has_groups: bool) -> bool:
+        """Whether a fit is going to make rows with groups, which others may use: told before it spends."""
+        named = self.sensitive_columns is not None or (self.schema is not None and bool(self.schema.groups))
+        return has_groups or named
+
+    def _released_rows(self) -> PublicData:
+        """Rows of the generator, drawn as those of the learner are, and no more than are looked at."""
+        drawn = public_generator(self.random_state)
+        if self.schema is not None:  # the label is a column of the table
+            rows, groups = self.generator_.sample(_RELEASED, return_sensitive=True, random_state=drawn)
+            return PublicData(rows, groups)
+        rows, y, groups = self.generator_.sample_labels(_RELEASED, return_sensitive=True, random_state=drawn)
+        return PublicData(rows, groups, y)
+
+    # ------------------------------------------------------------------ rows for the learner
+
+    def _drawn(self, with_groups: bool) -> tuple[NDArray[np.float64], NDArray[Any], list[Any]]:
+        """Features, labels and, if wanted, groups of rows for a learner; settles how features become numbers."""
+        generator, n_samples = self.generator_, self._n_default if self.n_samples is None else self.n_samples
+        rng = public_generator(self.random_state)
+        rows, labels, *groups = generator.sample_labels(n_samples, return_sensitive=with_groups, random_state=rng)
+        table = self._features(rows)
+        if self.schema is None:  # from a column without a value no description follows: it counts as one number
+            lost = dict.fromkeys(table.columns[table.isna().all()], 0.0)
+            self.encoder_ = SchemaEncoder(Schema.from_public(table.assign(**lost), max_categories=n_samples))
+        else:
+            self.encoder_ = SchemaEncoder(self.schema)
+        features = self.encoder_.transform(table)
+        self._shown = features[:SHOWN]
+        return features, np.asarray(labels).reshape(-1), groups  # also of a table of one column
+
+    def _made_up(self, data: GeneratorData, with_groups: bool, each: int) -> tuple[Any, Any, dict[str, Any]]:
+        """Made-up rows that come by the way of the sampled ones, so many of each class and group."""
+        encoder: Any = data.encoder
+        rng, n_classes = np.random.default_rng(0), data.layout.n_classes
+        n_groups = data.layout.n_groups if with_groups else 1
+        most = each if self.n_samples is None else max(2, self.n_samples // (n_classes * n_groups))
+        labels, groups = made_up_cells(n_classes, n_groups, min(each, most))
+        rows = encoder.decode(encoder.made_up(len(labels), rng), rng, data.form.columns_of_groups(groups))
+        table = self._features(rows if self.schema is None else raw_features(self.schema, rows))
+        encoding = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=len(table)))
+        given = {"sensitive_features": data.form.groups_of(groups)} if with_groups else {}
+        return encoding.transform(table), labels, given
+
+    def _note_paid(self, learner: Any) -> None:
+        """What is made of released rows says what was paid for them."""
+        carrying(learner, self.privacy_)
+        if self.schema is None:  # bounds and values of sampled rows
+            columns = self.encoder_.schema.columns.items()
+            paid = Schema({name: replace(one, privacy_=self.privacy_) for name, one in columns})
+            self.encoder_.set_params(schema=paid)
+
+    def _features(self, rows: Any) -> pd.DataFrame:
+        """Rows as a table with names, without the columns of the group."""
+        if self.schema is not None:
+            return rows
+        table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
+        wanted = self.sensitive_columns
+        taken: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
+        drop = [column if isinstance(column, str) else table.columns[column] for column in taken]
+        table = table.drop(columns=drop)
+        return table.set_axis([str(name) for name in table.columns], axis=1)
+
+    def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
+        if self.schema is None:
+            X = read_container(self, without_subject(self, X), units=False, reset=False)
+        return self.encoder_.transform(self._features(X if rows is None else take_rows(X, rows)))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
