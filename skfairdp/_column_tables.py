@@ -57,7 +57,7 @@ class ColumnTables:
     Bounds of a schema are often far wider than what a table holds, and amounts are skewed. A network that sees numbers
     scaled by such bounds sees next to nothing; one that sees ages and incomes as they are sees the incomes. From the
     counts follow quantiles, by which the network scales them. A record that comes, goes or is replaced by a null record
-    moves one count of every column by one.
+    moves one count of every column by one; one that is replaced by any other one, two.
     """
 
     places: tuple[NumberPlace, ...]
@@ -89,7 +89,8 @@ class ColumnTables:
 
     @property
     def _moved(self) -> float:
-        return math.sqrt(len(self.places))
+        """A record in the place of another one leaves a cell of every column and enters another."""
+        return math.sqrt(len(self.places) * (1 if self.relation.by_null else 2))
 
     def _mu(self, share: float, rounds: int) -> float:
         return math.sqrt(share * self.share / rounds) * gdp_mu(self.epsilon, self.delta)
@@ -283,3 +284,15 @@ def _apart(knots: Array) -> Array:
     steps = np.arange(len(knots)) * CLOSEST
     moved = np.maximum.accumulate(np.clip(knots, -1, 1) - steps) + steps
     return np.minimum(moved, 1 - steps[::-1])
+
+
+def where_amounts_lie(knots: Array, bounds: tuple[float, float]) -> tuple[float, float, float]:
+    """Mean, middle and spread of amounts, by quantiles of them at even levels in units from -1 to 1 of the bounds.
+
+    Beyond the outermost quantiles noise may have put rows far away: the next ones say how wide amounts lie.
+    """
+    middle, unit = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+    levels = (np.arange(len(knots)) + 0.5) / len(knots)
+    wider = norm.ppf(levels[-1]) / norm.ppf(levels[-2])
+    half = max(float(knots[-2] - knots[1]) / 2 * wider, 1e-6)
+    return middle + unit * float(knots.mean()), middle + unit * float(np.median(knots)), unit * half

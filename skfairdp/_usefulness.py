@@ -13,7 +13,7 @@ from scipy.stats import norm
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
-from skfairdp.privacy import NeighboringRelation, Protects, gdp_mu
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, gdp_mu
 
 Codes = NDArray[np.int64]
 
@@ -32,6 +32,13 @@ LEAST = 0.02
 BEYOND_DOUBT = 4.0
 ITS_ROWS = "of its rows, whose labels are public,"
 KEPT_ROWS = "of the rows that were kept from it, whose labels are public,"
+#: Of the squared cost, at most, to tell whether a model of amounts is ahead of a constant.
+FOR_GAIN = 0.06
+#: What one row may say for or against it, in squares of the spread of amounts.
+MOST_GAIN = 2.0
+#: Standard errors by which it has to be ahead.
+AMOUNT_EVIDENCE = 0.5
+_GRID = 2.0**20
 #: What a classifier that answers one class for every row never breaks.
 _MET = frozenset(NOTIONS) - {"accuracy_parity"}
 
@@ -147,6 +154,66 @@ def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comp
         if trial.is_decided:
             break
     return trial
+
+
+@dataclass(frozen=True)
+class AmountLook:
+    """By how much a model of amounts is ahead of a constant, one noisy number.
+
+    Each row says at most 1 for or against, so that a record that comes, goes or is replaced by a null record moves the
+    sum by 1 at most, and one that is replaced by any other one by 2.
+    """
+
+    n_rows: int
+    n_features: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    share: float = 1.0
+    power: int = 2
+
+    @property
+    def gain(self) -> GaussianMechanism:
+        """For the sum."""
+        mu = math.sqrt(FOR_GAIN * self.share) * gdp_mu(self.epsilon, self.delta)
+        moved = 1.0 if self.relation.by_null else 2.0
+        return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """The release."""
+        return self.gain.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return ("by how much the model is ahead of a constant",)
+
+    def release(
+        self, y: NDArray[np.float64], predicted: NDArray[np.float64], usual: float, spread: float, noise: NoiseSource
+    ) -> float:
+        """Release the sum; a row without a prediction counts nowhere. Exact: what rows say is cut to a grid."""
+        gains = (np.abs(y - usual) ** self.power - np.abs(y - predicted) ** self.power) / spread**self.power
+        said = np.trunc(np.clip(gains / MOST_GAIN, -1.0, 1.0)[np.isfinite(gains)] * _GRID) / _GRID
+        return float(self.gain.release([float(said.sum())], noise)[0])
+
+    def may_stay(self, ahead: float) -> bool:
+        """Whether the model is kept."""
+        return ahead > AMOUNT_EVIDENCE * self.gain.sigma
+
+    def is_clear(self, ahead: float) -> bool:
+        """Whether nothing has to be said."""
+        return ahead > CLEARLY * self.gain.sigma
+
+    def warn(self, ahead: float, usual: float, owner: str, what: str) -> None:
+        """Say that the constant is as good, or is what is predicted."""
+        said = "is hardly better than the constant" if self.may_stay(ahead) else "predicts for every row the constant"
+        warn_caller(
+            f"{owner} {said} {usual:.4g}: by a released number its {what} is not clearly ahead of that. With "
+            f"{self.n_rows:,} private rows and {self.n_features} features, more rows, a larger epsilon "
+            f"({self.epsilon:g}), bounds that lie closer or features that say more would do.",
+            UtilityWarning,
+        )
 
 
 # ---- forecasts: what a release is going to carry, told from public numbers before anything is spent ---------------

@@ -1,4 +1,4 @@
-"""What holds between the amounts that a network predicts for groups, who judges it, and whether it beats a constant."""
+"""What holds between the amounts that a network predicts for groups, and who judges it."""
 
 import math
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
+from skfairdp._usefulness import AmountLook
 from skfairdp._utils import warn_caller
-from skfairdp.exceptions import FairnessWarning, UtilityWarning
+from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
@@ -28,12 +29,6 @@ LEVEL = 0.95
 FARTHEST = 3.0
 #: A group of fewer rows, or within so much noise, says nothing of its mean.
 FEWEST, CLEAR = 30, 3.0
-#: Of the squared cost, at most, to tell whether the network is ahead of a constant.
-FOR_GAIN = 0.06
-#: What one row may say for or against it, in squares of the spread of amounts.
-MOST_GAIN = 2.0
-#: Standard errors by which it has to be ahead, and by which it clearly is.
-EVIDENCE, CLEARLY = 0.5, 2.3
 ROWS_AT_ONCE = 8192
 _POWERS = {"SquareLoss": 2, "AbsoluteLoss": 1}
 
@@ -235,61 +230,17 @@ def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Arr
     return np.concatenate(parts)
 
 
-@dataclass(frozen=True)
-class AmountLook:
-    """By how much the network is ahead of a constant, one noisy number.
+def kept_or_constant(
+    look: AmountLook, module: Any, data: TrainingData, usual: float, noise: NoiseSource, owner: str
+) -> Any:
+    """Release how far ahead of a constant the module is; return it, or else one that always predicts that."""
+    from skfairdp._networks import constant_amount
 
-    Each row says at most 1 for or against, so that a record that comes, goes or is replaced by a null record moves the
-    sum by 1 at most.
-    """
-
-    n_rows: int
-    n_features: int
-    epsilon: float
-    delta: float
-    relation: NeighboringRelation
-    share: float = 1.0
-    power: int = 2
-
-    @property
-    def gain(self) -> GaussianMechanism:
-        """For the sum."""
-        mu = math.sqrt(FOR_GAIN * self.share) * gdp_mu(self.epsilon, self.delta)
-        return GaussianMechanism(1 / mu, sensitivity=1.0, relation=self.relation)
-
-    @property
-    def event(self) -> DpEvent:
-        """The release."""
-        return self.gain.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("by how much the network is ahead of a constant",)
-
-    def release(self, module: Any, data: TrainingData, usual: float, noise: NoiseSource, owner: str) -> Any:
-        """Release how far ahead of a constant the module is; return it, or else one that always predicts that."""
-        from skfairdp._networks import constant_amount, sums_by_group
-
-        scale, y = module[-1], data.y[:, 0]
-        predicted = predicted_amounts(module, data.X, self.relation)
-        gains = (np.abs(y - usual) ** self.power - np.abs(y - predicted) ** self.power) / float(
-            scale.spread
-        ) ** self.power
-        lines = np.clip(gains / MOST_GAIN, -1.0, 1.0)[:, None]
-        total = sums_by_group(lines, np.zeros(len(lines), dtype=np.int64), 1)
-        ahead = float(self.gain.release(total, noise)[0, 0])
-        if ahead <= CLEARLY * self.gain.sigma:
-            stays = ahead > EVIDENCE * self.gain.sigma
-            what = "is hardly better than the constant" if stays else "predicts for every row the constant"
-            warn_caller(
-                f"{owner} {what} {usual:.4g}: by a released number its network is not clearly ahead of that. With "
-                f"{self.n_rows:,} private rows and {self.n_features} features, more rows, a larger epsilon "
-                f"({self.epsilon:g}), bounds that lie closer or features that say more would do.",
-                UtilityWarning,
-            )
-            return module if stays else constant_amount(scale, usual)
-        return module
+    scale, predicted = module[-1], predicted_amounts(module, data.X, look.relation)
+    ahead = look.release(data.y[:, 0], predicted, usual, float(scale.spread), noise)
+    if not look.is_clear(ahead):
+        look.warn(ahead, usual, owner, "network")
+    return module if look.may_stay(ahead) else constant_amount(scale, usual)
 
 
 class AmountParity(SignedLoss):
@@ -337,15 +288,3 @@ class AmountPenalty(PublicPenalty):
         how: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed, "scale": scale}
         penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)
         return {"loss": AmountLoss(scale), "penalty": penalty}
-
-
-def where_amounts_lie(knots: Array, bounds: tuple[float, float]) -> tuple[float, float, float]:
-    """Mean, middle and spread of amounts, by quantiles of them at even levels in units from -1 to 1 of the bounds.
-
-    Beyond the outermost quantiles noise may have put rows far away: the next ones say how wide amounts lie.
-    """
-    middle, unit = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
-    levels = (np.arange(len(knots)) + 0.5) / len(knots)
-    wider = norm.ppf(levels[-1]) / norm.ppf(levels[-2])
-    half = max(float(knots[-2] - knots[1]) / 2 * wider, 1e-6)
-    return middle + unit * float(knots.mean()), middle + unit * float(np.median(knots)), unit * half

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp._column_tables import ColumnTables, Cost
+from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
 from skfairdp._inputs import (
@@ -21,15 +21,14 @@ from skfairdp._inputs import (
     warn_of_other_units,
 )
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import gradient_noise
+from skfairdp._usefulness import AmountLook, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.gradient._amounts import (
     AmountConstraints,
-    AmountLook,
     AmountParity,
     AmountPenalty,
-    where_amounts_lie,
+    kept_or_constant,
 )
 from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
@@ -280,7 +279,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             usual = self._settle(terms["loss"].scale, plan, counted, noise)
             module = _trained(self, network, data, plan, terms, noise)
             if plan.look is not None:
-                module = plan.look.release(module, counted, usual, noise, type(self).__name__)
+                module = kept_or_constant(plan.look, module, counted, usual, noise, type(self).__name__)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
         self.net_, self.net_taken_ = fitted_net(plan.net, module, data.classes, self.privacy_), plan.taken

@@ -42,7 +42,7 @@ PLACES = {
     ),
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (
-        "CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast learned_by_heart "
+        "AmountLook CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast learned_by_heart "
         "may_fall_back seen spread_by_rows tried default_n_teachers"
     ),
     "datasets._fetch": "ADULT",
@@ -57,7 +57,7 @@ PLACES = {
     "generative._inputs": "StreamedTable",
     "generative._table_codec": "TableCodec TableEncoder",
     "generative._usefulness": "TableForecast",
-    "gradient._amounts": "AmountConstraints AmountJudge AmountJudgement AmountLook",
+    "gradient._amounts": "AmountConstraints AmountJudge AmountJudgement",
     "gradient._parity": "DPSGDPlan beside default_parity",
     "gradient._signed_loss": "DualPlan RateLagrangian largest_price",
     "gradient._temperature": "EDGES ODDS Temperature",

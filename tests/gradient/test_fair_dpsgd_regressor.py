@@ -21,7 +21,7 @@ from skfairdp import ParetoSearchCV, PrivacyLedger, PrivateSearchCV, Schema
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.gradient import FairDPSGDRegressor, mlp
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, epsilon_of, flatten
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation, epsilon_of, flatten
 from skfairdp.schema import Category, Number
 from tests._tools.inside import (
     AmountConstraints,
@@ -33,7 +33,7 @@ from tests._tools.inside import (
     sums_by_group,
     verify_file,
 )
-from tests._tools.sources import recording_noise
+from tests._tools.sources import ZeroNoise, recording_noise
 
 BOUNDS = (0.0, 80.0)
 
@@ -277,8 +277,15 @@ def test_sums_of_groups_move_by_the_declared_sensitivity_at_most():
 
 
 def test_the_look_counts_no_row_for_more_than_one():
-    relation = next(iter(type(fitted().privacy_.neighboring_relation)))
-    assert AmountLook(100, 4, 1.0, 1e-5, relation).gain.sensitivity == 1.0
+    """So that a record moves it by one where nothing takes its place, and by two where any other record does."""
+    assert fitted().privacy_.neighboring_relation is NeighboringRelation.ZERO_OUT
+    for relation in (NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE):
+        look, said = AmountLook(100, 4, 1.0, 1e-5, relation), []
+        for y, predicted in [(0.0, 50.0), (50.0, 50.0), (30.0, 30.0), (20.0, np.nan)]:
+            said.append(look.release(np.array([y]), np.array([predicted]), 0.0, 0.5, ZeroNoise()))
+        assert (min(said), max(said), said[-1]) == (-1.0, 1.0, 0.0)
+        moved = max(said) - min(said) if relation is NeighboringRelation.REPLACE_ONE else np.abs(said).max()
+        assert moved <= look.gain.sensitivity
 
 
 # ---- what is refused, before anything is spent ---------------------------------------------------------------
