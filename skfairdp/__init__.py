@@ -37,6 +37,7 @@ _WHERE = {
     "Schema": "schema",
     "SchemaEncoder": "schema",
     "SyntheticDataClassifier": "generative",
+    "SyntheticDataRegressor": "generative",
     "SyntheticRows": "generative",
     "frontier": "model_selection",
     "pareto_frontier": "model_selection",

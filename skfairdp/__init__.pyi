@@ -28,6 +28,7 @@ from skfairdp.exceptions import (
 from skfairdp.generative import (
     PFGuardGenerator as PFGuardGenerator,
     SyntheticDataClassifier as SyntheticDataClassifier,
+    SyntheticDataRegressor as SyntheticDataRegressor,
     SyntheticRows as SyntheticRows,
 )
 from skfairdp.gradient import FairDPSGDClassifier as FairDPSGDClassifier, FairDPSGDRegressor as FairDPSGDRegressor

@@ -31,6 +31,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
     SyntheticDataClassifier,
+    SyntheticDataRegressor,
 )
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression
 from skfairdp.ensemble import MLPTeachers
@@ -163,6 +164,7 @@ SETTINGS = [
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(3)}, id="PFLD-gradient"),
     pytest.param(PFLDClassifier, {"primal": NoisyGradients(5, sampling_probability=0.05)}, id="PFLD-poisson"),
     pytest.param(SyntheticDataClassifier, {}, id="Synthetic"),
+    pytest.param(SyntheticDataRegressor, {}, id="Synthetic-amounts"),
     pytest.param(PrivateThresholds, {}, id="thresholds"),
     pytest.param(PrivateBarycenter, {}, id="barycenter"),
 ]
@@ -203,6 +205,13 @@ QUICK = {
         "groups": [0, 1],
         "bounds": (-6.0, 6.0),
     },
+    SyntheticDataRegressor: {
+        "estimator": LinearRegression(),
+        "n_samples": 500,
+        "groups": [0, 1],
+        "bounds_y": (0, 1),
+        "bounds": (-6.0, 6.0),
+    },
     PFGuardGenerator: {"groups": [0, 1], "bounds": (-6.0, 6.0), "codec": TableCodec(n_bins=8)},
 }
 #: What protects the groups of the rows given to fit, reads them, and needs no public rows.
@@ -215,12 +224,13 @@ READING_GROUPS = {
     PFGuardGenerator,
     PrivateThresholds,
     SyntheticDataClassifier,
+    SyntheticDataRegressor,
     PrivateBarycenter,
 }
 
 
 #: Their classes are those of the classifier they are given, or there are none.
-WITHOUT_CLASSES = {PrivateThresholds, PrivateBarycenter, FairDPSGDRegressor}
+WITHOUT_CLASSES = {PrivateThresholds, PrivateBarycenter, FairDPSGDRegressor, SyntheticDataRegressor}
 
 
 def make(cls, settings, **more):

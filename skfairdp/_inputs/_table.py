@@ -229,21 +229,27 @@ def read_amounts(
     """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
     low, high = amount_bounds(estimator)
     amounts = as_amounts(y, n_rows, owner=type(estimator).__name__)
-    reads.note("bounds of y", "given", (low, high), by=getattr(estimator, "bounds", None))
+    reads.note(
+        "bounds of y",
+        "given",
+        (low, high),
+        by=getattr(estimator, "bounds_y", None) or getattr(estimator, "bounds", None),
+    )
     return np.empty(0), np.clip(amounts, low, high)
 
 
 def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, float]:
     """The public bounds of the amounts, or what is wrong with them."""
-    bounds, owner = getattr(estimator, "bounds", None) or given, type(estimator).__name__
+    name, owner = "bounds_y" if hasattr(estimator, "bounds_y") else "bounds", type(estimator).__name__
+    bounds = getattr(estimator, name, None) or given
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not -LARGEST_PUBLIC <= low < high <= LARGEST_PUBLIC:
         raise ValueError(
-            f"{owner} needs 'bounds', the smallest and the largest amount that y may hold, by public knowledge and not "
-            f"by a look at y: bounds=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} instead."
+            f"{owner} needs {name!r}, the smallest and the largest amount that y may hold, by public knowledge and not "
+            f"by a look at y: {name}=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} instead."
         )
     return low, high
 

@@ -158,6 +158,7 @@ class GeneratorPlan:
     gain: GaussianMechanism | None = None
     pure_counts: LaplaceCounts | None = None
     judge: Judge | None = None
+    target: Any = None
     relation: NeighboringRelation = RELATION
     rows_of: str = ""
 
@@ -190,7 +191,7 @@ class GeneratorPlan:
 
     def event_at(self, scale: float) -> DpEvent:
         """Everything, with this noise scale of the backend."""
-        parts = self.bins, self.counts, self.gain, self.judge
+        parts = self.bins, self.counts, self.gain, self.judge, self.target
         extras = [mechanism.event for mechanism in parts if mechanism is not None]
         return compose(*extras, self.backend.event_at(scale))
 
@@ -205,4 +206,5 @@ class GeneratorPlan:
         words = ["fine histograms of numbers"] if self.bins else []
         words += ["counts of groups and labels"] if self.counts else []
         gain = ["by how many rows the learner is ahead of the largest class"] if self.gain else []
-        return (*words, *self.backend.releases, *gain, *(() if self.judge is None else self.judge.releases))
+        others = [word for part in (self.target, self.judge) if part is not None for word in part.releases]
+        return (*words, *self.backend.releases, *gain, *others)

@@ -253,6 +253,10 @@ class SampleForm:
     group_columns: tuple[tuple[int, Any, Any], ...]
     owner: str
 
+    def placed(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """What is known of sampled labels: their codes."""
+        return codes
+
     def decode_labels(self, codes: NDArray[np.int64]) -> Any:
         """Labels of sampled rows in the container that fit was given."""
         assert self.classes is not None and self.labels_form is not None

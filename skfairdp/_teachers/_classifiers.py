@@ -273,22 +273,29 @@ def made_up_cells(n_classes: int, n_groups: int, each: int) -> tuple[NDArray[np.
 
 
 def rehearse_learner(
-    learner: Any, made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]], *, parameter: str, owner: str
+    learner: Any,
+    made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]],
+    *,
+    parameter: str,
+    owner: str,
+    kind: str = "classifier",
 ) -> None:
     """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
     Whatever it can be asked for later it is asked for here. Of several errors that on most rows is repeated."""
-    kind = getattr(get_tags(learner), "estimator_type", None) if isinstance(learner, BaseEstimator) else None
-    if kind not in ("classifier", None):  # None: reductions do not say
-        raise ValueError(f"The '{parameter}' of {owner} must be a classifier. Got {learner!r}, a {kind}, instead.")
+    found = getattr(get_tags(learner), "estimator_type", None) if isinstance(learner, BaseEstimator) else None
+    if found not in (kind, None):  # None: reductions do not say
+        raise ValueError(f"The '{parameter}' of {owner} must be a {kind}. Got {learner!r}, a {found}, instead.")
+    check = check_answers if kind == "classifier" else _check_amounts
     problem: Exception | None = None
     for each in _MADE_UP:
         with silence():
             X, y, given = made_up(each)
         try:
             with silence():
-                fitted = as_classifiers(clone(learner, safe=False), 0).fit(X, y, **given)
+                unfitted = clone(learner, safe=False)
+                fitted = (as_classifiers(unfitted, 0) if kind == "classifier" else unfitted).fit(X, y, **given)
                 for n_rows in (len(y), 1):
-                    check_answers(fitted, fitted.predict(X[:n_rows]), X[:n_rows], y)
+                    check(fitted, fitted.predict(X[:n_rows]), X[:n_rows], y)
             return
         except Exception as error:
             problem = error
@@ -296,6 +303,11 @@ def rehearse_learner(
         f"The '{parameter}' of {owner} fails on made-up rows, in a trial of {_MADE_UP[0]} and {_MADE_UP[1]} of each "
         f"class and group, so nothing is spent. Its own error: {type(problem).__name__}: {problem}"
     ) from problem
+
+
+def _check_amounts(fitted: Any, predicted: Any, X: Any, y: Any) -> None:
+    if np.shape(predicted) != (len(X),) or not np.isfinite(np.asarray(predicted, dtype=np.float64)).all():
+        raise ValueError("predict must return one finite number for every row.")
 
 
 def check_answers(fitted: Any, predicted: Any, X: Any, labels: Any) -> None:

@@ -162,6 +162,7 @@ class PFGuardGenerator(PrivateEstimator):
 
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
     _for_learner: bool = False
+    _reads_amounts: bool = False
     #: Whether that learner may be asked about many rows in one call; one that is asked row by row is not asked often.
     _asked_in_blocks: bool = True
 
@@ -507,8 +508,8 @@ class PFGuardGenerator(PrivateEstimator):
 
     def _draw(
         self, n_samples: int, conditions: Any, random_state: RandomStateLike
-    ) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
-        """Rows, and the codes of their labels and groups."""
+    ) -> tuple[Any, Any, NDArray[np.int64]]:
+        """Rows, the codes of their labels, or amounts, and those of their groups."""
         check_is_fitted(self, "model_")
         owner = type(self).__name__
         if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
@@ -526,7 +527,8 @@ class PFGuardGenerator(PrivateEstimator):
         groups, labels = np.divmod(cells, self.rates_.shape[1])
         if self._admissible is not None:
             labels = self._admissible.draw(values, rng)
-        return self._codec.decode(values, rng, self._form.columns_of_groups(groups)), labels, groups
+        rows = self._codec.decode(values, rng, self._form.columns_of_groups(groups))
+        return rows, self._form.placed(labels, rng), groups
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

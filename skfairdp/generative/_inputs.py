@@ -22,6 +22,7 @@ from skfairdp._inputs import (
     check_public_columns,
     note_subject_column,
     public_arguments,
+    read_amounts,
     read_classes,
     read_private_groups,
     subject_given,
@@ -255,6 +256,7 @@ class GeneratorData:
     form: SampleForm
     reads: PublicReads
     subjects: Subjects | None = None
+    amounts: NDArray[np.float64] | None = None
 
     def looked_at(self, most: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
         """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows.
@@ -341,6 +343,7 @@ def read_generator_data(
     public, _ = public_arguments(estimator, X_public, None)
     refuse_private_as_public(X, public, owner=owner)
     features = _read_features(estimator, X, public, reads, subjects)
+    amounts = read_amounts(estimator, y, len(features.rows), reads)[1] if estimator._reads_amounts else None
     labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
     n_classes = 1 if classes is None else len(classes)
@@ -370,6 +373,7 @@ def read_generator_data(
         form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
         reads=reads,
         subjects=subjects,
+        amounts=amounts,
     )
 
 
@@ -557,6 +561,8 @@ def _read_labels(
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None, Form | None]:
     """Codes of the private labels, the classes, and how labels are handed out."""
     n_rows, raw = len(features.rows), features.raw
+    if estimator._reads_amounts:  # of which classes are made later, at released places
+        return np.zeros(n_rows, dtype=np.int64), None, None
     if raw is not None and (y is not None or raw.schema.label in raw.numbers or estimator._for_learner):
         classes, codes = read_classes(estimator, y, n_rows, reads, raw=raw)
         return codes, classes, Form("series", (raw.schema.label,))

@@ -48,6 +48,7 @@ class LearnsSyntheticRows(PrivateEstimator):
 
     #: For the generator, which reads rows by this estimator.
     _for_learner = True
+    _reads_amounts = False
 
     #: Of the generator, where its rows are drawn as the private ones are.
     balance: Any = None

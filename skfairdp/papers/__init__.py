@@ -16,7 +16,7 @@ from skfairdp.papers._pate_analysis import (
     PATEAnalysis,
     PATEFairnessAnalysis,
 )
-from skfairdp.papers._sfpate_bounds import SFPATEBounds, sfpate_bounds
+from skfairdp.papers._sfpate_bounds import sfpate_bounds
 
 __all__ = [
     "DPSGDF",
@@ -30,7 +30,6 @@ __all__ = [
     "PATEFairnessAnalysis",
     "PATEGANBackend",
     "Reweighting",
-    "SFPATEBounds",
     "pate_data_dependent_epsilon",
     "sfpate_bounds",
 ]

@@ -35,6 +35,7 @@ from skfairdp import (
     RandomizedResponseClassifier,
     SFPATEClassifier,
     SyntheticDataClassifier,
+    SyntheticDataRegressor,
     SyntheticRows,
 )
 from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
@@ -550,6 +551,23 @@ def _generator_fits() -> list[Fit]:
                 n_samples=500,
                 random_state=0,
                 classes=[0, 1],
+                **TABLE,
+            ),
+            with_private_groups,
+            answers,
+            RECORD,
+            every,
+            make_tables,
+        ),
+        Fit(
+            "SyntheticData-amounts",
+            partial(
+                SyntheticDataRegressor,
+                LinearRegression(),
+                epsilon=8.0,
+                n_samples=500,
+                random_state=0,
+                bounds_y=(0.0, 2.0),
                 **TABLE,
             ),
             with_private_groups,

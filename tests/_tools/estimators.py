@@ -25,6 +25,7 @@ from skfairdp import (
     PrivateSearchCV,
     SFPATEClassifier,
     SyntheticDataClassifier,
+    SyntheticDataRegressor,
 )
 from skfairdp.baselines import LagrangianClassifier, ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.fairness import RateParity
@@ -205,6 +206,15 @@ def fast_instances():
         of_column_zero(PFGuardGenerator)(noise_seed=0, random_state=0),
         of_column_zero(SyntheticDataClassifier)(
             LogisticRegression(), epsilon=1000.0, n_samples=2000, noise_seed=0, random_state=0
+        ),
+        of_column_zero(SyntheticDataRegressor)(
+            LinearRegression(),
+            epsilon=1000.0,
+            bounds_y=(-200, 200),
+            groups=[0, 1],
+            n_samples=2000,
+            noise_seed=0,
+            random_state=0,
         ),
         of_column_zero(IDP3)(LogisticRegression(), groups=[0, 1], gamma=0.15, min_count=3),
         ParetoSearchCV(

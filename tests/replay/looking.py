@@ -83,7 +83,7 @@ def _answers(entry: Fit, fitted: Any, rows: Rows) -> dict[str, Any]:
 def _another_student(fitted: Any) -> dict[str, Any]:
     """The built-in one; where that is a network which trains for seconds, a quick one, or the same again. Of a
     generator: rows by another balance."""
-    if hasattr(fitted, "balance"):
+    if "balance" in fitted.get_params(deep=False):
         return {"balance": None}
     variant = getattr(fitted, "variant", None)
     if isinstance(variant, FairTeachers):

@@ -1,0 +1,166 @@
+"""Amounts as the label of a generator: cut into classes in their order, at released places, and drawn between these."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skfairdp._column_tables import ColumnTables, where_amounts_lie
+from skfairdp._inputs import warn_of_other_units
+from skfairdp._tables import Form, Layout, SampleForm
+from skfairdp._usefulness import AmountLook
+from skfairdp._utils import warn_caller
+from skfairdp.exceptions import UtilityWarning
+from skfairdp.generative._inputs import GeneratorData
+from skfairdp.generative._usefulness import TableForecast
+from skfairdp.privacy import DpEvent, NoiseSource, compose
+from skfairdp.schema import NumberPlace
+
+Array = NDArray[np.float64]
+
+#: Into how many classes amounts are cut: noise is in the counts of each, and what differs within one is not learned.
+LEAST_CLASSES, MOST_CLASSES = 5, 12
+#: Noise of tables in which a class more pays.
+_NOISE = 0.03
+#: Beyond the outermost quantiles amounts reach so many steps between quantiles further.
+_TAIL = 1.5
+#: Standard deviations of a cell that all rows are, so that quantiles are known; for up to so many times the usual share
+#: of the squared cost, or where nothing but the constant is worth asking for, so many.
+_SEEN, _MOST, _ALL = 40.0, 6.0, 9.0
+
+
+def n_amount_classes(layout: Layout, epsilon: float, delta: float) -> int:
+    """Into how many classes to cut amounts, by public numbers."""
+    noise = TableForecast.of(layout, epsilon, delta).noise
+    return int(np.clip(_NOISE / noise, LEAST_CLASSES, MOST_CLASSES))
+
+
+@dataclass(frozen=True)
+class AmountLevels:
+    """How amounts are spread, by released quantiles: a share of all amounts for each of them, and back. All public."""
+
+    knots: Array
+    bounds: tuple[float, float]
+    n_classes: int
+
+    @property
+    def _quantiles(self) -> tuple[Array, Array]:
+        steps = np.diff(self.knots)
+        ends = np.clip([self.knots[0] - _TAIL * steps[0], self.knots[-1] + _TAIL * steps[-1]], *self.bounds)
+        levels = (np.arange(len(self.knots)) + 0.5) / len(self.knots)
+        return np.r_[0.0, levels, 1.0], np.r_[ends[0], self.knots, ends[1]]
+
+    def classes_of(self, amounts: Array) -> NDArray[np.int64]:
+        """The class of each amount, in their order."""
+        levels, values = self._quantiles
+        starts = np.interp(np.arange(1, self.n_classes) / self.n_classes, levels, values)
+        return np.searchsorted(starts, amounts, side="right").astype(np.int64)
+
+    def drawn(self, classes: NDArray[np.int64], rng: np.random.Generator) -> Array:
+        """An amount of each class."""
+        return np.interp((classes + rng.random(len(classes))) / self.n_classes, *self._quantiles)
+
+
+@dataclass(frozen=True)
+class AmountForm(SampleForm):
+    """Samples whose labels are amounts."""
+
+    amounts: AmountLevels | None = field(default=None)
+
+    def placed(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """Amounts of sampled rows."""
+        assert self.amounts is not None
+        return self.amounts.drawn(codes, rng)
+
+    def decode_labels(self, codes: NDArray[Any]) -> Any:
+        """The same in the container that fit was given."""
+        assert self.labels_form is not None
+        return codes if self.labels_form.container == "array" else pd.Series(codes, name=self.labels_form.names[0])
+
+
+@dataclass(frozen=True)
+class AmountTables:
+    """What says where amounts lie, and whether a learner is ahead of a constant."""
+
+    layout: Layout
+    epsilon: float
+    delta: float
+    bounds: tuple[float, float]
+    is_asked: bool
+
+    @property
+    def forecast(self) -> TableForecast:
+        """What tables are going to tell."""
+        return TableForecast.of(self.layout, self.epsilon, self.delta)
+
+    @property
+    def _cost(self) -> tuple[float, float, Any]:
+        return self.epsilon, self.delta, self.layout.relation
+
+    @property
+    def tables(self) -> ColumnTables | None:
+        """For the quantiles; None where so few rows show behind no noise."""
+        usual = ColumnTables((NumberPlace(0),), self.layout.n_rows, *self._cost)
+        wanted = (_SEEN * usual.counts.sigma / self.layout.n_rows) ** 2
+        share = _ALL if self.forecast.snr_too_low else min(max(1.0, wanted), _MOST)
+        tables = replace(usual, share=share)
+        return tables if tables.should_release else None
+
+    @property
+    def look(self) -> AmountLook | None:
+        """For the gain; None where no learner is worth one."""
+        if self.forecast.snr_too_low or not (self.is_asked or self.forecast.snr_marginal):
+            return None
+        return AmountLook(self.forecast.n_looked_at, self.layout.n_columns, *self._cost)
+
+    @property
+    def _parts(self) -> list[ColumnTables | AmountLook]:
+        return [part for part in (self.tables, self.look) if part is not None]
+
+    @property
+    def event(self) -> DpEvent:
+        """All of it."""
+        return compose(*(part.event for part in self._parts))
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return tuple(word for part in self._parts for word in part.releases)
+
+    def release(self, data: GeneratorData, noise: NoiseSource, owner: str) -> tuple[GeneratorData, tuple[float, float]]:
+        """Release where amounts lie. Data whose labels are classes of amounts, and the middle and spread of amounts."""
+        low, high = self.bounds
+        assert data.amounts is not None
+        knots = low + (np.arange(8) + 0.5) / 8 * (high - low)
+        mean, spread = (low + high) / 2, (high - low) / 4
+        if self.tables is not None:
+            between = self.tables.release((2 * (data.amounts - low) / (high - low) - 1)[:, None], noise)[0]
+            warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
+            mean, middle, spread = where_amounts_lie(between, self.bounds)
+            mean = middle if self.tables.share > 1 else mean  # noise may have put outer quantiles far away
+            knots = low + (between + 1) / 2 * (high - low)
+        levels = AmountLevels(knots, self.bounds, self.layout.n_classes)
+        cells = data.cells * self.layout.n_classes + levels.classes_of(data.amounts)
+        assert isinstance(data.form, AmountForm)
+        return replace(data, cells=cells, form=replace(data.form, amounts=levels)), (mean, spread)
+
+    def warn_of_constant(self, usual: float, owner: str) -> None:
+        """Say that so few rows or so small an ε leave a constant only."""
+        rows, epsilon = self.forecast.enough_rows, self.forecast.enough_epsilon
+        ways = [f"{rows:,} private rows"] if rows else []
+        ways += [f"epsilon={epsilon:g}"] if epsilon else []
+        warn_caller(
+            f"{owner} predicts for every row the constant {usual:.4g}: no learner could be clearly better. With "
+            f"{self.layout.n_columns} columns, {self.layout.n_rows:,} private rows and epsilon={self.epsilon:g} the "
+            f"tables have {self.forecast.noise:.2g} of noise. {' or '.join(ways) or 'A larger delta'} would do.",
+            UtilityWarning,
+        )
+
+
+def with_amounts(data: GeneratorData, y: Any, n_classes: int) -> GeneratorData:
+    """Data whose labels are going to be so many classes of amounts."""
+    given = {name: getattr(data.form, name) for name in SampleForm.__dataclass_fields__}
+    given |= {"classes": np.arange(n_classes), "labels_form": Form.of(y, None)}
+    return replace(data, layout=replace(data.layout, n_classes=n_classes), form=AmountForm(**given))
