@@ -42,7 +42,8 @@ def schema_of(estimator: Any) -> Schema | None:
             f"The 'schema' parameter of {owner} must be a Schema or None. Got {type(schema).__name__} instead. Use "
             "Schema.from_dict or Schema.load."
         )
-    said = {*SCHEMA_PARAMETERS} - ({"bounds"} if is_regressor(estimator) else set())  # those are of the amounts
+    of_amounts = is_regressor(estimator) and not hasattr(estimator, "bounds_y")
+    said = {*SCHEMA_PARAMETERS} - ({"bounds"} if of_amounts else set())
     twice = [name for name in SCHEMA_PARAMETERS if name in said and getattr(estimator, name, None) is not None]
     if twice:
         raise ValueError(

@@ -54,6 +54,7 @@ PLACES = {
     ),
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
     "papers._gan_ensembles": "PATEGANPlan",
+    "generative._amounts": "AmountTables",
     "generative._inputs": "StreamedTable",
     "generative._table_codec": "TableCodec TableEncoder",
     "generative._usefulness": "TableForecast",

@@ -171,6 +171,16 @@ def test_no_row_moves_a_release_by_more_than_its_sensitivity(last):
         assert moved <= a.mechanism.sensitivity * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_given_the_releases_no_amount_hangs_on_the_rows():
+    with recording_noise(entropy=0) as record:
+        one = SyntheticDataRegressor(LinearRegression(), epsilon=3.0, **PUBLIC).fit(X[TRAIN], Y[TRAIN])
+    rows = np.random.default_rng(5).permutation(6000)
+    with recording_noise(replay=record):
+        other = SyntheticDataRegressor(LinearRegression(), epsilon=3.0, **PUBLIC).fit(2 * X[rows], 0.5 * Y[TRAIN])
+    np.testing.assert_array_equal(one.predict(X[TEST]), other.predict(X[TEST]))
+
+
 def test_another_learner_costs_nothing_and_another_generator_is_refused():
     ledger = PrivacyLedger(epsilon=2.0)
     model = fitted(LinearRegression(), epsilon=2.0, noise_seed=None, ledger=ledger)

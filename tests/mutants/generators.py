@@ -20,6 +20,9 @@ from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrat
 from tests._tools.inside import (
     AdversarialPlan,
     AdversarialTraining,
+    AmountLook,
+    AmountTables,
+    ColumnTables,
     Comparison,
     CountsOfRows,
     Form,
@@ -577,3 +580,40 @@ def the_learner_gives_way_by_its_exact_gain(patch):
         return found
 
     patch.setattr(SyntheticDataClassifier, "_rows_ahead", rows_ahead)
+
+
+@mutant
+def amounts_cut_at_their_own_quantiles(patch):
+    """Noisy quantiles are paid for, and classes begin at the exact ones. Right: at the released ones."""
+    honest = AmountTables.release
+
+    def release(self, data, noise, owner):
+        found, where = honest(self, data, noise, owner)
+        knots = np.quantile(data.amounts, (np.arange(8) + 0.5) / 8)
+        return replace(found, form=replace(found.form, amounts=replace(found.form.amounts, knots=knots))), where
+
+    patch.setattr(AmountTables, "release", release)
+
+
+@mutant
+def where_amounts_lie_is_not_on_the_event(patch):
+    """Only the look is charged. Right: the tables of amounts too."""
+    patch.setattr(AmountTables, "event", property(lambda self: self.look.event))
+
+
+@mutant
+def a_replaced_amount_moves_one_cell(patch):
+    """The tables of amounts as if one cell lost a row. Right: another cell wins it, so that they move by √2."""
+    patch.setattr(ColumnTables, "_moved", property(lambda self: len(self.places) ** 0.5))
+
+
+@mutant
+def the_look_at_amounts_counts_a_replaced_row_once(patch):
+    """What a row says lies between -1 and 1, so another in its place moves the sum by 2, not by 1."""
+    honest = AmountLook.gain.fget
+
+    def gain(self):
+        found = honest(self)
+        return replace(found, sigma=found.sigma / found.sensitivity, sensitivity=1.0)
+
+    patch.setattr(AmountLook, "gain", property(gain))

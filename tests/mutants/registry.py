@@ -36,6 +36,7 @@ GENERATOR_BOUNDARY = tests_in("generative.test_generator_boundary")
 RELEASES = tests_in("generative.test_releases")
 SILENCE = tests_in("test_silence")
 SYNTHETIC_USE = tests_in("generative.test_usefulness")
+SYNTHETIC_AMOUNTS = tests_in("generative.test_synthetic_data_regressor")
 COLUMN_TABLES = tests_in("gradient.test_column_tables")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 JUDGE = tests_in("test_judge")
@@ -535,6 +536,18 @@ NOTICED: dict[str, Noticed] = {
     ),
     "generators.the_learner_gives_way_by_its_exact_gain": also(
         SYNTHETIC_USE("test_given_the_releases_what_is_predicted_does_not_hang_on_the_rows")
+    ),
+    "generators.amounts_cut_at_their_own_quantiles": also(
+        SYNTHETIC_AMOUNTS("test_given_the_releases_no_amount_hangs_on_the_rows")
+    ),
+    "generators.where_amounts_lie_is_not_on_the_event": also(
+        SYNTHETIC_AMOUNTS("test_everything_that_is_released_is_on_the_event", n=6000, epsilon=3.0)
+    ),
+    "generators.a_replaced_amount_moves_one_cell": also(
+        SYNTHETIC_AMOUNTS("test_no_row_moves_a_release_by_more_than_its_sensitivity", last=(0.0, -6.0))
+    ),
+    "generators.the_look_at_amounts_counts_a_replaced_row_once": also(
+        AMOUNTS("test_the_look_counts_no_row_for_more_than_one")
     ),
     # ---- gradient.py --------------------------------------------------------------------------------------------
     "gradient.rows_tried_in_batches_of_one": also(
