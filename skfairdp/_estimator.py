@@ -15,9 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp._inputs import read_labels
+from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import NamedEstimator, as_amounts, check_same_index, warn_caller, without_values
+from skfairdp._utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
@@ -34,7 +34,7 @@ from skfairdp.privacy import (
     held_by,
     public_facts,
 )
-from skfairdp.schema import SCHEMA_CONSTRAINT, SchemaParameter
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, SchemaParameter
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
@@ -365,7 +365,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
     def score(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -376,8 +376,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows with the columns seen in ``fit``.
-        y : array-like of shape (n_rows,)
-            Their amounts.
+        y : array-like of shape (n_rows,), default=None
+            Their amounts. None takes those of X, where a schema says which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Their groups, where predictions use them; ignored elsewhere, so that they can be routed.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -392,10 +392,12 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
         more = {"sensitive_features": sensitive_features} if takes_groups else {}
-        return self._r2(np.asarray(self.predict(X, **more)), y, sample_weight)
+        return self._r2(np.asarray(self.predict(X, **more)), X, y, sample_weight)
 
-    def _r2(self, predicted: Any, y: Any, sample_weight: Any) -> float:
-        amounts = as_amounts(y, len(predicted), owner=type(self).__name__)
+    def _r2(self, predicted: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        schema = getattr(self, "schema", None)
+        raw = None if schema is None else RawTable.roles(schema, X, owner=type(self).__name__)
+        amounts = amounts_of(self, y, len(predicted), raw)
         return float(r2_score(amounts, predicted, sample_weight=sample_weight))
 
 

@@ -7,6 +7,7 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
 from skfairdp._inputs._table import (
     amount_bounds,
+    amounts_of,
     check_public_columns,
     read_amounts,
     read_classes,
@@ -31,6 +32,7 @@ __all__ = [
     "PublicRows",
     "TrainingData",
     "amount_bounds",
+    "amounts_of",
     "check_public_columns",
     "note_subject_column",
     "public_arguments",

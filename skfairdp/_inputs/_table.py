@@ -228,7 +228,7 @@ def read_amounts(
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
     low, high = amount_bounds(estimator)
-    amounts = as_amounts(y, n_rows, owner=type(estimator).__name__)
+    amounts = amounts_of(estimator, y, n_rows, raw)
     reads.note(
         "bounds of y",
         "given",
@@ -238,10 +238,25 @@ def read_amounts(
     return np.empty(0), np.clip(amounts, low, high)
 
 
+def amounts_of(estimator: BaseEstimator, y: Any, n_rows: int, raw: RawTable | None) -> NDArray[np.float64]:
+    """One amount per row: of y, or of the column that a schema names."""
+    if raw is None or raw.schema.label is None:
+        return as_amounts(y, n_rows, owner=type(estimator).__name__)
+    return raw.amounts(y)
+
+
 def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, float]:
     """The public bounds of the amounts, or what is wrong with them."""
     name, owner = "bounds_y" if hasattr(estimator, "bounds_y") else "bounds", type(estimator).__name__
-    bounds = getattr(estimator, name, None) or given
+    schema = schema_of(estimator)
+    label = None if schema is None else schema.amounts
+    if schema is not None and schema.classes is not None:
+        raise ValueError(
+            f"{owner} predicts amounts, and the label of its schema, {schema.label!r}, is a "
+            f"{type(schema.columns[str(schema.label)]).__name__}. Classifiers predict it, such as FairDPSGDClassifier "
+            "and SyntheticDataClassifier. For amounts let the label be a Number."
+        )
+    bounds: Any = getattr(estimator, name, None) or given or (label and (label.low, label.high))
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):

@@ -159,8 +159,11 @@ class AmountTables:
         )
 
 
-def with_amounts(data: GeneratorData, y: Any, n_classes: int) -> GeneratorData:
-    """Data whose labels are going to be so many classes of amounts."""
+def with_amounts(data: GeneratorData, y: Any, n_classes: int, label: str | None) -> GeneratorData:
+    """Data whose labels are going to be so many classes of amounts; ``label`` is the column that a schema names."""
     given = {name: getattr(data.form, name) for name in SampleForm.__dataclass_fields__}
-    given |= {"classes": np.arange(n_classes), "labels_form": Form.of(y, None)}
+    given |= {
+        "classes": np.arange(n_classes),
+        "labels_form": Form.of(y, None) if label is None else Form("series", (label,)),
+    }
     return replace(data, layout=replace(data.layout, n_classes=n_classes), form=AmountForm(**given))

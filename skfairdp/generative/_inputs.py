@@ -343,7 +343,9 @@ def read_generator_data(
     public, _ = public_arguments(estimator, X_public, None)
     refuse_private_as_public(X, public, owner=owner)
     features = _read_features(estimator, X, public, reads, subjects)
-    amounts = read_amounts(estimator, y, len(features.rows), reads)[1] if estimator._reads_amounts else None
+    amounts = (
+        read_amounts(estimator, y, len(features.rows), reads, raw=features.raw)[1] if estimator._reads_amounts else None
+    )
     labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
     n_classes = 1 if classes is None else len(classes)

@@ -57,7 +57,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         In [1e-3, 1e6].
     {delta}
     bounds_y : tuple of two floats, default=None
-        Smallest and largest y by public knowledge; needed. They may be generous.
+        Smallest and largest y by public knowledge; needed, unless a schema has them of its label. They may be generous.
     backend : str or GeneratorBackend, default="marginals"
         Of the generator.
     codec : str or TableCodec, default="auto"
@@ -75,7 +75,8 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     sensitive_columns : str, int or list of them, default=None
         Columns of X that are the group. The learner does not get them as features.
     schema : Schema or dict, default=None
-        All that is public about the columns of a raw table; y is passed beside it, and is no column of the schema.
+        All that is public about the columns of a raw table. Its label is a Number, or y is passed beside it and is no
+        column of the schema.
     {random_state, noise_seed, ledger}
 
     Attributes
@@ -174,7 +175,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     def fit(
         self,
         X: ArrayLike | pd.DataFrame,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | pd.DataFrame | None = None,
         subject: ArrayLike | str | None = None,
@@ -185,8 +186,9 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         ----------
         X : DataFrame or array-like of shape (n_rows, n_columns)
             Private, in memory. Numbers, categories, booleans, missing values.
-        y : array-like of shape (n_rows,)
-            Private amounts. Those beyond ``bounds_y`` count as the bound.
+        y : array-like of shape (n_rows,), default=None
+            Private amounts. Those beyond ``bounds_y`` count as the bound. None takes those of X, where a schema says
+            which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups, for a learner that takes them.
         {subject}
@@ -271,7 +273,8 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         amount_bounds(self)
         refuse_chunks(type(self).__name__, X=X)
         data = super()._read(X, y, **given)
-        return with_amounts(data, y, n_amount_classes(data.layout, self.epsilon, self.delta))
+        name = None if self.schema is None else self.schema.label
+        return with_amounts(data, y, n_amount_classes(data.layout, self.epsilon, self.delta), name)
 
     def _plan(self, data: Any) -> GeneratorPlan:
         generator = self._generator()

@@ -73,8 +73,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         "squared" aims at means, "absolute" at medians, "poisson" at rates of counts. Clipping makes the first a little
         more robust than it is elsewhere.
     bounds : tuple of two floats, default=None
-        Smallest and largest y by public knowledge; needed. For "poisson" they are those of the counts, at least 0, and
-        of the rate for an exposure of 1.
+        Smallest and largest y by public knowledge; needed, unless a schema has them of its label. For "poisson" they
+        are those of the counts, at least 0, and of the rate for an exposure of 1.
     constraints : "mean_parity", fairlearn.reductions.BoundedGroupLoss, list of both or None, default=None
         "mean_parity": means of the predictions differ by at most 1 % of the range of ``bounds`` between any two groups.
         ``BoundedGroupLoss(SquareLoss(low, high), upper_bound=b)``: the mean loss of each group is at most b, in squared
@@ -104,7 +104,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         private ones, which is a release.
     {sensitive_columns}
     schema : Schema or dict, default=None
-        All that is public about the columns of a raw table; y is passed beside it, and is no column of the schema.
+        All that is public about the columns of a raw table. Its label is a Number, or y is passed beside it and is no
+        column of the schema.
     {public_data, random_state, noise_seed, ledger, verbose}
 
     Attributes
@@ -228,7 +229,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
@@ -242,8 +243,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         ----------
         X : array-like of shape (n_rows, n_features)
             Private rows.
-        y : array-like of shape (n_rows,)
-            Private amounts. Those beyond ``bounds`` count as the bound.
+        y : array-like of shape (n_rows,), default=None
+            Private amounts. Those beyond ``bounds`` count as the bound. None takes those of X, where a schema says
+            which column holds them.
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
             Private groups; read only for a constraint.
         exposure : array-like of shape (n_rows,), default=None
@@ -314,7 +316,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def score(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
@@ -325,8 +327,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         Parameters
         ----------
         {X_predict}
-        y : array-like of shape (n_rows,)
-            Their amounts.
+        y : array-like of shape (n_rows,), default=None
+            Their amounts. None takes those of X, where a schema says which column holds them.
         sensitive_features : ignored
             Accepted so that it can be routed; predictions do not use the group.
         exposure : array-like of shape (n_rows,), default=None
@@ -339,7 +341,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         r2 : float
             1 for perfect predictions, 0 for the mean of y.
         """
-        return self._r2(self.predict(X, exposure=exposure), y, sample_weight)
+        return self._r2(self.predict(X, exposure=exposure), X, y, sample_weight)
 
     # ------------------------------------------------------------------ pieces
 

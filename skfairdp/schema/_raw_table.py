@@ -151,6 +151,12 @@ class RawTable:
     @property
     def classes(self) -> NDArray[Any]:
         """The classes of the schema, sorted as scikit-learn has them."""
+        if self.schema.amounts is not None:
+            raise ValueError(
+                f"{self.owner} works with classes, and the label of its schema, {self.schema.label!r}, is a Number. "
+                "FairDPSGDRegressor and SyntheticDataRegressor predict amounts. For classes let the label be a "
+                "Category or Boolean, such as whether the amount is above a public limit."
+            )
         if self.schema.classes is None:
             raise ValueError(
                 f"{self.owner} needs labels, and its schema names none. Say which column it is: "
@@ -191,6 +197,18 @@ class RawTable:
         if unknown is None and np.isnan(codes).any():
             raise private_error("unlisted", owner=self.owner, name="y")
         return np.where(np.isnan(codes), 0 if unknown is None else unknown, codes).astype(np.int64)
+
+    def amounts(self, y: Any = None) -> NDArray[np.float64]:
+        """Read one amount per row, those beyond the bounds of the label as the bound, in its unit."""
+        schema = self.schema
+        assert schema.amounts is not None
+        if y is None and schema.label not in self.numbers:
+            self._refuse_missing_labels()
+        return (
+            self.numbers[str(schema.label)]
+            if y is None
+            else schema.amounts.read(one_column(y, self.n_rows, owner=self.owner, name="y"))
+        )
 
     def label_cells(self, y: Any = None) -> NDArray[np.object_]:
         """The labels as they were given, one cell a row, to be handed on and read later.
@@ -282,7 +300,8 @@ class RawTable:
 
 def made_up(schema: Schema, source: RowSource) -> pd.DataFrame:
     """One row in the columns that a source has, from which all that is public follows as from any other."""
-    roles = {name: values_of(schema.columns[name])[0] for name in (schema.label, *schema.groups) if name is not None}
+    label = schema.label if schema.classes is not None else None
+    roles = {name: values_of(schema.columns[name])[0] for name in (label, *schema.groups) if name is not None}
     return pd.DataFrame({name: pd.Series([roles.get(name)], dtype=object) for name in source.columns})
 
 

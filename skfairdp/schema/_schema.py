@@ -20,6 +20,7 @@ from skfairdp.schema._columns import (
     Boolean,
     Category,
     Column,
+    Number,
     PaidValues,
     column_from_dict,
     known_from_dict,
@@ -63,7 +64,7 @@ class Schema:
     columns : mapping of str to Column
         :class:`Number`, :class:`Category`, :class:`Boolean` or :class:`Date`. Free text is refused: nothing bounds it.
     label : str, default=None
-        The column to predict: a Category or a Boolean.
+        The column to predict: a Category or a Boolean, or of amounts, for regressors, a Number without missing values.
     groups : str or sequence of str, default=()
         The columns that are the sensitive attribute: Categories or Booleans. Several form intersections.
     n_rows : int, default=None
@@ -78,7 +79,7 @@ class Schema:
     features : tuple of str
         Neither the label nor the groups.
     classes : tuple or None
-        Values of the label.
+        Values of the label; None where it is a Number, or there is none.
     group_values : tuple or None
         Values of the groups: of one column, or tuples of several.
     privacy_ : PrivacySpent or None
@@ -138,10 +139,16 @@ class Schema:
             raise ValueError(f"The 'groups' of a Schema name a column twice: {self.groups}.")
         for role, names in (("label", [self.label] if self.label is not None else []), ("groups", self.groups)):
             for name in names:
-                if not isinstance(self.columns.get(name), Category | Boolean):
+                found, also = self.columns.get(name), role == "label"
+                if not isinstance(found, Category | Boolean) and not (also and isinstance(found, Number)):
                     raise ValueError(
-                        f"The {role!r} of a Schema must be a Category or Boolean among its columns "
-                        f"{list(self.columns)}. Got {name!r} instead."
+                        f"The {role!r} of a Schema must be a Category or Boolean{' or Number' if also else ''} among "
+                        f"its columns {list(self.columns)}. Got {name!r} instead."
+                    )
+                if isinstance(found, Number) and found.missing:
+                    raise ValueError(
+                        f"The label of a Schema has a value in each row, and {name!r} is a Number(missing=True). Set "
+                        "that to False: an amount that cannot be read then counts as the middle of the bounds."
                     )
         if not self.features:
             raise ValueError("A Schema needs at least one column that is neither its label nor one of its groups.")
@@ -163,7 +170,13 @@ class Schema:
     @property
     def classes(self) -> tuple[Any, ...] | None:
         """Values of the label, None without one."""
-        return None if self.label is None else values_of(self.columns[self.label])
+        return None if self.label is None or self.amounts is not None else values_of(self.columns[self.label])
+
+    @property
+    def amounts(self) -> Number | None:
+        """The label, where it is a Number: regressors predict it within its bounds."""
+        column = None if self.label is None else self.columns[self.label]
+        return column if isinstance(column, Number) else None
 
     @property
     def group_values(self) -> tuple[Any, ...] | None:
@@ -349,6 +362,8 @@ class Schema:
     def _listed(self, name: str, positions: NDArray[np.float64]) -> NDArray[Any]:
         if np.isnan(positions).any():
             raise private_error("unlisted", owner="Schema.read", name=repr(name))
+        if isinstance(self.columns[name], Number):
+            return np.asarray(self.columns[name].restore(positions))
         values = values_of(self.columns[name])
         column = np.asarray(values, dtype=None if len({type(value) for value in values}) == 1 else object)
         return column[positions.astype(np.int64)]

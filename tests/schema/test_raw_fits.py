@@ -192,9 +192,14 @@ def test_several_columns_of_groups_form_intersections():
 def says_twice():
     for cls in private_classes():
         for parameter in ("classes", "groups", "bounds", "categories", "dtypes", "sensitive_columns"):
-            of_amounts = parameter == "bounds" and is_regressor(cls())  # those of the target, which no schema says
+            of_amounts = is_regressor(cls()) and parameter == bounds_of_amounts(cls)
             if parameter in inspect.signature(cls).parameters and not of_amounts:
                 yield pytest.param(cls, parameter, id=f"{cls.__name__}-{parameter}")
+
+
+def bounds_of_amounts(cls):
+    """The parameter of a regressor that says where amounts lie."""
+    return "bounds_y" if "bounds_y" in inspect.signature(cls).parameters else "bounds"
 
 
 def private_classes():
@@ -215,7 +220,7 @@ GIVEN = {
 @pytest.mark.parametrize(("cls", "parameter"), [*says_twice()])
 def test_what_the_schema_says_may_not_be_given_once_more_and_costs_nothing(cls, parameter):
     ledger = skfairdp.PrivacyLedger()
-    amounts = {"bounds": (0, 400)} if is_regressor(cls()) else {}
+    amounts = {bounds_of_amounts(cls): (0, 400)} if is_regressor(cls()) else {}
     model = cls(schema=RAW_SCHEMA, ledger=ledger, **amounts, **{parameter: GIVEN[parameter]})
     with pytest.raises(ValueError, match=rf"{cls.__name__}.* got 'schema' together with '{parameter}'") as raised:
         fit_with_public_rows(model)
@@ -238,11 +243,14 @@ def test_a_schema_must_be_a_schema(cls):
 @pytest.mark.parametrize("cls", private_classes())
 def test_a_table_without_names_is_refused_with_what_to_do(cls):
     ledger = skfairdp.PrivacyLedger()
-    y, given = (AMOUNTS, {"bounds": (0, 400)}) if is_regressor(cls()) else (None, {})
+    y, given = None, {"schema": RAW_SCHEMA}
+    if is_regressor(cls()):
+        features = {name: RAW_SCHEMA.columns[name] for name in RAW_SCHEMA.columns if name != RAW_SCHEMA.label}
+        y, given = AMOUNTS, {"schema": skfairdp.Schema(features), bounds_of_amounts(cls): (0, 400)}
     with pytest.raises(ValueError, match="must be a DataFrame with the columns of its schema"):
-        cls(schema=RAW_SCHEMA, ledger=ledger, **given).fit(np.zeros((20, 5)), None if y is None else y[:20])
+        cls(ledger=ledger, **given).fit(np.zeros((20, 5)), None if y is None else y[:20])
     with pytest.raises(ValueError, match=r"lacks 1 column\(s\) of the Schema: \['age'\]"):
-        cls(schema=RAW_SCHEMA, ledger=ledger, **given).fit(TABLE.drop(columns="age"), y)
+        cls(ledger=ledger, **given).fit(TABLE.drop(columns="age"), y)
     assert len(ledger.entries) == 0
 
 
