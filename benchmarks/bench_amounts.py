@@ -5,11 +5,11 @@
 Parkinsons' total_UPDRS (rows of ``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), the limit
 of a credit card in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and
 skewed amounts. The ridge has no privacy. ``SyntheticDataRegressor`` has its own learner, and pays for the bins of all
-columns. The group is no feature. Behind each ``FairDPSGDRegressor`` stands a ``PrivateBarycenter`` that spends ε = 1 more; KS
-is the distance between groups on rows that neither has seen, and the error is in squares of what it was before.
+columns. The group is no feature. Behind each ``FairDPSGDRegressor`` a ``PrivateBarycenter`` spends ε = 1 more; KS is the
+distance between groups on rows that neither has seen, and the error is in squares of what it was before.
 
 With ``--coverage N`` instead: how often ``gap_bound_`` holds in N fits of the barycenter around a known rule, by the
-distance of 400,000 further rows.
+distance of 100,000 further rows.
 """
 
 import warnings
@@ -137,7 +137,7 @@ def covered(seed: int, epsilon: float, n: int) -> dict[str, float]:
         rule = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
         fair = PrivateBarycenter(rule, epsilon=epsilon, bounds=(-4, 5), groups=[0, 1])
         fair.fit(X, sensitive_features=groups)
-    Z, others = _scores(np.random.default_rng(1), 400_000)
+    Z, others = _scores(np.random.default_rng(1), 100_000)
     gap = ks_disparity(None, fair.predict(Z, sensitive_features=others), sensitive_features=others)
     return {"gap": gap, "bound": fair.gap_bound_, "holds": float(gap <= fair.gap_bound_)}
 
