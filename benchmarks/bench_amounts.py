@@ -2,11 +2,11 @@
 
     python benchmarks/bench_amounts.py --seeds 3
 
-Parkinsons' total_UPDRS (rows of ``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), the limit
-of a credit card in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and
+Parkinsons' total_UPDRS (rows of ``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), limits of
+credit cards in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and
 skewed amounts. The ridge has no privacy. ``SyntheticDataRegressor`` has its own learner, and pays for the bins of all
-columns. The group is no feature. Behind each ``FairDPSGDRegressor`` a ``PrivateBarycenter`` spends ε = 1 more; KS is the
-distance between groups on rows that neither has seen, and the error is in squares of what it was before.
+columns. The group is no feature. Behind each ``FairDPSGDRegressor`` a ``PrivateBarycenter`` spends ε = 1 more; KS is
+the distance between groups on rows that neither has seen, and the error is in squares of what it was before.
 
 With ``--coverage N`` instead: how often ``gap_bound_`` holds in N fits of the barycenter around a known rule, by the
 distance of 100,000 further rows.
