@@ -1,8 +1,8 @@
-"""Private amounts: R² of both regressors beside a ridge, and what it costs that groups have the same distribution.
+"""Private amounts: R² of two regressors beside a ridge, and what it costs that groups are alike.
 
     python benchmarks/bench_amounts.py --seeds 3
 
-Parkinsons' total_UPDRS (rows of ``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), limits of
+Parkinsons' total_UPDRS (``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), limits of
 credit cards in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and
 skewed amounts. The ridge has no privacy. ``SyntheticDataRegressor`` has its own learner, and pays for the bins of all
 columns. The group is no feature. Behind each ``FairDPSGDRegressor`` a ``PrivateBarycenter`` spends ε = 1 more; KS is
