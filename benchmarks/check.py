@@ -29,6 +29,7 @@ FROZEN = "tests/vectors/golden.json"
 VERDICTS = ("current", "same fits", "stale")
 #: First words of results, and of the frozen fits of the methods that they are about.
 METHODS = {
+    "amounts": ("FairDPSGDRegressor", "SyntheticData-amounts", "PrivateBarycenter"),
     "arena": ("FairPATE", "FairDPSGD", "PrivateThresholds", "Calibrator", "PFGuard-marginals"),
     "calibrator": ("Calibrator", "FairDPSGD", "PATE"),
     "fair_dpsgd": ("FairDPSGD", "IDP3"),

@@ -29,6 +29,8 @@ _TAIL = 1.5
 #: Standard deviations of a cell that all rows are, so that quantiles are known; for up to so many times the usual share
 #: of the squared cost, or where nothing but the constant is worth asking for, so many.
 _SEEN, _MOST, _ALL = 40.0, 6.0, 9.0
+#: From this part of it on noise may have put the outermost quantiles far away: they are so many steps further at most.
+_DOUBTFUL, _FARTHEST = 0.1, 4.0
 
 
 def n_amount_classes(layout: Layout, epsilon: float, delta: float) -> int:
@@ -102,11 +104,18 @@ class AmountTables:
     @property
     def tables(self) -> ColumnTables | None:
         """For the quantiles; None where so few rows show behind no noise."""
-        usual = ColumnTables((NumberPlace(0),), self.layout.n_rows, *self._cost)
-        wanted = (_SEEN * usual.counts.sigma / self.layout.n_rows) ** 2
-        share = _ALL if self.forecast.snr_too_low else min(max(1.0, wanted), _MOST)
-        tables = replace(usual, share=share)
+        share = _ALL if self.forecast.snr_too_low else min(max(1.0, self._wanted), _MOST)
+        tables = replace(self._usual_tables, share=share)
         return tables if tables.should_release else None
+
+    @property
+    def _usual_tables(self) -> ColumnTables:
+        return ColumnTables((NumberPlace(0),), self.layout.n_rows, *self._cost)
+
+    @property
+    def _wanted(self) -> float:
+        """Times its usual share of the squared cost, so that quantiles are known."""
+        return float((_SEEN * self._usual_tables.counts.sigma / self.layout.n_rows) ** 2)
 
     @property
     def look(self) -> AmountLook | None:
@@ -137,6 +146,7 @@ class AmountTables:
         mean, spread = (low + high) / 2, (high - low) / 4
         if self.tables is not None:
             between = self.tables.release((2 * (data.amounts - low) / (high - low) - 1)[:, None], noise)[0]
+            between = _without_far_ends(between) if self._wanted > _DOUBTFUL else between
             warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
             mean, middle, spread = where_amounts_lie(between, self.bounds)
             mean = middle if self.tables.share > 1 else mean  # noise may have put outer quantiles far away
@@ -157,6 +167,13 @@ class AmountTables:
             f"tables have {self.forecast.noise:.2g} of noise. {' or '.join(ways) or 'A larger delta'} would do.",
             UtilityWarning,
         )
+
+
+def _without_far_ends(knots: Array) -> Array:
+    """Quantiles of which the outermost are no further from the next than a few times those from theirs."""
+    low = knots[1] - _FARTHEST * (knots[2] - knots[1])
+    high = knots[-2] + _FARTHEST * (knots[-2] - knots[-3])
+    return np.r_[max(knots[0], low), knots[1:-1], min(knots[-1], high)]
 
 
 def with_amounts(data: GeneratorData, y: Any, n_classes: int, label: str | None) -> GeneratorData:
