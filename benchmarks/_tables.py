@@ -1314,11 +1314,12 @@ def amounts_verdict(record: Record, coverage: Record) -> str:
     alike = [row for row in at_one if row["ks_moved"]["mean"] <= 0.05]
     cheap = [row for row in alike if row["error_ratio"]["mean"] <= 1.1]
     holds = min(row["holds"] for row in coverage["rows"])
+    times = [row["bound"] / row["gap"] for row in coverage["rows"]]
     return (
         f"At ε = 1 the network's R² is below that of a ridge without privacy by {short(min(behind))} to "
         f"{short(max(behind))}, and that of the learner on synthetic rows below the network's by "
-        f"{short(min(synthetic))} to {short(max(synthetic))} (below 0: ahead). After the barycenter the distance between "
-        f"groups is at most .05 on {len(alike)} of {len(at_one)} tables, on {len(cheap)} of them at no more than 1.10 "
-        f"times the squared error. Its bound of 95 % confidence held in at least {100 * holds:.1f} % of fits: it is "
-        "cautious, and about three times what is left."
+        f"{short(min(synthetic))} to {short(max(synthetic))}; below 0 is ahead. After the barycenter the distance "
+        f"between groups is at most .05 on {len(alike)} of {len(at_one)} tables, on {len(cheap)} of them at no more "
+        f"than 1.10 times the squared error. Its bound of 95 % confidence held in at least {100 * holds:.1f} % of fits: "
+        f"it is cautious, {min(times):.1f} to {max(times):.1f} times what is left."
     )
