@@ -1,9 +1,13 @@
 """An amount as the label of a schema: raw tables in, amounts in its unit out, and who takes which kind of label."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -31,7 +35,7 @@ OF_CLASSES = Schema(COLUMNS, label="kind", groups="owner")
 REGRESSORS = {
     "network": lambda **given: FairDPSGDRegressor(**{"epsilon": 4.0, "random_state": 0, **given}),
     "synthetic": lambda **given: SyntheticDataRegressor(
-        LinearRegression(), **{"epsilon": 4.0, "random_state": 0, **given}
+        **{"estimator": LinearRegression(), "epsilon": 4.0, "random_state": 0, **given}
     ),
 }
 
@@ -110,3 +114,23 @@ def test_bounds_of_columns_are_the_schemas():
 def test_a_schema_with_an_amount_as_label_is_read_written_and_read_again():
     assert SCHEMA.classes is None and Schema.from_dict(SCHEMA.to_dict()) == SCHEMA
     np.testing.assert_allclose(SCHEMA.read(TABLE).y, AMOUNTS)
+
+
+def test_a_search_among_learners_of_synthetic_rows_costs_nothing_more():
+    search = GridSearchCV(Ridge(), {"alpha": [1e-3, 1e6]})
+    model = REGRESSORS["synthetic"](estimator=search, schema=SCHEMA).fit(TABLE[TRAIN])
+    assert model.estimator_.best_params_ == {"alpha": 1e-3} and model.privacy_.epsilon <= 4.0
+
+
+def test_the_command_line_says_that_it_compares_classifiers_and_spends_nothing(tmp_path):
+    TABLE.to_csv(tmp_path / "rents.csv", index=False)
+    SCHEMA.save(tmp_path / "schema.json")
+    words = ["frontier", tmp_path / "rents.csv", "--schema", tmp_path / "schema.json", "--out", tmp_path / "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "skfairdp", *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and "FairDPSGDRegressor and SyntheticDataRegressor predict amounts" in done.stderr
+    assert (
+        not (tmp_path / "out" / "ledger.jsonl").exists()
+        or not PrivacyLedger(path=tmp_path / "out" / "ledger.jsonl").entries
+    )
