@@ -19,7 +19,7 @@ from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import NamedEstimator, check_same_index, warn_caller, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.privacy import (
     SIZES,
     LedgerEntry,
@@ -98,6 +98,10 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         """
         owner = type(self).__name__
         public = public_facts(reads, plan.relation, declared_rows=self._declared_rows)
+        if "one subject" in plan.relation and not any(fact.name == "number of subjects" for fact in public):
+            raise UnplannedReleaseError(
+                f"{owner} certifies subjects, and has not read who they are. Nothing was spent."
+            )
         spending = Spending(
             plan.event,
             self.delta,

@@ -493,6 +493,7 @@ def test_the_command_line_protects_subjects_and_goes_on_with_the_schema_that_nam
     asked = ("--epsilon", 2, "--methods", "synthetic", "--budget", 9)
     first = run("frontier", tmp_path / "visits.csv", *ROLES, "--subject", "patient_id", *asked, "--out", out)
     assert first.returncode == 0, first.stderr
+    assert "2,000 different patient_id" in first.stdout and "4,000" not in first.stdout  # how many rows is private
     assert "protects one subject" in first.stdout and "patient_id" not in Schema.load(out / "schema.yaml").columns
     statement = json.loads((out / "privacy.json").read_text())
     assert statement["unit"] == "one subject: all rows of one patient_id, however many"

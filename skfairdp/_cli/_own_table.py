@@ -140,7 +140,8 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
     if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
         schema = {**dict.fromkeys(name for name in table.columns if name not in roles), **said["known"]}
-    print(f"{arguments.table}: {len(table):,} rows. Three quarters to learn from, one quarter to measure on.")
+    size = f"{len(table):,} rows" if subject is None else f"{table[subject].nunique():,} different {subject}"
+    print(f"{arguments.table}: {size}. Three quarters to learn from, one quarter to measure on.")
     ledger = open_ledger(arguments.ledger or str(folder / LEDGER_FILE), arguments.budget, arguments.delta)
     found = _swept(table, label, groups, subject, schema, arguments, folder=folder, ledger=ledger)
     print_frontier(found.frame)

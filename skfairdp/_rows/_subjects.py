@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import id_hashes
-from skfairdp._utils import as_groups, as_pandas
+from skfairdp._utils import as_groups, as_pandas, column_names
 from skfairdp._utils._sklearn import take_rows
 
 
@@ -58,6 +58,10 @@ class Subjects:
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
         hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
         return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
+
+    def outside(self, table: Any) -> Any:
+        """The table without the column that names them, which is no feature; as it is where it has none."""
+        return as_pandas(table).drop(columns=self.name) if self.name in (column_names(table) or ()) else table
 
     def parts(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""

@@ -336,12 +336,12 @@ def read_generator_data(
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
         refuse_masked(given, owner=owner, name=name)
-    subjects = None if subject is None else _read_subjects(estimator, X, subject, reads)
-    X = without_subject(estimator, X)
-    if subjects is not None:
-        X, y, sensitive_features = subjects.one_row_of(owner, X=X, y=y, sensitive_features=sensitive_features)
     public, _ = public_arguments(estimator, X_public, None)
     refuse_private_as_public(X, public, owner=owner)
+    subjects = None if subject is None else _read_subjects(estimator, X, subject, reads)
+    X, public = without_subject(estimator, X), None if public is None else without_subject(estimator, public)
+    if subjects is not None:
+        X, y, sensitive_features = subjects.one_row_of(owner, X=X, y=y, sensitive_features=sensitive_features)
     features = _read_features(estimator, X, public, reads, subjects)
     amounts = (
         read_amounts(estimator, y, len(features.rows), reads, raw=features.raw)[1] if estimator._reads_amounts else None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._tables import RELATION, Layout
-from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest
+from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest, units_of
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NeighboringRelation, gdp_mu
 
 #: Noise in the tables: from the first on a learner may end below the most frequent class, from the second on tables
@@ -67,8 +67,8 @@ class TableForecast:
     def advice(self) -> str:
         """What may help a learner that is hardly better."""
         return (
-            f"With {self.n_columns} columns, {self.n_rows:,} private rows and epsilon={self.epsilon:g} the tables have "
-            f"{self.noise:.2g} of noise. Take another 'estimator', other features, or raise 'epsilon'."
+            f"With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and epsilon={self.epsilon:g} "
+            f"the tables have {self.noise:.2g} of noise. Take another 'estimator', other features, or raise 'epsilon'."
         )
 
     @property
@@ -141,7 +141,7 @@ class TableForecast:
                 f"{opening}: on the rows that its generator makes the learner found nothing better. Take another "
                 f"'estimator', or raise 'epsilon' ({self.epsilon:g})."
             )
-        ways = [f"{rows:,} private rows" for rows in [self.enough_rows] if rows is not None]
+        ways = [f"{rows:,} {units_of(self.relation)}" for rows in [self.enough_rows] if rows is not None]
         ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
         why = (
             "no learner could be clearly better"
@@ -149,7 +149,7 @@ class TableForecast:
             else "by a released count its learner is not clearly better than that"
         )
         return (
-            f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} private rows and "
+            f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and "
             f"epsilon={self.epsilon:g} the tables have {self.noise:.2g} of noise, and above {DOUBTFUL:g} they often "
             "say nothing. "
             f"{' or '.join(ways) or 'A larger delta'} would do."

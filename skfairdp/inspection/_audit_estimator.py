@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import column_names
 from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
 from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
 from skfairdp.inspection._audit_worlds import (
@@ -35,6 +36,7 @@ from skfairdp.inspection._audit_worlds import (
     seeds_of_noise,
 )
 from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use
+from skfairdp.schema import Schema
 
 Array = NDArray[np.float64]
 
@@ -151,7 +153,7 @@ def audit(
     canaries: Sequence[Canary] | None = None,
     relation: str | None = None,
     sensitive_features: ArrayLike | None = None,
-    subject: ArrayLike | None = None,
+    subject: ArrayLike | str | None = None,
     fit_params: Mapping[str, Any] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -201,8 +203,9 @@ def audit(
         :func:`~skfairdp.privacy.group_privacy`. A claim that says nothing about the relation is an error.
     sensitive_features : array-like of shape (n_rows,), default=None
         Groups, passed to ``fit``.
-    subject : array-like of shape (n_rows,), default=None
-        One id per row, passed to ``fit``: a canary then takes the place of all rows of the subject of its row, and
+    subject : array-like of shape (n_rows,) or str, default=None
+        One id per row, or the column of X that holds it; None is that of a schema of the estimator, where it names one.
+        Passed to ``fit``: a canary then takes the place of all rows of the subject of its row, and
         relations are those of subjects.
     fit_params : mapping, default=None
         Further arguments of ``fit``, the same in every run; arrays with a value for each row are not changed.
@@ -261,8 +264,7 @@ def audit(
     """
     _check(estimator, n_runs, method, confidence, relation)
     rng = check_random_state(random_state)
-    ids = None if subject is None else pd.Series(subject, name=getattr(subject, "name", None)).astype("category")
-    ids = None if ids is None else ids.reset_index(drop=True)
+    ids = _ids(estimator, X, subject)
     world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features), ids)
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
@@ -282,6 +284,22 @@ def audit(
         n_fits=runner.n_fits,
         **found,
     )
+
+
+def _ids(estimator: Any, X: Any, subject: ArrayLike | str | None) -> "pd.Series[Any] | None":
+    """Whose row each is: as given, else by the schema of the estimator that names a subject."""
+    if subject is None:
+        named = [getattr(part, "subject", None) for part in estimator.get_params().values() if isinstance(part, Schema)]
+        subject = next(filter(None, named), None)
+    if subject is None:
+        return None
+    if isinstance(subject, str):
+        if subject not in (column_names(X) or ()):
+            raise ValueError(
+                f"subject={subject!r} of audit names no column of X. Give a column of X, or one id per row."
+            )
+        subject = X[subject]
+    return pd.Series(subject, name=getattr(subject, "name", None)).astype("category").reset_index(drop=True)
 
 
 def _claimed(

@@ -175,7 +175,7 @@ def frontier_of_table(
         names = (groups,) if isinstance(groups, str) else tuple(groups)
         schema, budget = _found(asked, _to_find(learned, schema, asked, label=label, groups=names), ledger, announce,
                                 keep)  # fmt: skip
-    for part in (learned, held):
+    for part in (learned, held if subject is None else held[held[subject].notna()]):
         schema.read(part)  # a label or a group that is not listed ends it here
     rows, common = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
     return _result(
@@ -413,18 +413,24 @@ def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sw
 def _split(
     table: pd.DataFrame, test_size: float, random_state: int, subject: str | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows to learn from, by position or by subject, and rows to measure on, one of each subject."""
+    """Rows to learn from, by position or by subject, and rows to measure on, one of each subject.
+
+    Both list their subjects, whoever has no rows: of such a one the row that is measured holds nothing.
+    """
     subjects = None
     if subject is not None:
-        listed = table.astype({subject: object}) if subject in table else table  # those who have a row
-        subjects = Subjects.read(listed, subject, len(table), owner="frontier_of_table")
+        subjects = Subjects.read(table, subject, len(table), owner="frontier_of_table")
     n_units = len(table) if subjects is None else subjects.n
     order = public_generator(random_state).permutation(n_units)
     n_test = math.ceil(test_size * n_units)
     held, learned = np.sort(order[:n_test]), np.sort(order[n_test:])
     if subjects is None:
         return table.iloc[learned], table.iloc[held]
-    return table.iloc[subjects.part(learned).rows], table.iloc[subjects.part(held).one_each]
+    part = subjects.part(learned)
+    rows = table.iloc[part.rows]
+    return rows.assign(**{str(subject): part.subject.set_axis(rows.index)}), subjects.one_row_or_none_of(table).iloc[
+        held
+    ]
 
 
 @dataclass(frozen=True)
@@ -443,7 +449,7 @@ class _Sweep:
     @property
     def n_learned(self) -> int:
         """How many units are learned from."""
-        return len(self.learned) if self.subject is None else int(self.learned[self.subject].nunique())
+        return len(self.learned) if self.subject is None else len(self.learned[self.subject].cat.categories)
 
     @property
     def units(self) -> str:

@@ -43,7 +43,6 @@ from skfairdp._rows import (
 from skfairdp._utils import (
     PublicData,
     as_groups,
-    as_pandas,
     check_same_index,
     child_seeds,
     column_names,
@@ -505,7 +504,7 @@ def _rows(
     subjects = None
     if subject is not None:
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
-        X = as_pandas(X).drop(columns=subjects.name) if subjects.name in (column_names(X) or ()) else X
+        X = subjects.outside(X)
     X, y = indexable(X, y)
     refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
@@ -573,6 +572,8 @@ def _public_scores(
     if not isinstance(validation, PublicData) or validation.y is None:
         raise ValueError(f"validation of {owner} must be {_VALIDATION}: public rows with public labels.")
     X, y, groups, schema = validation.X, validation.y, validation.sensitive_features, candidate.domain("schema")
+    if rows.subjects is not None:
+        X = rows.subjects.outside(X)
     check_consistent_length(X, y)
     raw = None
     if schema is not None:

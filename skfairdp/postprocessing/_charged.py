@@ -101,10 +101,10 @@ class ChargedForRows(PrivateEstimator):
                 f"{owner} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "
                 f"{self._kind} without 'public_n_rows'."
             )
-        if by_subject != (relation.protects == Protects.SUBJECT):
+        if by_subject != relation.of_subjects or (by_subject and relation.protects != Protects.SUBJECT):
             raise ValueError(
-                f"{owner} protects one {usual.protects}, and its 'estimator' one {relation.protects}: both guarantees "
-                "do not add up. Give both the same 'subject', or none."
+                f"{owner} is for '{usual}' here, and its 'estimator' for '{relation}': both guarantees do not add up. "
+                "Give both the same 'subject', or none; around a model that protects groups alone give none to either."
             )
         return relation
 

@@ -19,6 +19,7 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
+from skfairdp._usefulness import units_of
 from skfairdp._utils import (
     RandomStateLike,
     coins_of,
@@ -424,9 +425,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if plan.snr_too_low:
             self._warn_if_no_better(plan.table.sigma)
             warn_caller(
-                f"With {plan.n_rows:,} rows at epsilon={self.epsilon:g} the counts of {_OWNER} are too noisy to say "
-                "anything of a rate: it answers as its classifier does, and no constraint is held. More rows or a "
-                "larger epsilon would do.",
+                f"With {plan.n_rows:,} {units_of(plan.relation)} at epsilon={self.epsilon:g} the counts of {_OWNER} "
+                "are too noisy to say anything of a rate: it answers as its classifier does, and no constraint is "
+                "held. More of them or a larger epsilon would do.",
                 FairnessWarning,
             )
             return
@@ -460,7 +461,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             answer = f"the answer {self.classes_.tolist()[usual]!r}"
             what = (
                 f"may be no better than {answer} for every row: by its released counts it is right on "
-                f"{round(ahead)} more rows, and their noise has a standard deviation of {noise:.0f}"
+                f"{round(ahead)} more of the rows that were counted, and the noise has a standard deviation of "
+                f"{noise:.0f}"
                 if apart.any()
                 else f"gives {answer} for every row: by its released counts no other rule is better under its "
                 "constraints"

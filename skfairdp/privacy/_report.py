@@ -398,7 +398,8 @@ class PrivacySpent:
 
         first, second = sorted((self, other), key=lambda one: one.protects is Protects.SUBJECT)
         as_records = (first.protects, second.protects) == (Protects.RECORD, Protects.SUBJECT)
-        for name in ("delta",) if as_records else ("protects", "delta", "rows_of"):
+        both = self.neighboring_relation.of_subjects and other.neighboring_relation.of_subjects
+        for name in ("delta",) if as_records else ("protects", "delta", *(("rows_of",) if both else ())):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"Guarantees with different {name} do not add up: {getattr(self, name)!r} and "

@@ -498,11 +498,13 @@ def _added_up(document: Mapping[str, Any], parts: Any, whole: SecondOpinion) -> 
 
 def _check_facts(document: Mapping[str, Any]) -> None:
     """What was released says what it cost, and nothing was read that these neighbours keep secret."""
+    # of what is added up each part has read what its own neighbours do not differ in
+    stated = {document["neighboring_relation"], *(part["neighboring_relation"] for part in document["parts"])}
     for fact in document["public"]:
         if (fact["how"] == "released") != bool(_PAID_FOR.search(fact["consequence"])):
             raise ValueError("a public fact is released where it says what it cost, and only there")
         relations = _READ.get(fact["name"]) if fact["how"] == "read" else None
-        if relations and document["neighboring_relation"] not in relations:
+        if relations and not stated & {*relations}:
             raise ValueError(f"{fact['name']!r} cannot be read where neighbours differ in it")
     told = {fact["name"] for fact in document["public"]}
     absent = sorted({"number of subjects", "ids of the subjects"} - told)

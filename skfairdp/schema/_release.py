@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skfairdp._rows import Subjects
+from skfairdp._usefulness import units_of
 from skfairdp._utils import private_error, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import (
@@ -660,11 +661,11 @@ def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None
     asked = {name: one.common_values() for name in roles if isinstance(one := plan.columns[name], ColumnRelease)}
     vain = [name for name, common in asked.items() if n_rows / 2 + 2 * common.sigma < common.threshold]
     if vain:
-        needed = 2 * max(asked[name].threshold for name in vain)
+        needed, units = 2 * max(asked[name].threshold for name in vain), units_of(plan.relation)
         raise ValueError(
             f"Schema.release would look in vain for the values of {vain}: with this epsilon and {len(plan.columns)} "
-            f"columns a value is told from noise where about {needed / 2:,.0f} rows share it, and {n_rows:,} rows do "
-            f"not hold two such values. Nothing was spent. {needed:,.0f} rows or {needed / n_rows:.1f} times the "
+            f"columns a value is told from noise where about {needed / 2:,.0f} {units} share it, and {n_rows:,} "
+            f"do not hold two such values. Nothing was spent. {needed:,.0f} of them or {needed / n_rows:.1f} times the "
             "epsilon is the least that may do. Or say what you know: known={'name': Category([...])}."
         )
 
@@ -687,9 +688,10 @@ def _kept(found: Mapping[str, Column | None], roles: Sequence[str], plan: Schema
         warn_caller(
             f"Schema.release leaves out {absent}: the epsilon is shared by {len(plan.columns)} columns, and with what "
             f"is left for one of these a value is told from noise where about {_needed(plan, absent, n_rows):,.0f} of "
-            f"the {n_rows:,} rows share it. Say what is public, which costs nothing and leaves more for the rest: "
-            "known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows. Free text and identifiers "
-            "are found at no epsilon, nor are numbers and days that are not written as their kind was said to be."
+            f"the {n_rows:,} {units_of(plan.relation)} share it. Say what is public, which costs nothing and leaves "
+            "more for the rest: known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows. Free "
+            "text and identifiers are found at no epsilon, nor are numbers and days that are not written as their kind "
+            "was said to be."
         )
     return columns
 

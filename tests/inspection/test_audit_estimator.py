@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skfairdp import FairDPSGDClassifier, PATEClassifier, PrivacyLedger, PublicData
 from skfairdp.inspection import Canary, EstimatorAudit, _audit_estimator, audit
 from skfairdp.privacy import GaussianDpEvent, epsilon_of
+from skfairdp.schema import Category, Number, Schema
 from tests._tools.audit_toys import ToyDeclaredSum, ToyNB, ToySum, ToyVotes, rows
 from tests._tools.inside import rates_epsilon, rates_of_band
 from tests._tools.sources import fixed_entropy
@@ -453,6 +454,32 @@ def test_all_rows_of_a_subject_are_another_canary(by_subject, relation):
         n_runs=300, random_state=0,
     )  # fmt: skip
     assert audited.violates is not by_subject and audited.relation == relation
+
+
+class CountOfAPerson(CountOfVisits):
+    """The same by a schema, or by the name of a column."""
+
+    def __init__(self, by_subject=True, schema=None, random_state=None):
+        super().__init__(by_subject, random_state)
+        self.schema = schema
+
+    def fit(self, X, y, subject=None):
+        return super().fit(X, y, X["pid"] if subject is None else subject)
+
+
+@pytest.mark.parametrize("by_subject", [True, False])
+@pytest.mark.parametrize("said", ["by name", "by schema"])
+def test_the_subject_of_an_audit_is_a_column_or_that_of_the_schema(by_subject, said):
+    X, y = pd.DataFrame({"a": 0.0, "pid": np.repeat(np.arange(8), 6)}), np.tile(np.arange(2), 24)
+    schema = Schema({"a": Number(0, 1), "y": Category([0, 1])}, label="y", subject="pid")
+    model = CountOfAPerson(by_subject, schema if said == "by schema" else None)
+    audited = audit(
+        model, X, y, subject="pid" if said == "by name" else None, relation="replace all rows of one subject",
+        epsilon=1.0, delta=0.0, n_runs=300, random_state=0,
+    )  # fmt: skip
+    assert audited.violates is not by_subject
+    with pytest.raises(ValueError, match="subject='nobody' of audit names no column of X"):
+        audit(model, X, y, subject="nobody", random_state=0)
 
 
 def test_a_fit_for_subjects_states_its_relation_to_an_audit():

@@ -464,6 +464,33 @@ def test_a_schema_that_has_cost_all_of_it_leaves_nothing_and_says_so(found):
     assert not record.releases
 
 
+@pytest.mark.parametrize("of", ["learned", "held"])
+def test_who_is_measured_on_follows_the_list_of_subjects_and_not_who_has_rows(of):
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.repeat(np.arange(200), rng.integers(1, 5, 200)))
+    visits = people(len(ids)).assign(patient_id=pd.Categorical(ids, categories=range(200)))
+    learned, held = parts = _split(visits, 0.25, 0, "patient_id")
+    gone = (learned if of == "learned" else held)["patient_id"].iloc[0]
+    others = _split(visits[visits["patient_id"] != gone], 0.25, 0, "patient_id")
+    for before, after in zip(parts, others, strict=True):
+        kept = after[after["patient_id"].notna()].astype({"patient_id": int})
+        expected = before[before["patient_id"] != gone].astype({"patient_id": int})
+        pd.testing.assert_frame_equal(kept.reset_index(drop=True), expected.reset_index(drop=True), check_dtype=False)
+    assert len(others[1]) == len(held) == 50
+    assert list(others[0]["patient_id"].cat.categories) == list(learned["patient_id"].cat.categories)
+    assert len(learned["patient_id"].cat.categories) == 150
+
+
+def test_a_frontier_goes_through_where_a_subject_has_no_rows():
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 900, 2000)
+    visits = people(len(ids)).assign(patient_id=pd.Categorical(ids, categories=range(950)))
+    found = frontier_of_table(visits, label="rich", groups="sex", subject="patient_id", epsilons=[4.0], gaps=[None],
+                              schema=SCHEMA, methods=["synthetic"])  # fmt: skip
+    numbers = [fact.value for fact in found.privacy.public if fact.name == "number of subjects"]
+    assert numbers and {*numbers} <= {950, 950 - 238}
+
+
 def test_a_frontier_of_visits_protects_all_rows_of_a_subject(tmp_path):
     rng = np.random.default_rng(0)
     ids = rng.permutation(np.repeat(np.arange(900), rng.integers(1, 5, 900)))

@@ -10,6 +10,7 @@ from skfairdp import (
     ParetoSearchCV,
     PrivacyLedger,
     PrivateSearchCV,
+    PublicData,
     SyntheticDataClassifier,
 )
 from skfairdp.privacy import verify_file
@@ -98,6 +99,19 @@ def test_a_schema_that_names_the_subject_is_enough():
     table = X.assign(ill=y, sex=groups, patient_id=ids)
     found = PrivateSearchCV(model, {"gamma": [0.1, 0.2]}, scoring="accuracy", random_state=0).fit(table)
     assert found.privacy_.rows_of == "patient_id" and found.best_estimator_.privacy_ == found.privacy_
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_public_rows_to_score_on_may_hold_the_column_of_ids(with_ids):
+    X, y, groups, _ = visits()
+    X, y, groups = X.head(40), y.head(40), groups[:40]
+    public = PublicData(X.assign(patient_id=range(40)) if with_ids else X, y=y, sensitive_features=groups)
+    model = SyntheticDataClassifier(bounds=(-6, 6), dtypes=float, classes=[0, 1], groups=[0, 1], random_state=0)
+    X, y, groups, ids = visits()
+    found = ParetoSearchCV(model, {"gamma": [0.1, 0.2]}, random_state=0).fit(
+        X.assign(patient_id=ids), y, sensitive_features=groups, subject="patient_id", validation=public
+    )
+    assert found.privacy_.rows_of == "patient_id"
 
 
 def test_what_cannot_be_searched_by_subject_is_refused_before_anything_is_spent():

@@ -1,6 +1,7 @@
 """Several rows of one subject: who they are dealt to, what they add to each release, and what follows their number."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -30,8 +31,9 @@ from skfairdp import (
     SyntheticDataClassifier,
     SyntheticRows,
 )
-from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError, UtilityWarning
 from skfairdp.postprocessing import PrivateThresholds
+from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, PublicReads
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import Subjects
 from tests._tools.sources import FixedAnswers, installed
@@ -293,6 +295,60 @@ def test_what_does_not_protect_subjects_says_so():
     rows = KeyedRows(X.assign(label=y, patient_id=ids), key="patient_id")
     with pytest.raises(ValueError, match="only where they are in memory"):
         PATEClassifier().fit(rows, X_public=public_rows(), subject="patient_id")
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+@pytest.mark.parametrize("model", [RandomizedResponseClassifier, SFPATEClassifier, PFLDClassifier])
+def test_thresholds_do_not_add_up_with_a_model_for_the_group_of_a_subject(model, by_name):
+    ledger = PrivacyLedger()
+    X, y, ids, groups = visits()
+    ids, groups = ids if by_name else ids.to_numpy(), (ids % 2).to_numpy()
+    first = model(epsilon=8.0, classes=[0, 1], groups=[0, 1], random_state=0, ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first.fit(X, y, sensitive_features=groups, subject=ids)
+    for subject in (None, ids):
+        with pytest.raises(ValueError, match="around a model that protects groups alone give none to either"):
+            PrivateThresholds(first, groups=[0, 1], ledger=ledger).fit(X, y, sensitive_features=groups, subject=subject)
+    assert len(ledger.entries) == 1
+
+
+def test_a_model_fitted_on_rows_alone_is_not_set_right_by_subject_nor_the_other_way_round():
+    X, y, ids, groups = visits()
+    for inside, outside in ((None, ids), (ids, None)):
+        model = SyntheticDataClassifier(epsilon=4.0, bounds=(-6, 6), dtypes=float, classes=[0, 1], random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y, subject=inside)
+        with pytest.raises(ValueError, match="Give both the same 'subject', or none"):
+            PrivateThresholds(model, groups=[0, 1]).fit(X, y, sensitive_features=groups, subject=outside)
+
+
+@pytest.mark.parametrize("relation", [relation for relation in NeighboringRelation if relation.of_subjects])
+def test_no_fit_spends_for_subjects_whose_ids_it_has_not_read(relation):
+    ledger = PrivacyLedger()
+    plan = SimpleNamespace(event=GaussianDpEvent(5.0), relation=relation, releases=())
+    with pytest.raises(UnplannedReleaseError, match=r"has not read who they are\. Nothing was spent"):
+        PATEClassifier(ledger=ledger)._spend(plan, PublicReads())
+    assert not ledger.entries
+
+
+def test_private_rows_are_no_public_ones_where_ids_are_given():
+    X, y, ids, groups = visits()
+    with pytest.raises(ValueError, match="X_public of PFGuardGenerator has rows of X"):
+        PFGuardGenerator(classes=[0, 1], groups=[0, 1]).fit(X, y, sensitive_features=groups, X_public=X, subject=ids)
+
+
+def test_public_rows_of_a_generator_may_hold_a_column_of_ids_as_well():
+    X, y, ids, groups = visits()
+    public = public_rows().assign(patient_id=range(60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = PFGuardGenerator(
+            epsilon=8.0, bounds=(-6, 6), dtypes=float, classes=[0, 1], groups=[0, 1], random_state=0
+        )
+        made.fit(X.assign(patient_id=ids), y, sensitive_features=groups, X_public=public, subject="patient_id")
+    assert list(made.sample(3).columns)[:3] == COLUMNS
 
 
 def test_ids_are_routed_and_go_through_a_pipeline():

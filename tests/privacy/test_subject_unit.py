@@ -23,13 +23,14 @@ from skfairdp.privacy import (
 )
 from tests._tools.statements import digested
 
-SUBJECT, GONE, RECORD, NULL, GUEST, ATTRIBUTE = (
+SUBJECT, GONE, RECORD, NULL, GUEST, ATTRIBUTE, ATTRIBUTE_OF_ALL = (
     NeighboringRelation.REPLACE_SUBJECT,
     NeighboringRelation.ZERO_OUT_SUBJECT,
     NeighboringRelation.REPLACE_ONE,
     NeighboringRelation.ZERO_OUT,
     NeighboringRelation.ADD_OR_REMOVE_ONE,
     NeighboringRelation.REPLACE_ATTRIBUTE,
+    NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE,
 )
 PATIENT = "patient_id"
 
@@ -144,6 +145,25 @@ def test_a_fit_for_subjects_and_one_for_records_add_up_as_records_wherever_they_
     vote.estimators_ = [carrying(DummyClassifier(), report) for report in (first, second)]
     for total in (first + second, privacy_of(vote)):
         assert (total.epsilon, total.protects, total.rows_of) == (of(2), "record", "")
+
+
+@pytest.mark.parametrize("order", [(SUBJECT, RECORD), (RECORD, SUBJECT), (SUBJECT, NULL), (GONE, RECORD)])
+def test_their_sum_is_stated_with_what_each_has_read_and_verified(order, tmp_path):
+    rows = [PublicFact("number of private rows", "read", 700)]
+    first, second = (
+        spent(one, PATIENT if one.of_subjects else "", public=FACTS if one.of_subjects else rows, label=name)
+        for one, name in zip(order, ("first", "second"), strict=True)
+    )
+    (tmp_path / "statement.json").write_text((first + second).statement(subject="both").to_json())
+    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+
+
+@pytest.mark.parametrize("whose", [PATIENT, ""])
+@pytest.mark.parametrize("of_subjects", [ATTRIBUTE_OF_ALL, SUBJECT, GONE])
+def test_a_sum_that_is_for_rows_does_not_ask_whose_they_are(of_subjects, whose):
+    other = ATTRIBUTE if of_subjects is ATTRIBUTE_OF_ALL else RECORD
+    total = spent(of_subjects, whose) + spent(other)
+    assert total.neighboring_relation in (other, NULL) and total.rows_of == ""
 
 
 @pytest.mark.parametrize("order", [(SUBJECT, GUEST), (GUEST, SUBJECT)])
