@@ -100,6 +100,22 @@ def row_wise_predictions(
             return _objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])
 
 
+def row_wise_amounts(
+    fitted: Any, X: Any, groups: NDArray[Any] | None, *, places: NDArray[np.int64] | None
+) -> NDArray[np.float64]:
+    """The same of a regressor: finite amounts, NaN where there is none."""
+    said = row_wise_predictions(fitted, X, groups, places=places)
+    amounts = np.array([_amount(one) for one in said], dtype=np.float64)
+    return np.where(np.isfinite(amounts), amounts, np.nan)
+
+
+def _amount(said: Any) -> float:
+    try:
+        return float("nan") if said is NO_CLASS else float(said)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
 def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
     """Predictions; the groups go to a ``predict`` that takes them and does not find them in the columns of X."""
     last = _last(fitted)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateRegressor
 from skfairdp._inputs import amount_bounds, refuse_chunks
-from skfairdp._row_wise import NO_CLASS, row_wise_predictions
+from skfairdp._row_wise import row_wise_amounts
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
@@ -87,6 +87,8 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         Draw more rows from it at no cost; ``sample_labels`` returns their amounts as well.
     encoder_ : SchemaEncoder
         What turns rows into the numbers that the learner gets.
+    y_center_, y_spread_ : float
+        Where amounts lie, by released counts: the constant that a learner has to beat, and a standard deviation.
     {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -117,7 +119,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     (True, True)
     """
 
-    _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "_usual")
+    _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "y_center_", "y_spread_")
 
     #: The generator's reader is to read amounts.
     _reads_amounts = True
@@ -206,7 +208,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         target: AmountTables = plan.target
         self._is_behind, ahead = target.forecast.snr_too_low, None
         with generator._spend(plan, data.reads, holder=self) as noise:
-            data, (self._usual, spread) = target.release(data, noise, type(self).__name__)
+            data, (self.y_center_, self.y_spread_) = target.release(data, noise, type(self).__name__)
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
             self._adopt(generator, data)
             try:
@@ -214,7 +216,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             except Exception as error:
                 problem = error
             if target.look is not None:
-                ahead = self._looked_at(target, spread, X, data, noise, has_learned=problem is None)
+                ahead = self._looked_at(target, X, data, noise, has_learned=problem is None)
         # Released values only from here on.
         self.privacy_ = generator.privacy_
         if problem is not None:
@@ -223,20 +225,20 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         if ahead is not None and target.look is not None:
             self._is_behind = not target.look.may_stay(ahead)
             if not target.look.is_clear(ahead):
-                target.look.warn(ahead, self._usual, type(self).__name__, "learner")
+                target.look.warn(ahead, self.y_center_, type(self).__name__, "learner")
         elif self._is_behind:
-            target.warn_of_constant(self._usual, type(self).__name__)
+            target.warn_of_constant(self.y_center_, type(self).__name__)
         return self._fall_back()
 
     def _looked_at(
-        self, target: AmountTables, spread: float, X: Any, data: GeneratorData, noise: NoiseSource, *, has_learned: bool
+        self, target: AmountTables, X: Any, data: GeneratorData, noise: NoiseSource, *, has_learned: bool
     ) -> float:
         """Release by how much the learner is ahead of the constant."""
         assert target.look is not None and data.amounts is not None
         by_place = replace(data, cells=np.arange(len(data.cells)))
         rows, of, places = by_place.looked_at(target.look.n_rows)
         predicted = self._asked(X, rows, places) if has_learned else np.full(len(of), np.nan)
-        return target.look.release(data.amounts[of], predicted, self._usual, spread, noise)
+        return target.look.release(data.amounts[of], predicted, self.y_center_, self.y_spread_, noise)
 
     def _asked(self, X: Any, rows: NDArray[np.int64] | None, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """Private: the learner's amounts for rows, each judged by itself, NaN where there is none."""
@@ -244,8 +246,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             features = self._encoded(X, rows)  # cell by cell
         total = np.zeros(len(features))
         for weight, part in _parts(self.estimator_):
-            said = row_wise_predictions(part, features, None, places=places)
-            total += weight * np.array([_number(one) for one in said])
+            total += weight * row_wise_amounts(part, features, None, places=places)
         return np.clip(total, *amount_bounds(self))
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
@@ -310,7 +311,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         """Train a learner on rows drawn from the generator."""
         features, amounts, groups = self._drawn(with_groups)
         if self._is_behind:
-            learner = DummyRegressor(strategy="constant", constant=self._usual)
+            learner = DummyRegressor(strategy="constant", constant=self.y_center_)
             groups = []
         given = {"sensitive_features": groups[0]} if groups else {}
         self.estimator_ = learner.fit(features, np.asarray(amounts, dtype=np.float64), **given)
@@ -337,10 +338,3 @@ def _parts(learner: Any) -> list[tuple[float, Any]]:
     if predictors is None or weights is None or not hasattr(learner, "_pmf_predict"):
         return [(1.0, learner)]
     return [(float(weights[i]), predictor) for i, predictor in enumerate(predictors) if weights[i] > 0]
-
-
-def _number(said: Any) -> float:
-    try:
-        return float("nan") if said is NO_CLASS else float(said)
-    except (TypeError, ValueError):
-        return float("nan")

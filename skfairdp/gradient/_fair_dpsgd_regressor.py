@@ -114,6 +114,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         The trained network, on the CPU; its module predicts amounts. Differentially private.
     net_taken_ : {"mlp", "additive"} or None
         Which network ``net="auto"`` took.
+    y_center_, y_spread_ : float
+        Where amounts lie, by released counts: the constant that a network has to beat, and a standard deviation. Of
+        counts, and of few rows, the middle and half of the bounds.
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
     {privacy_, epsilon_spent_}
@@ -284,6 +287,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
                 module = kept_or_constant(plan.look, module, counted, usual, noise, type(self).__name__)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
+        self.y_center_, self.y_spread_ = usual, float(terms["loss"].scale.spread)
         self.net_, self.net_taken_ = fitted_net(plan.net, module, data.classes, self.privacy_), plan.taken
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
         if data.domain is not None:

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object, process_routing
 
 from skfairdp._estimator import steps_fitted_on_private_rows
+from skfairdp._inputs import amount_bounds, amounts_of
 from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, flatten, ledger_in_use
+from skfairdp.schema import RawTable
 
 
 def planned_entry(model: Any, ledger: str, X: Any, y: Any, arguments: Mapping[str, Any]) -> LedgerEntry | None:
@@ -182,6 +184,17 @@ class Candidate:
             if given is not None:
                 return given
         return None
+
+    @property
+    def of_amounts(self) -> bool:
+        """Whether it predicts amounts, and not classes."""
+        return is_regressor(self.estimator)
+
+    def amounts(self, y: Any, raw: RawTable | None = None) -> NDArray[np.float64]:
+        """Amounts as the estimator reads them: those beyond its bounds count as the bound."""
+        inner = self.private_part(self.estimator)
+        n_rows = len(y) if raw is None else raw.n_rows
+        return np.clip(amounts_of(inner, y, n_rows, raw), *amount_bounds(inner))
 
     @property
     def declared_rows(self) -> int | None:

@@ -41,7 +41,19 @@ COLUMNS = [
     "params",
 ]
 # Where to look for the trade-off; the sign says which way is better.
-_MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "coverage": False}
+_MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "r2": False, "coverage": False}
+#: Baselines of classes and of amounts, by what says how good predictions are.
+ONE_ANSWER = {"accuracy": "the commonest class for everybody", "r2": "one amount for everybody"}
+
+
+def columns_with(utility: str) -> list[str]:
+    """Columns of a frame whose models are judged by accuracy, or, of amounts, by R²."""
+    return [utility if name == "accuracy" else name for name in COLUMNS]
+
+
+def utility_in(frame: pd.DataFrame | Mapping[str, Any]) -> str:
+    """What says how good predictions of a frame are."""
+    return "r2" if "r2" in frame and "accuracy" not in frame else "accuracy"
 
 
 def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, Any]] = ()) -> pd.Series:
@@ -50,22 +62,22 @@ def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, An
     What is known of no row does not count. A row without a figure that others have is not said to be unbeaten. The
     class that ``references`` have for everybody costs no ε, and beats what is less accurate.
     """
-    marks = pd.Series(False, index=frame.index)
+    marks, utility = pd.Series(False, index=frame.index), utility_in(frame)
     for (dataset, *_), part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):
-        known = [name for name in _MINIMIZE if part[name].notna().any()]
+        known = [name for name in _MINIMIZE if name in part and part[name].notna().any()]
         values = part[known].astype(float).replace(math.inf, 1e300)
         best = pareto_frontier(values.to_numpy(), [_MINIMIZE[name] for name in known])
         for mark in references:
-            if mark["private"] and mark["dataset"] == dataset and "accuracy" in known:
-                best &= ~beaten_by(mark["accuracy"], part)
+            if mark["private"] and mark["dataset"] == dataset and utility in known:
+                best &= ~beaten_by(mark[utility], part)
         marks[part.index] = best
     return marks
 
 
-def beaten_by(accuracy: float | NDArray[np.float64], part: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows that are no more accurate than one class for everybody, which answers every row and has no gap."""
-    worse = (part["disparity"] > 0) | (part["coverage"] < 1)
-    return np.asarray((part["accuracy"] < accuracy) | ((part["accuracy"] == accuracy) & worse))
+def beaten_by(baseline: float | NDArray[np.float64], part: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows that are no better than one answer for everybody, which answers every row and has no gap."""
+    worse, found = (part["disparity"] > 0) | (part["coverage"] < 1), part[utility_in(part)]
+    return np.asarray((found < baseline) | ((found == baseline) & worse))
 
 
 def parity_weight(estimator: Any) -> str | None:

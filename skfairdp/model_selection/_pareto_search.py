@@ -16,12 +16,12 @@ from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
-from skfairdp.model_selection._scores import Bound, Objective, read_bounds, read_scoring
+from skfairdp.model_selection._scores import Bound, Objective, read_bounds, utility_of
 from skfairdp.model_selection._search import SearchBase, divided
 from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.model_selection._search_run import GroupsPlan, SearchRun, pareto_table, plan_groups, results_table
 
-_ALWAYS = ("accuracy", "disparity", "coverage", "epsilon")  # what the frontier display draws
+_DRAWN = ("disparity", "coverage", "epsilon")  # by the frontier display, beside accuracy or R²
 
 
 @shared_docs
@@ -54,11 +54,13 @@ class ParetoSearchCV(SearchBase):
         public ones.
     param_grid : dict or list of dict
         Parameter names → lists of values, as for ``GridSearchCV``.
-    scoring : str, list of str, or dict of name → objective, default=("accuracy", "disparity", "epsilon")
+    scoring : str, list of str, or dict of name → objective, default=None
         "accuracy" (of the answered rows), "disparity" (demographic, each group against all others), "coverage",
         "epsilon" (of one fit of the candidate), a gap of :mod:`skfairdp.metrics`, the name of a scorer of scikit-learn,
         a scorer ``(estimator, X, y)``, or a pair ``(metric, "minimize" or "maximize")`` with
-        ``metric(y_true, y_pred, sensitive_features=...)``. Scorers of probabilities need public rows.
+        ``metric(y_true, y_pred, sensitive_features=...)``. Scorers of probabilities need public rows. None is
+        ``("accuracy", "disparity", "epsilon")``; of a regressor ``("r2", "disparity", "epsilon")``, where the disparity
+        is that of Kolmogorov and Smirnov, and private folds tell nothing else.
     bounds : dict of name → str, default=None
         What the winner has to meet, such as ``{"disparity": "<= 0.05", "epsilon": "<= 2"}``.
     refit : bool or str, default=True
@@ -172,7 +174,7 @@ class ParetoSearchCV(SearchBase):
         estimator: Any,
         param_grid: Any,
         *,
-        scoring: Any = ("accuracy", "disparity", "epsilon"),
+        scoring: Any = None,
         bounds: Mapping[str, str] | None = None,
         refit: bool | str = True,
         cv: Any = 3,
@@ -238,7 +240,7 @@ class ParetoSearchCV(SearchBase):
         """
         self._validate_params()
         self._forget()
-        objectives = read_scoring(self.scoring, owner=type(self).__name__)
+        objectives = self._asked
         bounds = read_bounds(self.bounds, objectives, owner=type(self).__name__)
         chosen_by = self._refit_objective(objectives)
         reference = self._check_reference(objectives)
@@ -261,11 +263,19 @@ class ParetoSearchCV(SearchBase):
         return self
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, GroupsPlan]:
-        objectives = read_scoring(self.scoring, owner=type(self).__name__)
-        data = read_search(self, X, y, **given, objectives=objectives, shown=_usual_beside(objectives))
+        objectives = self._asked
+        names = {objective.name for objective in objectives}
+        missing = [name for name in (utility_of(self.estimator), *_DRAWN) if name not in names]
+        shown = self._scoring_of(missing) if missing else []
+        data = read_search(self, X, y, **given, objectives=objectives, shown=shown)
         return divided(
             data, self.total_epsilon, partial(plan_groups, error_score=self.error_score, refits=self.refit is not False)
         )
+
+    @property
+    def _asked(self) -> list[Objective]:
+        usual = (utility_of(self.estimator), "disparity", "epsilon")
+        return self._scoring_of(usual if self.scoring is None else self.scoring)
 
     def _refit_objective(self, objectives: list[Objective]) -> Objective:
         if isinstance(self.refit, str):
@@ -334,10 +344,3 @@ class ParetoSearchCV(SearchBase):
 
     def _means(self, objectives: list[Objective]) -> NDArray[np.float64]:
         return np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
-
-
-def _usual_beside(objectives: list[Objective]) -> list[Objective]:
-    """What the frontier display draws and nobody asked for: from the same tables, at no cost."""
-    names = {objective.name for objective in objectives}
-    missing = [name for name in _ALWAYS if name not in names]
-    return read_scoring(missing, owner="ParetoSearchCV") if missing else []

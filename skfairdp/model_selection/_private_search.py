@@ -15,7 +15,7 @@ from skfairdp._utils import PublicData, RandomStateLike, silence, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions
 from skfairdp.exceptions import UnplannedReleaseError, UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
-from skfairdp.model_selection._scores import Bound, Objective, read_bounds, read_scoring
+from skfairdp.model_selection._scores import Bound, Objective, read_bounds, utility_of
 from skfairdp.model_selection._search import SearchBase, divided, search_facts
 from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.privacy import (
@@ -132,8 +132,9 @@ class PrivateSearchCV(SearchBase):
         the last step of a Pipeline, names the classes and groups of a raw table.
     param_grid : dict or list of dict
         Parameter names → lists of values. It is public, and must not have been made by looking at the private rows.
-    scoring : str, scorer, pair, or dict of one, default="accuracy"
-        What the winner is best in, as one of the objectives of :class:`ParetoSearchCV`.
+    scoring : str, scorer, pair, or dict of one, default=None
+        What the winner is best in, as one of the objectives of :class:`ParetoSearchCV`. None is "accuracy", or "r2" of
+        a regressor.
     bounds : dict of name → str, default=None
         Bounds such as ``{"disparity": "<= 0.05"}``, judged by the same score; candidates that miss them lose to those
         that do not, and among themselves by how much they miss.
@@ -221,7 +222,7 @@ class PrivateSearchCV(SearchBase):
         estimator: Any,
         param_grid: Any,
         *,
-        scoring: Any = "accuracy",
+        scoring: Any = None,
         bounds: Mapping[str, str] | None = None,
         method: str = "auto",
         trial_distribution: str = "logarithmic",
@@ -325,9 +326,10 @@ class PrivateSearchCV(SearchBase):
     def _objectives(self) -> tuple[list[Objective], list[Bound]]:
         """The objective to be best in, first, and those that are bounded."""
         owner = type(self).__name__
-        objective = read_scoring(_one(self.scoring, owner), owner=owner)[0]
+        scoring = utility_of(self.estimator) if self.scoring is None else self.scoring
+        objective = self._scoring_of(_one(scoring, owner))[0]
         bounded = [name for name in (self.bounds or {}) if name != objective.name]
-        objectives = [objective, *(read_scoring(bounded, owner=owner) if bounded else [])]
+        objectives = [objective, *(self._scoring_of(bounded) if bounded else [])]
         return objectives, read_bounds(self.bounds, objectives, owner=owner)
 
     def _best(self, trials: Trials, noise: NoiseSource) -> tuple[int, Any, float] | None:

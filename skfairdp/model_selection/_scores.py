@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyClassifier
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from skfairdp import metrics
@@ -35,18 +35,25 @@ from skfairdp.privacy import (
 from skfairdp.schema import RawTable, Schema
 
 _GAPS = ("demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
-_BUILT_IN = {"accuracy": False, "coverage": False, "disparity": True, "epsilon": True, **dict.fromkeys(_GAPS, True)}
+_GAPS_OF_AMOUNTS = ("ks_disparity", "wasserstein_disparity")
+_ALL = {"coverage": False, "disparity": True, "epsilon": True}
+_OF_CLASSES = {"accuracy": False, **_ALL, **dict.fromkeys(_GAPS, True)}
+_OF_AMOUNTS = {**_ALL, **dict.fromkeys(_GAPS_OF_AMOUNTS, True)}
+_BUILT_IN = {**_OF_CLASSES, **_OF_AMOUNTS}
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Rows to measure on: true labels, predictions, which of them are refusals, and groups where there are any."""
+    """Rows to measure on: true labels, predictions, which of them are refusals, and groups where there are any.
+
+    ``classes`` is None where labels are amounts.
+    """
 
     y_true: NDArray[Any]
     y_pred: NDArray[Any]
     answered: NDArray[np.bool_]
     groups: NDArray[Any] | None
-    classes: NDArray[Any]
+    classes: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class Objective:
     minimize: bool
     kind: str
     function: Callable[..., float] | None = None
+    scorer: str = ""
 
     @property
     def is_usual_scorer(self) -> bool:
@@ -98,6 +106,8 @@ class Objective:
             return math.nan
         groups = answers.groups[kept]
         if self.name == "disparity" and self.kind == "built in":
+            if answers.classes is None:
+                return metrics.ks_disparity(y_true, y_pred, sensitive_features=groups)
             return largest_disparity(_counts(groups, y_pred, answers.classes))
         function = self.function if self.kind == "metric" else getattr(metrics, self.name)
         assert function is not None
@@ -129,7 +139,12 @@ def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -
     return tally(z, k, (len(domain), len(classes)))
 
 
-def read_scoring(given: Any, *, owner: str) -> list[Objective]:
+def utility_of(estimator: Any) -> str:
+    """The objective that says how good predictions are, whatever else they are."""
+    return "r2" if is_regressor(estimator) else "accuracy"
+
+
+def read_scoring(given: Any, *, owner: str, of_amounts: bool = False) -> list[Objective]:
     """The objectives that the ``scoring`` of a search names."""
     named: Mapping[str, Any]
     if isinstance(given, str):
@@ -140,11 +155,19 @@ def read_scoring(given: Any, *, owner: str) -> list[Objective]:
         named = {name: name for name in given}
     else:
         named = {}
+    known = _OF_AMOUNTS if of_amounts else _OF_CLASSES
     if not named:
         raise ValueError(
             f"The 'scoring' parameter of {owner} must be a name, a list of names or a dict of name → objective, not "
-            f"empty. Names are {sorted(_BUILT_IN)} and those of scikit-learn's scorers. Got {given!r} instead."
+            f"empty. Names are {sorted(known)} and those of scikit-learn's scorers. Got {given!r} instead."
         )
+    for what in named.values():
+        if isinstance(what, str) and what in _BUILT_IN and what not in known:
+            kind = "amounts" if of_amounts else "classes"
+            raise ValueError(
+                f"The objective {what!r} of {owner} does not judge predicted {kind}. Take one of {sorted(known)}, or a "
+                f"scorer of scikit-learn such as {'r2' if of_amounts else 'accuracy'!r}."
+            )
     return [_objective(str(name), what, owner) for name, what in named.items()]
 
 
@@ -152,11 +175,11 @@ def _objective(name: str, what: Any, owner: str) -> Objective:
     if isinstance(what, str) and what in _BUILT_IN:
         if what == name:
             return Objective(name, _BUILT_IN[what], "built in")
-        if what in _GAPS:
+        if what in (*_GAPS, *_GAPS_OF_AMOUNTS):
             return Objective(name, True, "metric", getattr(metrics, what))
         raise ValueError(f"The objective {what!r} of {owner} keeps its own name: write {{{what!r}: {what!r}}}.")
     if isinstance(what, str) and what in get_scorer_names():
-        return Objective(name, False, "scorer", get_scorer(what))
+        return Objective(name, False, "scorer", get_scorer(what), what)
     if isinstance(what, tuple) and len(what) == 2 and callable(what[0]) and what[1] in ("minimize", "maximize"):
         return Objective(name, what[1] == "minimize", "metric", what[0])
     if callable(what) and not isinstance(what, str):
@@ -197,8 +220,8 @@ def read_bounds(given: Mapping[str, str] | None, objectives: Sequence[Objective]
     return bounds
 
 
-#: Beside the objectives of a model: how accurate the commonest class for everybody is on the same rows.
-COMMONEST = "the commonest class for everybody"
+#: Beside the objectives of a model: how good one answer for everybody is on the same rows.
+BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
@@ -227,11 +250,14 @@ class PublicScores:
             return {o.name: math.nan for o in self.objectives}
 
     def _measured(self, fitted: Any, epsilon: float) -> dict[str, float]:
-        classes = np.asarray(fitted.classes_)
         predicted = np.asarray(predict_with_groups(fitted, self.rows.X, self.groups))
-        answers = Answers(np.asarray(self.rows.y), predicted, np.isin(predicted, classes), self.groups, classes)
+        classes, answered = None, np.ones(len(predicted), dtype=bool)
+        if not is_regressor(fitted):
+            classes = np.asarray(fitted.classes_)
+            answered = np.isin(predicted, classes)
+        answers = Answers(np.asarray(self.rows.y), predicted, answered, self.groups, classes)
         measured = {o.name: o.measure(answers, epsilon, fitted, self.rows.X) for o in self.objectives}
-        return {**measured, COMMONEST: _commonest(answers)}
+        return {**measured, BASELINE: _of_one_answer(answers)}
 
     def problem(self, fitted: Any) -> str:
         """Why a released model has no score: what scoring it on the public rows raises."""
@@ -241,12 +267,12 @@ class PublicScores:
             return f" Scoring on 'validation' raised {type(error).__name__}: {error}"
         return ""
 
-    def rehearse(self, demanded: Sequence[Objective], owner: str) -> None:
+    def rehearse(self, demanded: Sequence[Objective], owner: str, *, of_amounts: bool) -> None:
         """Before a model is paid for, read objectives from labels as predictions, or from a dummy."""
         y = np.asarray(self.rows.y)
-        answers = Answers(y, y, np.ones(len(y), dtype=bool), self.groups, np.unique(y))
+        answers = Answers(y, y, np.ones(len(y), dtype=bool), self.groups, None if of_amounts else np.unique(y))
         nothing = np.zeros((len(y), 1))
-        dummy = DummyClassifier().fit(nothing, y)
+        dummy = (DummyRegressor() if of_amounts else DummyClassifier()).fit(nothing, y)
         for objective in demanded:
             try:
                 with warnings.catch_warnings():
@@ -264,7 +290,7 @@ class PublicScores:
 class PaidScores(ABC):
     """Scores on private rows, from one paid table each. Private but for ``table``."""
 
-    table: "ScoreTable"
+    table: Any
     objectives: Sequence[Objective]
 
     @property
@@ -273,8 +299,12 @@ class PaidScores(ABC):
         """Whether rows have groups."""
 
     @abstractmethod
-    def counts(self, fitted: Any, test: Any) -> NDArray[np.int64]:
-        """The exact table of a test part. Everything private of a score is in here."""
+    def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
+        """Release one table of the test part, and read the objectives from it."""
+
+    @abstractmethod
+    def rehearse(self, demanded: Sequence[Objective]) -> None:
+        """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
 
     def paid(self, noise_seed: int | None, n_tables: int) -> Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
@@ -284,15 +314,26 @@ class PaidScores(ABC):
             event, table.delta, table.relation, label="scores of a fold", ledger=UNCHARGED, noise_seed=noise_seed
         )
 
+    def problem(self, fitted: Any) -> str:
+        """Nothing is told of private rows but what was released of them."""
+        return ""
+
+
+@dataclass(frozen=True)
+class LabelScores(PaidScores):
+    """Scores of predicted classes."""
+
+    table: "ScoreTable"
+
+    @abstractmethod
+    def counts(self, fitted: Any, test: Any) -> NDArray[np.int64]:
+        """The exact table of a test part. Everything private of a score is in here."""
+
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
         """Release one table of the test part, and read the objectives from it."""
         answers = self.release(fitted, test, noise)
         measured = {o.name: _of_released(o, answers, epsilon) for o in self.objectives}
-        return {**measured, COMMONEST: _commonest(answers)}
-
-    def problem(self, fitted: Any) -> str:
-        """Nothing is told of private rows but what was released of them."""
-        return ""
+        return {**measured, BASELINE: _of_one_answer(answers)}
 
     def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Answers:
         """The noisy table of the test part."""
@@ -305,7 +346,7 @@ class PaidScores(ABC):
 
 
 @dataclass(frozen=True)
-class PrivateScores(PaidScores):
+class PrivateScores(LabelScores):
     """Scores on rows in memory."""
 
     X: Any
@@ -331,7 +372,7 @@ class PrivateScores(PaidScores):
 
 
 @dataclass(frozen=True)
-class ChunkScores(PaidScores):
+class ChunkScores(LabelScores):
     """Scores on rows that are read in chunks: tables of chunks are added up, and noise is added once, to their sum.
 
     **One record, one cell of one table.** Which fold a record is in follows its public key
@@ -367,8 +408,10 @@ def _added(one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], i
     return one[0] + other[0], one[1] + other[1]
 
 
-def _commonest(answers: Answers) -> float:
-    """Accuracy of one class for everybody, by the same rows; NaN where there are none."""
+def _of_one_answer(answers: Answers) -> float:
+    """Accuracy of one class for everybody, by the same rows, NaN where there are none; or R² of one amount."""
+    if answers.classes is None:
+        return 0.0
     counts = np.unique(answers.y_true, return_counts=True)[1]
     return float(counts.max() / counts.sum()) if len(counts) else math.nan
 

@@ -19,7 +19,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import NamedEstimator, PublicData
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._candidate import Candidate
-from skfairdp.model_selection._scores import PublicScores
+from skfairdp.model_selection._scores import Objective, PublicScores, read_scoring
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.privacy import (
     DpEvent,
@@ -193,13 +193,11 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
                 "SyntheticDataClassifier(learner, ...), which takes the generator's parameters, trains the learner on "
                 "its rows and keeps it as best_estimator_.generator_."
             )
-        if is_regressor(self.estimator):
-            raise ValueError(
-                f"{type(self).__name__} scores classes by tables of labels and predictions, and "
-                f"{type(self.estimator).__name__} predicts amounts. Give its fits one ledger, and compare them on "
-                "public rows."
-            )
         super()._validate_params()
+
+    def _scoring_of(self, named: Any) -> list[Objective]:
+        """What a scoring names for this kind of estimator."""
+        return read_scoring(named, owner=type(self).__name__, of_amounts=is_regressor(self.estimator))
 
     def _forget(self) -> None:
         """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""

@@ -58,6 +58,7 @@ from skfairdp._utils import (
 )
 from skfairdp._utils._sklearn import n_columns
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.model_selection._amount_scores import AmountScores, AmountTable
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
 from skfairdp.privacy import (
@@ -79,10 +80,10 @@ from skfairdp.schema import RawTable, Schema
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What a noisy table counts beside the predictions."""
+    """What a noisy table counts beside the predictions. Of amounts there are no classes."""
 
     classes: NDArray[Any]
-    label_codes: NDArray[np.int64]
+    labels: NDArray[Any]
     domain: NDArray[np.object_] | None
     group_codes: NDArray[np.int64] | None
 
@@ -92,24 +93,32 @@ def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) 
     error.
     """
     schema = candidate.domain("schema")
+    labels: NDArray[Any]
     if schema is not None:
-        return _by_schema(owner, schema, rows, private=private)
-    classes = _classes(owner, candidate, rows, private=private)
-    codes = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
+        return _by_schema(owner, candidate, schema, rows, private=private)
+    if candidate.of_amounts:
+        classes, labels = np.empty(0), candidate.amounts(rows.y)
+    else:
+        classes = _classes(owner, candidate, rows, private=private)
+        labels = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
     groups = _groups_of(owner, candidate, rows)
     if groups is None:
-        return ScoredRows(classes, codes, None, None)
+        return ScoredRows(classes, labels, None, None)
     domain = _group_domain(owner, candidate, rows, groups)
     of_groups = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
-    return ScoredRows(classes, codes, domain, of_groups)
+    return ScoredRows(classes, labels, domain, of_groups)
 
 
-def _by_schema(owner: str, schema: Schema, rows: Rows, *, private: bool) -> ScoredRows:
+def _by_schema(owner: str, candidate: Candidate, schema: Schema, rows: Rows, *, private: bool) -> ScoredRows:
     raw = RawTable.roles(schema, rows.X, owner=owner)
-    codes = raw.labels(rows.y, public=not private)
+    labels: NDArray[Any]
+    if candidate.of_amounts:
+        classes, labels = np.empty(0), candidate.amounts(rows.y, raw)
+    else:
+        classes, labels = raw.classes, raw.labels(rows.y, public=not private)
     if rows.sensitive_features is None and not raw.has_groups:
-        return ScoredRows(raw.classes, codes, None, None)
-    return ScoredRows(raw.classes, codes, raw.domain, raw.groups(rows.sensitive_features))
+        return ScoredRows(classes, labels, None, None)
+    return ScoredRows(classes, labels, raw.domain, raw.groups(rows.sensitive_features))
 
 
 def _classes(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> NDArray[Any]:
@@ -307,7 +316,8 @@ def split_event(
 
 _PLACE = "validation"
 _VALIDATION = "PublicData(X, sensitive_features, y)"
-_NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
+_NEED_GROUPS = ("disparity", "demographic_disparity", "equalized_odds_disparity", "accuracy_disparity",
+                "ks_disparity", "wasserstein_disparity")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -448,7 +458,7 @@ def read_search(
         raises = getattr(search, "error_score", None) == "raise"
         scores = _public_scores(owner, candidate, rows, validation, [*objectives, *shown], raises)
         _need_groups(owner, scores.groups, objectives, f"give them in validation={_VALIDATION}")
-        scores.rehearse(objectives, owner)
+        scores.rehearse(objectives, owner, of_amounts=candidate.of_amounts)
         _check_groups_at_prediction(owner, map(candidate.model, grid), scores.groups)
     else:
         check_rows_alone(map(candidate.model, grid), owner)
@@ -581,13 +591,15 @@ def _public_scores(
         raw = RawTable.roles(schema, X, owner=owner) if piped else RawTable.read(schema, X, owner=owner, name=_PLACE)
         if not piped:
             raw.check(_PLACE)
-        classes: Any = raw.classes
-        y = classes[raw.labels(y, public=True)]
+        y = candidate.amounts(y, raw) if candidate.of_amounts else raw.classes[raw.labels(y, public=True)]
+    elif candidate.of_amounts:
+        _check_table(owner, candidate, rows, X)
+        y = candidate.amounts(y)
     else:
         _check_table(owner, candidate, rows, X)
         y = column_or_1d(label_array(y), warn=True)
         declared = candidate.domain("classes")
-        classes = rows.y if declared is None else given_domain(declared, owner=owner, parameter="classes")
+        classes: Any = rows.y if declared is None else given_domain(declared, owner=owner, parameter="classes")
         _check_listed(owner, y, classes, "labels", "those of y" if declared is None else "its 'classes'")
     if raw is not None and schema.groups and (groups is not None or raw.has_groups):
         groups = raw.domain[raw.groups(groups, public=True, name=_PLACE)]
@@ -663,8 +675,14 @@ def _private_scores(
     _need_groups(owner, read.group_codes, objectives, "pass sensitive_features to fit")
     domain = np.array([None], dtype=object) if read.domain is None else read.domain
     groups = None if read.group_codes is None else domain[read.group_codes]
-    tables = ScoreTable(read.classes, domain, *table, _may_refuse(candidate.estimator))
-    scores = PrivateScores(tables, [*objectives, *shown], rows.X, read.label_codes, read.group_codes, groups)
+    scores: PaidScores
+    wanted = [*objectives, *shown]
+    if candidate.of_amounts:
+        amounts = AmountTable(domain, *table)
+        scores = AmountScores(amounts, wanted, rows.X, read.labels, read.group_codes, groups, candidate.private_part)
+    else:
+        tables = ScoreTable(read.classes, domain, *table, _may_refuse(candidate.estimator))
+        scores = PrivateScores(tables, wanted, rows.X, read.labels, read.group_codes, groups)
     scores.rehearse(objectives)
     return scores
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -20,14 +21,15 @@ from skfairdp._inputs import (
     subject_given,
     warn_of_other_units,
 )
-from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
+from skfairdp._judge import KSJudgement
+from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._inputs import attribute_of, check_fitted
-from skfairdp.postprocessing._transport import KSJudgement, TransportPlan
+from skfairdp.postprocessing._transport import TransportPlan
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema
 
@@ -77,6 +79,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         The largest Kolmogorov-Smirnov distance between moved predictions of two groups, by noisy counts.
     gap_bound_ : float
         What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
+    y_center_, y_spread_ : float
+        Where moved predictions lie, by the same counts: their median, and a standard deviation.
     constraint_holds_ : {"yes", "no", "within the noise"}
         Whether that distance is at most ``gamma`` in the population: surely, surely not, or neither.
     {groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
@@ -199,6 +203,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
         low, high = self._bounds
         self.estimator_, self.groups_, self._transport = model, data.domain, transport
+        below, self.y_center_, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
+        self.y_spread_ = (above - below) / 2
         self.edges_, self.counts_ = low + (high - low) * transport.edges, transport.counts
         warn_of_other_units(type(self).__name__, "predictions", np.interp(_LEVELS, *transport.quantiles), (low, high))
         self._warn(seen)
@@ -254,8 +260,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
         """
         low, high = self._bounds
-        found = row_wise_predictions(_Amounts(thawed(model)), table, None, places=places)
-        amounts = np.array([np.nan if one is NO_CLASS else one for one in found], dtype=np.float64)
+        amounts = row_wise_amounts(_Amounts(thawed(model)), table, None, places=places)
         return np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
 
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:

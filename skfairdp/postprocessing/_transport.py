@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +17,12 @@ Array = NDArray[np.float64]
 FOR_LOOK = 0.3
 FOR_CELLS = 0.15
 ROUNDS = 3  # of where scores lie
-LEVEL = 0.95
-#: A group within so much noise says nothing.
-CLEAR = 5.0
 #: Standard deviations of noise that the outermost cells of a group have to hold.
 CLEAR_OF_NOISE = 2.0
 #: Cells of this part of the range are points.
 NARROW = 2.0**-12
 #: Between levels at which quantiles jump, and above or below all rows.
 JUMP, BEYOND = 1e-12, 1e-6
-_DRAWS = 4000
 
 
 def _table_for(share: float, epsilon: float, delta: float, relation: NeighboringRelation) -> GaussianMechanism:
@@ -179,60 +173,3 @@ def _without_tails(edges: Array) -> Array:
     ends[0] = max(edges[0], 2 * edges[1] - edges[2])
     ends[-1] = min(edges[-1], 2 * edges[-2] - edges[-3])
     return ends
-
-
-@dataclass(frozen=True)
-class KSJudgement:
-    """How far moved scores of the groups are apart, by one noisy table of them.
-
-    A bound for the population, that holds though the same rows have said how to move: how far the distribution function
-    of a group's rows is from that of its population follows from scores as they were, and no rising map changes it
-    (Kolmogorov's statistic). Within a cell two groups differ by no more than at its ends and what one of them has
-    there.
-    """
-
-    counts: Array
-    noise: float
-
-    @cached_property
-    def rows(self) -> Array:
-        """Of each group."""
-        return np.maximum(self.counts.sum(axis=1), 1.0)
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether every group shows through the noise."""
-        return bool((self.rows > CLEAR * self.noise * math.sqrt(self.counts.shape[1])).all())
-
-    @cached_property
-    def _pairs(self) -> list[tuple[float, float, float]]:
-        """Of each two groups: what is seen at ends of cells, what a cell adds, and what noise and sampling hide."""
-        levels = self.counts.cumsum(axis=1)[:, :-1] / self.rows[:, None]
-        masses = self.counts / self.rows[:, None]
-        n_pairs = math.comb(len(self.counts), 2)
-        spread = [_deviations(size, self.counts.shape[1], self.noise, seed) for seed, size in enumerate(self.rows)]
-        found = []
-        for a, b in combinations(range(len(self.counts)), 2):
-            seen = float(np.abs(levels[a] - levels[b]).max(initial=0.0))
-            hidden = np.abs(spread[a] - spread[b]).max(axis=1, initial=0.0)
-            error = self.noise * math.sqrt(2) / min(self.rows[a], self.rows[b])
-            inside = float(np.minimum(masses[a], masses[b]).max()) + error
-            found.append((seen, inside, float(np.quantile(hidden, 1 - (1 - LEVEL) / n_pairs))))
-        return found
-
-    def said(self, bound: float) -> tuple[float, float, str]:
-        """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
-        gap = min(1.0, max(seen for seen, _, _ in self._pairs))
-        if not self.sees_all:
-            return gap, 1.0, "within the noise"
-        most = float(min(1.0, max(sum(pair) for pair in self._pairs)))
-        least = max(seen - hidden for seen, _, hidden in self._pairs)
-        return gap, most, "yes" if most <= bound else "no" if least > bound else "within the noise"
-
-
-def _deviations(n_rows: Any, n_cells: int, noise: float, seed: int) -> Array:
-    """Draws of how far a noisy distribution function is from the population's, at the inner ends of even cells."""
-    rng = np.random.default_rng(seed)
-    steps = rng.standard_normal((_DRAWS, n_cells)) * math.sqrt(1 / (n_cells * n_rows) + (noise / n_rows) ** 2)
-    sums = steps.cumsum(axis=1)
-    return np.asarray(sums[:, :-1] - np.arange(1, n_cells) / n_cells * sums[:, -1:])
