@@ -10,6 +10,7 @@ import pandas as pd
 
 from skfairdp._docs import shared_docs
 from skfairdp.inspection._frontier_frame import (
+    AXES,
     Part,
     check_frame,
     draw_surface,
@@ -21,14 +22,8 @@ from skfairdp.inspection._frontier_frame import (
     refusal_kind,
 )
 from skfairdp.inspection._html import write_frontier_page
-from skfairdp.model_selection import join_frontiers, measure_estimators
+from skfairdp.model_selection import join_frontiers, measure_estimators, utility_in
 
-_AXES = {
-    "disparity": ("Fairness gap (demographic disparity)", True),
-    "accuracy": ("Accuracy of answered rows", False),
-    "coverage": ("Coverage (share of rows answered)", False),
-    "epsilon": ("Privacy cost ε", True),
-}
 # Marker, its area and its words.
 _KINDS: dict[str, tuple[str, float, str]] = {
     "no": ("o", 52, "answers everyone"),
@@ -57,8 +52,8 @@ class ParetoFrontierDisplay:
     ----------
     frame : DataFrame
         As :func:`skfairdp.model_selection.frontier` returns it, ``attrs`` included.
-    x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
-        Columns on the two axes.
+    x, y : {"disparity", "accuracy", "r2", "coverage", "epsilon"}, default="disparity", None
+        Columns on the two axes. ``y=None`` is accuracy, or R² of models that predict amounts.
 
     Attributes
     ----------
@@ -69,7 +64,7 @@ class ParetoFrontierDisplay:
     Raises
     ------
     ValueError
-        The frame lacks a column, or ``x`` or ``y`` is not one of the four.
+        The frame lacks a column, or ``x`` or ``y`` is none of these.
 
     See Also
     --------
@@ -89,20 +84,23 @@ class ParetoFrontierDisplay:
     'Fairness gap (demographic disparity)'
     """
 
-    def __init__(self, frame: pd.DataFrame, *, x: str = "disparity", y: str = "accuracy") -> None:
+    def __init__(self, frame: pd.DataFrame, *, x: str = "disparity", y: str | None = None) -> None:
+        self.frame = check_frame(frame)
+        utility = utility_in(frame)
+        drawn = {*AXES} - ({"accuracy", "r2"} - {utility})
+        y = utility if y is None else y
         for name, value in (("x", x), ("y", y)):
-            if value not in _AXES:
+            if value not in drawn:
                 raise ValueError(
-                    f"The {name!r} parameter of ParetoFrontierDisplay must be one of {sorted(_AXES)}. Got "
+                    f"The {name!r} parameter of ParetoFrontierDisplay must be one of {sorted(drawn)}. Got "
                     f"{value!r} instead."
                 )
-        self.frame = check_frame(frame)
         self.x = x
         self.y = y
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame | Sequence[pd.DataFrame], *, x: str = "disparity", y: str = "accuracy", ax: Any = None
+        cls, frame: pd.DataFrame | Sequence[pd.DataFrame], *, x: str = "disparity", y: str | None = None, ax: Any = None
     ) -> "ParetoFrontierDisplay":
         """Make the display of a frame and plot it.
 
@@ -111,8 +109,8 @@ class ParetoFrontierDisplay:
         frame : DataFrame or sequence of them
             As :func:`skfairdp.model_selection.frontier` returns it. Of several with the same kind of guarantee the cost
             of publishing all is not known.
-        x, y : {"disparity", "accuracy", "coverage", "epsilon"}, default="disparity", "accuracy"
-            What the axes show.
+        x, y : {"disparity", "accuracy", "r2", "coverage", "epsilon"}, default="disparity", None
+            What the axes show. ``y=None`` is accuracy, or R² of models that predict amounts.
         ax : matplotlib Axes, or sequence of them, default=None
             One for each kind of guarantee and data set in the frame. None makes a figure.
 
@@ -126,7 +124,7 @@ class ParetoFrontierDisplay:
 
     @classmethod
     def from_search(
-        cls, search: Any, *, x: str = "disparity", y: str = "accuracy", ax: Any = None
+        cls, search: Any, *, x: str = "disparity", y: str | None = None, ax: Any = None
     ) -> "ParetoFrontierDisplay":
         """Make the display of searches and plot it.
 
@@ -148,7 +146,7 @@ class ParetoFrontierDisplay:
         sensitive_features: Any,
         dataset: str = "",
         x: str = "disparity",
-        y: str = "accuracy",
+        y: str | None = None,
         ax: Any = None,
     ) -> "ParetoFrontierDisplay":
         """Measure fitted estimators on the same rows and plot them.
@@ -215,7 +213,7 @@ class ParetoFrontierDisplay:
         Parameters
         ----------
         pairs : sequence of (x, y), default=None
-            None: gap and accuracy, ε and accuracy, ε and gap; with coverage where some rows are refused.
+            None: gap and accuracy (or R²), ε and accuracy, ε and gap; with coverage where some rows are refused.
 
         Returns
         -------
@@ -224,9 +222,10 @@ class ParetoFrontierDisplay:
         """
         parts = parts_of(self.frame)
         if pairs is None:
-            pairs = [("disparity", "accuracy"), ("epsilon", "accuracy"), ("epsilon", "disparity")]
+            utility = utility_in(self.frame)
+            pairs = [("disparity", utility), ("epsilon", utility), ("epsilon", "disparity")]
             if (self.frame["coverage"] < 1).any():
-                pairs.append(("coverage", "accuracy"))
+                pairs.append(("coverage", utility))
         figure, axes = _pyplot().subplots(
             len(parts), len(pairs), figsize=(5.4 * len(pairs) + 2.2, 4.6 * len(parts)), squeeze=False,
             layout="constrained",
@@ -281,7 +280,7 @@ class ParetoFrontierDisplay:
 
     def _draw(self, ax: Any, part: Part, *, legend: bool = True, title: bool = True) -> None:
         ink, soft = "#16161d", "#5a5c6b"
-        (x_label, x_less), (y_label, y_less) = _AXES[self.x], _AXES[self.y]
+        (x_label, x_less), (y_label, y_less) = (part.axis(name) for name in (self.x, self.y))
         of_level = part.level_of(part.rows["epsilon"])
         for j, color in enumerate(level_colors(len(part.levels), "light")):
             rows = part.rows[of_level == j]
@@ -309,7 +308,7 @@ class ParetoFrontierDisplay:
         if "epsilon" not in (self.x, self.y) and len(points) > 1:
             line = {"color": color, "linewidth": 1.7, "alpha": 0.45, "zorder": 1}
             if kind == "no":
-                ax.step(*_staircase(points, _AXES[self.x][1], _AXES[self.y][1]).T, where="post", **line)
+                ax.step(*_staircase(points, AXES[self.x][1], AXES[self.y][1]).T, where="post", **line)
             elif kind == "alone":  # their coverage differs: joined to be found, no frontier
                 ax.plot(*points[points[:, 0].argsort()].T, linestyle=(0, (1, 2)), **line)
         for best in (False, True):
@@ -364,7 +363,7 @@ class ParetoFrontierDisplay:
         if self.x == "disparity":
             ax.set_xlim(left=-0.015 * ax.get_xlim()[1])  # room for a marker at a gap of zero
         if title:
-            subject = part.subject or "Privacy, fairness and accuracy"
+            subject = part.subject or f"Privacy, fairness and {'R²' if part.of_amounts else 'accuracy'}"
             ax.set_title(subject, loc="left", fontsize=12.5, fontweight="bold", color=ink, pad=26)
             ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=9.5, color=soft)
         corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp.model_selection import utility_in
+
 _NEEDED = (
     "epsilon",
     "delta",
@@ -16,10 +18,17 @@ _NEEDED = (
     "gamma",
     "idp3",
     "disparity",
-    "accuracy",
     "coverage",
     "non_dominated",
 )
+#: What axes may show, and whether less is better.
+AXES = {
+    "disparity": ("Fairness gap (demographic disparity)", True),
+    "accuracy": ("Accuracy of answered rows", False),
+    "r2": ("R² of predictions", False),
+    "coverage": ("Coverage (share of rows answered)", False),
+    "epsilon": ("Privacy cost ε", True),
+}
 #: Mechanisms stay below one budget by a little, each by its own: ε that lie closer than this are one budget.
 _SAME_BUDGET = 1.02
 # From private (cool) to less private (hot); light and dark backgrounds need different lightness.
@@ -58,6 +67,39 @@ class Part:
         if not math.isfinite(self.epsilon_total):
             return "The cost of publishing all these models is not certified"
         return f"Publishing all these models costs ε = {epsilon_text(self.epsilon_total)} at δ = {self.delta_text}"
+
+    @property
+    def of_amounts(self) -> bool:
+        """Whether models predict amounts, and not classes."""
+        return self.utility == "r2"
+
+    @property
+    def utility(self) -> str:
+        """The column that says how good predictions are."""
+        return utility_in(self.rows)
+
+    @property
+    def utility_name(self) -> str:
+        """Its name."""
+        return "R²" if self.of_amounts else "Accuracy"
+
+    def axis(self, column: str) -> tuple[str, bool]:
+        """The words of an axis, and whether less is better."""
+        if column == "disparity" and self.of_amounts:
+            return "Fairness gap (Kolmogorov-Smirnov distance)", True
+        return AXES[column]
+
+    @property
+    def error_text(self) -> str:
+        """How far that column is to be trusted, where it is noisy, in words."""
+        errors = self.rows.get(f"{self.utility}_error")
+        if errors is None:
+            return ""
+        most = f"{errors.max():.2f}" if self.of_amounts else f"{errors.max():.1%}"
+        return (
+            f" Each {'R²' if self.of_amounts else 'accuracy'} is right to within {most} (95 %), noise and sampling "
+            "together: models that lie closer are not told apart."
+        )
 
     @property
     def meaning(self) -> str:
@@ -101,7 +143,7 @@ def check_frame(frame: Any) -> pd.DataFrame:
         raise TypeError(
             f"ParetoFrontierDisplay needs the DataFrame that frontier() returns. Got {type(frame).__name__}."
         )
-    missing = [column for column in _NEEDED if column not in frame.columns]
+    missing = [column for column in (*_NEEDED, utility_in(frame)) if column not in frame.columns]
     if missing:
         raise ValueError(
             f"The frame of ParetoFrontierDisplay lacks the column(s) {missing}; frontier() makes such frames."
@@ -191,28 +233,30 @@ def refusal_kind(row: Any) -> str:
 
 
 def staircase_surface(
-    epsilon: NDArray[np.float64], gap: NDArray[np.float64], accuracy: NDArray[np.float64]
+    epsilon: NDArray[np.float64], gap: NDArray[np.float64], utility: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Bounds on ε and on the gap, and the best accuracy among the models that meet both (NaN where none does)."""
+    """Bounds on ε and on the gap, and the best utility among the models that meet both (NaN where none does)."""
     bounds = [np.unique(values) for values in (epsilon, gap)]
     best = np.full((len(bounds[0]), len(bounds[1])), np.nan)
     for i, most in enumerate(bounds[0]):
         for j, widest in enumerate(bounds[1]):
             met = (epsilon <= most) & (gap <= widest)
             if met.any():
-                best[i, j] = accuracy[met].max()
+                best[i, j] = utility[met].max()
     return bounds[0], bounds[1], best
 
 
 def draw_surface(ax: Any, part: Part) -> None:
     """Draw one part on three-dimensional axes."""
     ink, soft = "#16161d", "#5a5c6b"
-    rows = part.rows[np.isfinite(part.rows[["epsilon", "disparity", "accuracy"]].to_numpy(float)).all(axis=1)]
+    names = ["epsilon", "disparity", part.utility]
+    rows = part.rows[np.isfinite(part.rows[names].to_numpy(float)).all(axis=1)]
     if rows.empty:
-        ax.text2D(0.5, 0.5, "No model has a finite ε, gap and accuracy.", transform=ax.transAxes, ha="center")
+        said = f"No model has a finite ε, gap and {'R²' if part.of_amounts else 'accuracy'}."
+        ax.text2D(0.5, 0.5, said, transform=ax.transAxes, ha="center")
         return
-    epsilon, gap, accuracy = (rows[name].to_numpy(float) for name in ("epsilon", "disparity", "accuracy"))
-    e, g, best = staircase_surface(epsilon, gap, accuracy)
+    epsilon, gap, utility = (rows[name].to_numpy(float) for name in names)
+    e, g, best = staircase_surface(epsilon, gap, utility)
     # Every bound twice, where one step ends and the next begins, so that the surface has treads and risers.
     e_edges, g_edges = (np.repeat(np.r_[bounds, bounds[-1] * 1.1 + 1e-3], 2)[1:-1] for bounds in (e, g))
     steps = best.repeat(2, axis=0).repeat(2, axis=1)
@@ -231,15 +275,15 @@ def draw_surface(ax: Any, part: Part) -> None:
         for kept in (False, True):
             some = at & (rows["non_dominated"].to_numpy(bool) == kept)
             ax.scatter(
-                epsilon[some], gap[some], accuracy[some], s=34, color=color, alpha=1.0 if kept else 0.2,
+                epsilon[some], gap[some], utility[some], s=34, color=color, alpha=1.0 if kept else 0.2,
                 depthshade=False, label=f"ε = {epsilon_text(level)}" if kept else None,
             )  # fmt: skip
     ax.set_xlabel(f"ε protecting one {part.protects}", color=ink, fontsize=9)
     ax.set_ylabel("Fairness gap", color=ink, fontsize=9)
-    ax.set_zlabel("Accuracy of answered rows", color=ink, fontsize=9)
+    ax.set_zlabel(AXES[part.utility][0], color=ink, fontsize=9)
     ax.tick_params(colors=soft, labelsize=8)
     ax.view_init(elev=24, azim=-128)
-    subject = part.subject or "Privacy, fairness and accuracy"
+    subject = part.subject or f"Privacy, fairness and {'R²' if part.of_amounts else 'accuracy'}"
     ax.set_title(f"{subject}\n{part.protection}\n{part.total_text}", loc="left", fontsize=9.5, color=ink)
 
 

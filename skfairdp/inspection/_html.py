@@ -23,6 +23,7 @@ import skfairdp
 from skfairdp import __version__
 from skfairdp._utils import write_text
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
+from skfairdp.model_selection import utility_in
 
 
 def write_frontier_page(frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
@@ -41,12 +42,17 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
     )
     measured = frame.attrs.get("n_test"), frame.attrs.get("scored_on")
     notes = [str(note) for note in frame.attrs.get("notes", [])]
-    data = {"panels": [_panel(part, len(parts) > 1, notes, *measured) for part in parts]}
+    data = {
+        "amounts": utility_in(frame) == "r2",
+        "panels": [_panel(part, len(parts) > 1, notes, *measured) for part in parts],
+    }
     folder = resources.files("skfairdp.inspection") / "templates"
     # "<" inside the data could end the script element; everywhere else JSON does not need it.
     text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
     fill = {
         "TITLE": html.escape(heading),
+        "EYEBROW": "Privacy · fairness · R²" if data["amounts"] else "Privacy · fairness · accuracy · coverage",
+        "GAP": _GAP_OF_AMOUNTS if data["amounts"] else _GAP,
         "VERSION": html.escape(__version__),
         "STYLE": (folder / "frontier.css").read_text(encoding="utf-8"),
         "SCRIPT": (folder / "frontier.js").read_text(encoding="utf-8"),
@@ -64,6 +70,16 @@ _SCORED = {
 }
 
 
+_GAP = (
+    "<b>Gap</b> is demographic disparity: the most by which any group receives a decision more often than all other "
+    "groups together. <b>Coverage</b> is the share of people who got an answer; accuracy and gap are those of the "
+    "answered."
+)
+_GAP_OF_AMOUNTS = (
+    "<b>Gap</b> is the distance of Kolmogorov and Smirnov: the most by which the shares of two groups differ that are "
+    "predicted an amount at or below any limit. <b>R²</b> is 1 for perfect predictions and 0 for one amount for "
+    "everybody."
+)
 _UNKNOWN = "The noise hides all groups but one; more rows or a larger ε show it."
 
 
@@ -89,7 +105,7 @@ def _panel(part: Part, several: bool, notes: list[str], n_test: int | None, scor
         "unknown": _UNKNOWN if scored_on == "held out" else "",
         "question": f"What does ε = {epsilon_text(total)} mean?" if math.isfinite(total) else "",
         "meaning": part.meaning,
-        "references": [_reference(one) for one in part.references],
+        "references": [_reference(one, part) for one in part.references],
         "detail": _detail(part, n_test, scored_on),
         "levels": [_finite(level) for level in part.levels],
         "colors": {theme: level_colors(len(part.levels), theme) for theme in ("light", "dark")},
@@ -101,24 +117,20 @@ def _detail(part: Part, n_test: int | None, scored_on: str | None) -> str:
     """What was released, what follows from it, and what the figures were measured on."""
     fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
     derived = "every γ and refusal rule is computed from them at no further cost."
-    measured = f" Accuracy, gap and coverage: {n_test:,} test rows, not covered by ε." if n_test else ""
+    figures = f"{part.utility_name} and gap" if part.of_amounts else "Accuracy, gap and coverage"
+    measured = f" {figures}: {n_test:,} test rows, not covered by ε." if n_test else ""
     if scored_on is not None:  # a search
         derived = "models that differ only in post-processing share one."
-        measured = f" Accuracy, gap and coverage: {_SCORED[scored_on]}."
-    if "accuracy_error" in part.rows:
-        measured += (
-            f" Each accuracy is right to within {part.rows['accuracy_error'].max():.1%} (95 %), noise and sampling "
-            "together: models that lie closer are not told apart."
-        )
-    return f"{fits}; {derived}{measured}"
+        measured = f" {figures}: {_SCORED[scored_on]}."
+    return f"{fits}; {derived}{measured}{part.error_text}"
 
 
-def _reference(one: Mapping[str, Any]) -> dict[str, Any]:
+def _reference(one: Mapping[str, Any], part: Part) -> dict[str, Any]:
     """A mark to compare with, that is no model of the table and costs nothing."""
     return {
         "name": str(one["name"]),
         "gap": _finite(one["disparity"]),
-        "accuracy": _finite(one["accuracy"]),
+        "accuracy": _finite(one[part.utility]),
         "coverage": 1.0,
         "epsilon": None,
         "private": bool(one.get("private", True)),
@@ -138,7 +150,7 @@ def _point(j: int, row: Mapping[Any, Any], level: int, part: Part) -> dict[str, 
         "kind": refusal_kind(row),
         "gap": _finite(row["disparity"]),
         "bound": _finite(row.get("gap_bound", math.nan)),
-        "accuracy": _finite(row["accuracy"]),
+        "accuracy": _finite(row[part.utility]),
         "coverage": float(row["coverage"]),
         "best": bool(row["non_dominated"]),
         "params": params,

@@ -1,6 +1,6 @@
 """Searching and comparing models, with the ε of the search."""
 
-from skfairdp.model_selection._frame import join_frontiers as join_frontiers
+from skfairdp.model_selection._frame import join_frontiers as join_frontiers, utility_in as utility_in
 from skfairdp.model_selection._frontier import frontier
 from skfairdp.model_selection._own_table import OwnFrontier as OwnFrontier, frontier_of_table
 from skfairdp.model_selection._pareto import hypervolume, pareto_frontier

@@ -166,6 +166,7 @@ class AmountScores(PaidScores):
 
     def _sums(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> Array:
         """Of the rows at these positions, or of one row of each of these subjects. Private."""
+        places: NDArray[np.int64] | None
         if isinstance(test, SubjectRows):
             rows, places = test.one_each, test.places
         else:

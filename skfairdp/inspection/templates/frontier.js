@@ -9,6 +9,9 @@
     accuracy: { name: "Accuracy", better: 1, text: percent },
     coverage: { name: "Coverage", better: 1, text: percent }
   };
+  // Predicted amounts are judged by R², which is no share.
+  if (DATA.amounts) FIELDS.accuracy = { name: "R²", better: 1, text: decimal };
+  function isShare(field) { return FIELDS[field].text === percent; }
 
   // How γ is held: by the student alone, by the student and by refusing to answer, or by refusing alone.
   var KINDS = { no: "answers everyone", top: "IDP3 on top of a fair student", alone: "IDP3 alone: refuses more" };
@@ -62,7 +65,7 @@
     return { values: out, step: step };
   }
   function tickText(field, value, step) {
-    var share = field === "accuracy" || field === "coverage";
+    var share = isShare(field);
     var digits = decimals(step * (share ? 100 : 1));
     return share ? (100 * value).toFixed(digits) + " %" : value.toFixed(digits);
   }
@@ -78,7 +81,7 @@
     var pad = (high - low) * 0.08 || Math.abs(high) * 0.05 || 0.05;
     var top = high + pad, bottom = low - pad;
     if (field === "gap" || field === "epsilon") bottom = Math.max(0, Math.min(bottom, low < 0.35 * high ? 0 : bottom));
-    if (field === "accuracy" || field === "coverage") top = Math.min(top, 1.005);
+    if (isShare(field)) top = Math.min(top, 1.005);
     return [bottom, top];
   }
 
@@ -165,7 +168,7 @@
     this.detail = el("section", { class: "chosen card", "aria-label": "Chosen model", "aria-live": "polite" });
     this.body = el("tbody");
     this.headers = {};
-    var columns = [["epsilon", "ε"], ["gamma", "γ"], ["idp3", "IDP3"], ["gap", "Gap"], ["accuracy", "Accuracy"], ["coverage", "Coverage"], ["best", "Not beaten"], ["params", "Parameters"]]
+    var columns = [["epsilon", "ε"], ["gamma", "γ"], ["idp3", "IDP3"], ["gap", "Gap"], ["accuracy", FIELDS.accuracy.name], ["coverage", "Coverage"], ["best", "Not beaten"], ["params", "Parameters"]]
       .filter(function (column) { return column[0] === "idp3" ? refused : column[0] === "coverage" ? varied : true; });
     this.columns = columns.map(function (column) { return column[0]; });
     var head = el("tr", {}, columns.map(function (column) {
@@ -426,11 +429,11 @@
 
   Panel.prototype.describe = function (p) {
     return "ε " + number(p.epsilon) + " protecting one " + this.data.protects + ", γ " + gammaText(p) + (p.kind === "no" ? "" : p.kind === "top" ? ", IDP3 on top" : ", IDP3 alone") + ", gap " + decimal(p.gap) +
-      ", accuracy " + percent(p.accuracy) + ", coverage " + percent(p.coverage) + (p.best ? ", not beaten by another model" : "");
+      ", " + FIELDS.accuracy.name.toLowerCase() + " " + FIELDS.accuracy.text(p.accuracy) + ", coverage " + percent(p.coverage) + (p.best ? ", not beaten by another model" : "");
   };
 
   Panel.prototype.facts = function (p) {
-    return el("dl", {}, [["Fairness gap", decimal(p.gap)]].concat(p.bound === null ? [] : [["at most (95 % confidence)", decimal(p.bound)]], [["Accuracy", percent(p.accuracy)], ["Coverage", percent(p.coverage)],
+    return el("dl", {}, [["Fairness gap", decimal(p.gap)]].concat(p.bound === null ? [] : [["at most (95 % confidence)", decimal(p.bound)]], [[FIELDS.accuracy.name, FIELDS.accuracy.text(p.accuracy)], ["Coverage", percent(p.coverage)],
       ["γ (gap let through)", gammaText(p)], ["Answers", p.kind === "no" ? "everyone" : p.kind === "top" ? "IDP3 on top" : "IDP3 alone"],
       ["Not beaten by another", p.best ? "yes" : "no"]]).reduce(function (all, pair) {
       return all.concat([el("dt", { text: pair[0] }), el("dd", { text: pair[1] })]);
@@ -514,7 +517,7 @@
     if (column === "epsilon") return el("td", {}, [dot(this, p), number(p.epsilon)]);
     if (column === "params") return el("td", { class: "left", text: p.params });
     return el("td", { text: {
-      gamma: gammaText, gap: function () { return decimal(p.gap); }, accuracy: function () { return percent(p.accuracy); },
+      gamma: gammaText, gap: function () { return decimal(p.gap); }, accuracy: function () { return FIELDS.accuracy.text(p.accuracy); },
       idp3: function () { return p.kind === "no" ? "" : p.kind === "top" ? "on top" : "alone"; },
       coverage: function () { return percent(p.coverage); }, best: function () { return p.best ? "✓" : ""; }
     }[column](p) });
