@@ -122,15 +122,36 @@ def test_a_search_among_learners_of_synthetic_rows_costs_nothing_more():
     assert model.estimator_.best_params_ == {"alpha": 1e-3} and model.privacy_.epsilon <= 4.0
 
 
-def test_the_command_line_says_that_it_compares_classifiers_and_spends_nothing(tmp_path):
+def command_line(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "skfairdp", "frontier", *map(str, words)], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_line_compares_regressors_where_the_schema_says_that_the_label_is_an_amount(tmp_path):
     TABLE.to_csv(tmp_path / "rents.csv", index=False)
     SCHEMA.save(tmp_path / "schema.json")
-    words = ["frontier", tmp_path / "rents.csv", "--schema", tmp_path / "schema.json", "--out", tmp_path / "out"]
-    done = subprocess.run(
-        [sys.executable, "-m", "skfairdp", *map(str, words)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2 and "FairDPSGDRegressor and SyntheticDataRegressor predict amounts" in done.stderr
-    assert (
-        not (tmp_path / "out" / "ledger.jsonl").exists()
-        or not PrivacyLedger(path=tmp_path / "out" / "ledger.jsonl").entries
-    )
+    given = tmp_path / "rents.csv", "--schema", tmp_path / "schema.json", "--out", tmp_path / "out"
+    done = command_line(*given, "--task", "amount", "--epsilon", 4, "--methods", "synthetic")
+    assert done.returncode == 0, done.stderr
+    assert "R²" in done.stdout and "accuracy" not in done.stdout and "SyntheticDataRegressor" in done.stdout
+    assert PrivacyLedger(path=tmp_path / "out" / "ledger.jsonl").epsilon_spent > 0
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--task", "amount"], "needs bounds of 'kind' that are public"),
+        (["--bounds", "4", "2"], "the first must be the smaller one"),
+        (["--bounds", "0", "2", "--task", "class"], "'kind' is an amount"),
+        (["--bounds", "0", "2", "--methods", "fair_pate"], "where the label is an amount"),
+        (["--methods", "barycenter"], "where the label is a class"),
+    ],
+)
+def test_the_command_line_says_what_does_not_go_with_the_label_and_spends_nothing(tmp_path, more, says):
+    TABLE.to_csv(tmp_path / "rents.csv", index=False)
+    table = tmp_path / "rents.csv", "--label", "kind", "--group", "owner", "--out", tmp_path / "out"
+    done = command_line(*table, *more)
+    assert done.returncode == 2 and says in done.stderr
+    path = tmp_path / "out" / "ledger.jsonl"
+    assert not path.exists() or not PrivacyLedger(path=path).entries

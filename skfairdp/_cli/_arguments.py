@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from skfairdp._cli._files import UsageError
 
 DATA = ("auto", "adult", "bank", "credit", "synthetic")
-METHODS = ("synthetic", "fair_pate", "dpsgd")
+METHODS = ("synthetic", "fair_pate", "dpsgd", "barycenter")
 
 
 class _Version(argparse.Action):
@@ -98,6 +98,13 @@ def _own_table_parser(commands: Any) -> None:
         "--group", metavar="COLUMN", nargs="+", help="the sensitive attribute; of several their intersections"
     )
     frontier.add_argument(
+        "--task", choices=("class", "amount"), help="what the label is (default: an amount where the schema says so)"
+    )
+    frontier.add_argument(
+        "--bounds", metavar=("LOW", "HIGH"), nargs=2, type=float,
+        help="smallest and largest amount of the label by public knowledge, where no schema says them",
+    )  # fmt: skip
+    frontier.add_argument(
         "--subject", metavar="COLUMN",
         help="whose each row is, such as patient_id: all rows of one are protected together (default: as the schema)",
     )  # fmt: skip
@@ -111,8 +118,8 @@ def _own_table_parser(commands: Any) -> None:
         help="what is public about the table (see: skfairdp schema); a fifth of the smallest ε finds what is null",
     )  # fmt: skip
     frontier.add_argument(
-        "--methods", nargs="+", choices=METHODS, default=METHODS,
-        help="what to compare; each is one more release for each ε (default: all)",
+        "--methods", nargs="+", choices=METHODS,
+        help="what to compare; each is one more release for each ε (default: all that predict such a label)",
     )  # fmt: skip
     frontier.add_argument(
         "--out", metavar="DIR", default="skfairdp-frontier",

@@ -43,29 +43,32 @@ _TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other lib
 def print_frontier(table: "pd.DataFrame") -> None:
     """Print the models that no other one beats, and what the whole table costs."""
     from skfairdp.inspection import epsilon_meaning, epsilon_text
+    from skfairdp.model_selection import utility_in
 
-    same = ["epsilon", "disparity", "accuracy", "coverage"]
+    utility = utility_in(table)
+    name, shape = ("accuracy", "9.2%") if utility == "accuracy" else ("R²", "9.3f")
+    same = ["epsilon", "disparity", utility, "coverage"]
     distinct = table.sort_values(["epsilon", "disparity", "idp3", "gamma"]).drop_duplicates(same)
     shown = distinct[distinct["non_dominated"]]
     attrs = table.attrs
     delta = f"{attrs['delta']:g}".replace("e-0", "e-")
     print(
         f"\n{len(table)} models with {len(distinct)} different outcomes; the {len(shown)} below are not beaten by "
-        f"another one in ε, gap, accuracy and coverage.\nε is certified and protects one {attrs['protects']} "
+        f"another one in ε, gap, {name} and coverage.\nε is certified and protects one {attrs['protects']} "
         f"({attrs['neighboring_relation']}), δ = {delta}.\n"
     )
     several = table["estimator"].nunique() > 1
-    print(f"{'ε':>7} {'γ':>6} {'IDP3':>6} {'gap':>7} {'accuracy':>9} {'coverage':>9}{'  method' if several else ''}")
+    print(f"{'ε':>7} {'γ':>6} {'IDP3':>6} {'gap':>7} {name:>9} {'coverage':>9}{'  method' if several else ''}")
     for row in shown.to_dict("records"):
         gamma = "none" if math.isnan(row["gamma"]) else f"{row['gamma']:g}"
         refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
             f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
-            f"{_gap_text(row['disparity']):>7} {row['accuracy']:>9.2%} {row['coverage']:>9.1%}"
+            f"{_gap_text(row['disparity']):>7} {row[utility]:>{shape}} {row['coverage']:>9.1%}"
             + (f"  {row['estimator']}" if several else "")
         )
     for one in attrs.get("references", []):
-        print(f"{'':>22} {one['disparity']:>7.3f} {one['accuracy']:>9.2%}  to compare with: {one['name']}")
+        print(f"{'':>22} {one['disparity']:>7.3f} {one[utility]:>{shape}}  to compare with: {one['name']}")
     if shown["idp3"].any():
         print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
     print(
@@ -73,9 +76,9 @@ def print_frontier(table: "pd.DataFrame") -> None:
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
         f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'])}\n"
         + (
-            f"Gap, accuracy and coverage: {attrs['n_test']:,} test rows, which no ε covers."
+            f"Gap, {name} and coverage: {attrs['n_test']:,} test rows, which no ε covers."
             if "n_test" in attrs
-            else "Gap, accuracy and coverage: noisy tables of rows that no model has seen, covered by the same ε."
+            else f"Gap, {name} and coverage: noisy tables of rows that no model has seen, covered by the same ε."
         )
     )
     _print_noise(table)
@@ -83,11 +86,12 @@ def print_frontier(table: "pd.DataFrame") -> None:
 
 def _print_noise(table: "pd.DataFrame") -> None:
     """Print how far the figures of a table are to be trusted, where they are noisy."""
-    if "accuracy_error" in table:
-        print(
-            f"Each accuracy is right to within {table['accuracy_error'].max():.1%} (95 %), noise and sampling "
-            "together: models that lie closer are not told apart."
-        )
+    for utility, name, shape in (("accuracy", "accuracy", ".1%"), ("r2", "R²", ".2f")):
+        if f"{utility}_error" in table:
+            print(
+                f"Each {name} is right to within {table[f'{utility}_error'].max():{shape}} (95 %), noise and sampling "
+                "together: models that lie closer are not told apart."
+            )
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
 
@@ -133,6 +137,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:
         raise UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
+    amount = _bounds_of_label(said["known"].get(label) if said else None, label, arguments)
     subject = arguments.subject or (said.get("subject") if said else None)
     roles = (label, *groups, *([] if subject is None else [subject]))
     if schema is not None:
@@ -140,6 +145,8 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
     if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
         schema = {**dict.fromkeys(name for name in table.columns if name not in roles), **said["known"]}
+    if amount is not None:
+        schema = {**(schema or {}), label: amount}
     size = f"{len(table):,} rows" if subject is None else f"{table[subject].nunique():,} different {subject}"
     print(f"{arguments.table}: {size}. Three quarters to learn from, one quarter to measure on.")
     ledger = open_ledger(arguments.ledger or str(folder / LEDGER_FILE), arguments.budget, arguments.delta)
@@ -156,6 +163,27 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     files = ", ".join(str(folder / file) for file in (*written, "privacy.json"))
     print(f"Wrote {files} ({time.perf_counter() - started:.0f} s).")
     return 0
+
+
+def _bounds_of_label(known: Any, label: str, arguments: argparse.Namespace) -> Any:
+    """The label as an amount where the command line says its bounds; refuses what is said twice, or not at all."""
+    from skfairdp.schema import Column, Number
+
+    is_amount, source = isinstance(known, Number), f"--schema {arguments.schema}"
+    if arguments.task == "class" and (is_amount or arguments.bounds):
+        raise UsageError(f"--task class: by {'--bounds' if arguments.bounds else source} {label!r} is an amount")
+    if not arguments.bounds:
+        if arguments.task == "amount" and not is_amount:
+            raise UsageError(
+                f"--task amount needs bounds of {label!r} that are public: --bounds LOW HIGH, or a number in a --schema"
+            )
+        return None
+    if isinstance(known, Column):
+        raise UsageError(f"--bounds: {source} says what {label!r} is. Write its bounds there")
+    low, high = arguments.bounds
+    if not low < high:
+        raise UsageError(f"--bounds {low:g} {high:g}: the first must be the smaller one")
+    return Number(low, high)
 
 
 def _swept(
@@ -188,7 +216,8 @@ def _swept(
         try:
             found = frontier_of_table(
                 table, label=label, groups=groups, subject=subject, epsilons=sorted(set(arguments.epsilon)),
-                delta=arguments.delta, schema=schema, methods=list(dict.fromkeys(arguments.methods)),
+                delta=arguments.delta, schema=schema,
+                methods=arguments.methods and list(dict.fromkeys(arguments.methods)),
                 dataset=Path(arguments.table).name, verbose=1, random_state=arguments.seed, ledger=ledger,
                 announce=announce, keep=keep,
             )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,11 +41,17 @@ class ReleasedAmounts:
         clear = self.squares > 3 * self.noise
         return min(1.0, 1 - self.squared_errors / self.squares) if clear else math.nan
 
-    @property
-    def r2_error(self) -> float:
-        """Half of the width of a 95 % interval around it, for the noise alone."""
-        share = self.squared_errors / self.squares
-        return 1.96 * self.noise / self.squares * math.sqrt(1 + share**2)
+    def error(self, n_rows: int) -> float:
+        """Half of the width of a 95 % interval around it: the noise of both sums, and at most what sampling adds."""
+        if math.isnan(self.r2):
+            return math.nan
+        share, sums = self.squared_errors / self.squares, np.array([self.squared_errors, self.squares])
+        sampled = np.clip(sums, 0.0, n_rows) * (1 - np.clip(sums / n_rows, 0.0, 1.0))
+        return float(1.96 / self.squares * math.sqrt((self.noise**2 + sampled) @ [1.0, share**2]))
+
+    def without_last_group(self) -> "ReleasedAmounts":
+        """The same, where gaps are those of the others."""
+        return replace(self, counts=self.counts[:-1])
 
     @property
     def seen(self) -> NDArray[np.bool_]:

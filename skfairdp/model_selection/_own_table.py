@@ -5,30 +5,27 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
-from numpy.typing import NDArray
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp._row_wise import public_row, row_wise_predictions
 from skfairdp._rows import Subjects
 from skfairdp._utils import progress_bar, public_generator, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
-from skfairdp.fairness import largest_disparity, parity_bound
-from skfairdp.generative import SyntheticDataClassifier
-from skfairdp.gradient import FairDPSGDClassifier
-from skfairdp.model_selection._frame import COLUMNS, as_gamma, guarantee_record, mark_non_dominated
-from skfairdp.pate import ConstantStudent, FairPATEClassifier
+from skfairdp.generative import SyntheticDataClassifier, SyntheticDataRegressor
+from skfairdp.gradient import FairDPSGDClassifier, FairDPSGDRegressor
+from skfairdp.model_selection._frame import ONE_ANSWER, as_gamma, columns_with, guarantee_record, mark_non_dominated
+from skfairdp.model_selection._own_figures import AmountFigures, LabelFigures
+from skfairdp.pate import FairPATEClassifier
+from skfairdp.postprocessing import PrivateBarycenter, TransportPlan
 from skfairdp.privacy import (
     DpEvent,
     GaussianDpEvent,
-    GaussianMechanism,
     NeighboringRelation,
-    NoiseSource,
     PrivacyLedger,
     PrivacySpent,
     PublicReads,
@@ -41,7 +38,6 @@ from skfairdp.privacy import (
     gdp_mu,
     held_by,
     public_facts,
-    repeat,
 )
 from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
 
@@ -50,6 +46,7 @@ from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planne
 _SCHEMA_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _SHOWN, _HOPED_FOR = 1 / 5, 1 / 4  # share of the rows that a value has; nothing is paid where even the second is lost
 _FROM_ESTIMATE = 1.01  # a schema decides a little of what its models cost: what is announced leaves room for that
+_FOR_MOVING = 0.25  # of the squared cost of a network whose predictions are moved: for the tables that say how
 _SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
@@ -72,7 +69,7 @@ def frontier_of_table(
     delta: float = 1e-5,
     schema: Schema | Mapping[str, Any] | None = None,
     gaps: Sequence[float | None] = (0.02, 0.05, None),
-    methods: Sequence[str] = ("synthetic", "fair_pate", "dpsgd"),
+    methods: Sequence[str] | None = None,
     test_size: float = 0.25,
     dataset: str = "",
     verbose: int = 0,
@@ -97,7 +94,7 @@ def frontier_of_table(
     table : DataFrame
         Private rows, with label and groups.
     label : str
-        The column to predict.
+        The column to predict: a class, or an amount, whose bounds ``schema`` then says by a Number.
     groups : str or sequence of str
         The columns that are the sensitive attribute.
     subject : str, default=None
@@ -113,9 +110,11 @@ def frontier_of_table(
         accountant says what that leaves to the models, which is nearly all of ε: of noise, squares add up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
-    methods : sequence of {"synthetic", "fair_pate", "dpsgd"}, default=all three
+    methods : sequence of {"synthetic", "fair_pate", "dpsgd", "barycenter"}, default=None
         ``SyntheticDataClassifier``, with bounds for two classes; ``FairPATEClassifier``; ``FairDPSGDClassifier`` with a
-        signed loss for parity, once, as each bound would be another release.
+        signed loss for parity, once, as each bound would be another release. Of amounts "synthetic" and "dpsgd" are the
+        regressors, which hold no bound, and "barycenter" is a ``PrivateBarycenter`` around the second, for a quarter of
+        the squared cost. None is all of these for classes, or for amounts.
     test_size : float, default=0.25
         Share of the rows to measure on.
     dataset : str, default=""
@@ -160,12 +159,12 @@ def frontier_of_table(
     >>> bool(found.frame["epsilon"][0] <= 2.0), found.privacy.epsilon < 2.1, found.schema.group_values
     (True, True, ('f', 'm'))
     """
-    _check_methods(methods)
+    methods = _methods(methods, isinstance(_known_of(schema, label), Number))
     subject = getattr(schema, "subject", None) if subject is None else subject
     learned, held = _split(table, test_size, random_state, subject)
     if not len(learned) or not len(held):
         raise ValueError(f"frontier_of_table needs rows to learn from and rows to measure on. Got {len(table)} row(s).")
-    asked = _Sweep(learned, held, [None, *(gap for gap in gaps if gap is not None)], list(methods), list(epsilons),
+    asked = _Sweep(learned, held, [None, *(gap for gap in gaps if gap is not None)], methods, list(epsilons),
                    delta, random_state, subject)  # fmt: skip
     if isinstance(schema, Schema):
         schema = _of_a_part(schema, subject)
@@ -177,10 +176,16 @@ def frontier_of_table(
                                 keep)  # fmt: skip
     for part in (learned, held if subject is None else held[held[subject].notna()]):
         schema.read(part)  # a label or a group that is not listed ends it here
-    rows, common = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
+    rows, baseline = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
     return _result(
-        rows, schema, budget, delta, n_units=asked.n_learned + len(held), common=common,
+        rows, schema, budget, delta, n_units=asked.n_learned + len(held), baseline=baseline,
     )  # fmt: skip
+
+
+def _known_of(schema: Any, name: str) -> Any:
+    """What is known of a column before anything is released."""
+    columns = schema.columns if isinstance(schema, Schema) else schema or {}
+    return columns.get(name)
 
 
 def _announce(
@@ -216,7 +221,7 @@ def _found(
 def _measured(
     asked: "_Sweep", budget: "_Budget", schema: Schema, ledger: PrivacyLedger | None, *, dataset: str, verbose: int
 ) -> tuple[list[dict[str, Any]], float]:
-    """Rows of the frame, and the share of the commonest class by all tables."""
+    """Rows of the frame, and how good one answer for everybody is."""
     figures, held, rows, failed = budget.figures, asked.held, list[dict[str, Any]](), None
     truth, costs = figures.codes(held), [one.event for one in budget.paid]
     if ledger is not None:
@@ -239,23 +244,29 @@ def _measured(
                 bar.update()
         if not rows and failed is not None:
             raise failed
-    return rows, float(figures.of_classes(rows, len(held)).max())
+    return rows, figures.baseline(rows, len(held))
 
 
 def _fitted(method: str, release: "_Release", planned: DpEvent) -> "list[_Point]":
     """The models of one release, which costs what was planned."""
-    points = _METHODS[method](release)
-    made = points[0].model.privacy_.own.event
+    points = _METHODS[release.of_amounts][method](release)
+    made = points[0].event
     if made != planned and epsilon_of(made, release.delta) > epsilon_of(planned, release.delta) * (1 + 1e-12):
         raise RuntimeError(f"{method} released something else than planned_privacy said. This is a bug; report it.")
     return points
 
 
-def _check_methods(methods: Sequence[str]) -> None:
-    if isinstance(methods, str) or not methods or not set(methods) <= set(_METHODS):
+def _methods(methods: Sequence[str] | None, of_amounts: bool) -> list[str]:
+    """Those that are asked for, or all for this kind of label."""
+    known = _METHODS[of_amounts]
+    if methods is None:
+        return [*known]
+    if isinstance(methods, str) or not methods or not set(methods) <= set(known):
         raise ValueError(
-            f"The 'methods' of frontier_of_table must be a list of some of {[*_METHODS]}. Got {methods!r} instead."
+            f"The 'methods' of frontier_of_table must be a list of some of {[*known]} where the label is "
+            f"{'an amount' if of_amounts else 'a class'}. Got {methods!r} instead."
         )
+    return list(methods)
 
 
 def _within(
@@ -304,10 +315,33 @@ def _within(
 
 def _planned(method: str, release: "_Release") -> DpEvent:
     """What a release is going to cost, by public facts alone. What there is to warn of, the fit says."""
+    if method == "barycenter":
+        network, tables = _two_parts(release)
+        return compose(_planned("dpsgd", network), _of_tables(release, tables))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        event: DpEvent = _MODELS[method](release).planned_privacy(release.rows).own.event
+        event: DpEvent = _MODELS[release.of_amounts][method](release).planned_privacy(release.rows).own.event
     return event
+
+
+def _two_parts(release: "_Release") -> tuple["_Release", float]:
+    """The release of a network whose predictions are moved then, and the ε of the tables that say how.
+
+    Of Gaussians squares of μ add up; where they cost more beside the network, the tables get less.
+    """
+    mu = gdp_mu(release.epsilon, release.delta)
+    network = replace(release, epsilon=gdp_epsilon(mu * math.sqrt(1 - _FOR_MOVING), release.delta))
+    learned, tables = _planned("dpsgd", network), gdp_epsilon(mu * math.sqrt(_FOR_MOVING), release.delta)
+    while epsilon_of(compose(learned, _of_tables(release, tables)), release.delta) > release.epsilon:
+        tables *= 0.97
+    return network, tables
+
+
+def _of_tables(release: "_Release", epsilon: float) -> DpEvent:
+    """What tables cost that say how to move predictions."""
+    sizes = len(release.rows), len(release.schema.group_values or ())
+    relation = NeighboringRelation.ZERO_OUT if release.schema.subject is None else NeighboringRelation.ZERO_OUT_SUBJECT
+    return TransportPlan(*sizes, epsilon, release.delta, relation).event
 
 
 def _mu_of_figures(
@@ -342,7 +376,7 @@ class _ToFind:
     def plan(self) -> SchemaPlan:
         """What its release will let out."""
         return planned_schema(
-            self.rows, epsilon=self.epsilon, delta=self.delta, roles=(self.label, *self.groups), known=self.known,
+            self.rows, epsilon=self.epsilon, delta=self.delta, label=self.label, groups=self.groups, known=self.known,
             subject=self.subject,
         )  # fmt: skip
 
@@ -369,7 +403,8 @@ class _ToFind:
         )  # fmt: skip
         if keep is not None:
             keep(found)
-        if min(len(found.classes or ()), len(found.group_values or ())) < 2:
+        n_classes = 2 if found.amounts is not None else len(found.classes or ())
+        if min(n_classes, len(found.group_values or ())) < 2:
             raise ValueError(
                 "One value only of label or groups was found: there is nothing to learn or to compare, so no more is "
                 "spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
@@ -465,7 +500,7 @@ class _Sweep:
     @property
     def relation(self) -> NeighboringRelation:
         """What all methods protect."""
-        if "dpsgd" not in self.methods:
+        if not {"dpsgd", "barycenter"} & {*self.methods}:
             return self.replaced
         return NeighboringRelation.ZERO_OUT if self.subject is None else NeighboringRelation.ZERO_OUT_SUBJECT
 
@@ -477,7 +512,8 @@ class _Sweep:
         events = [_planned(method, release) for method, release in releases]
         mu = _mu_of_figures(releases, compose(*events), [one.event for one in paid], self.delta)
         n_models = len(self.epsilons) * sum(_n_points(method, self.bounds, schema) for method in self.methods)
-        figures = _Figures(schema, mu, self.delta, n_models, self.replaced)
+        kind = LabelFigures if schema.amounts is None else AmountFigures
+        figures = kind(schema, mu, self.delta, n_models, self.replaced)
         return _Budget(releases, events, figures, tuple(paid), self.relation, self.subject or "")
 
 
@@ -487,7 +523,7 @@ class _Budget:
 
     releases: Sequence[tuple[str, "_Release"]]
     events: Sequence[DpEvent]
-    figures: "_Figures"
+    figures: LabelFigures | AmountFigures
     paid: Sequence[PrivacySpent]
     relation: NeighboringRelation
     rows_of: str = ""
@@ -569,9 +605,15 @@ class _Release:
         """The narrowest of the bounds on the gap."""
         return min((gap for gap in self.bounds if gap is not None), default=None)
 
+    @property
+    def of_amounts(self) -> bool:
+        """Whether the label is an amount."""
+        return self.schema.amounts is not None
+
     def call(self, name: str, options: str) -> str:
         """The expression that makes a model again."""
-        return f"{name}({options}, epsilon={_written(self.epsilon)}, delta={_written(self.delta)}, schema=schema)"
+        options = f"{options}, " if options else ""
+        return f"{name}({options}epsilon={_written(self.epsilon)}, delta={_written(self.delta)}, schema=schema)"
 
 
 def _written(budget: float) -> str:
@@ -588,6 +630,12 @@ class _Point:
     call: str
     gap: float | None = None
     lam: float = math.nan
+    beneath: tuple[Any, ...] = ()
+
+    @property
+    def event(self) -> DpEvent:
+        """What it has released, with what it was made of."""
+        return compose(*(one.privacy_.own.event for one in (*self.beneath, self.model)))
 
     @property
     def row(self) -> dict[str, Any]:
@@ -597,11 +645,17 @@ class _Point:
         return {"estimator": type(self.model).__name__, **own}
 
 
-#: The model of each method, before it is fitted.
-_MODELS: dict[str, Callable[[_Release], Any]] = {
-    "synthetic": lambda release: SyntheticDataClassifier(_plain(), **release.given),
-    "fair_pate": lambda release: FairPATEClassifier(gamma=release.narrowest, **release.given),
-    "dpsgd": lambda release: FairDPSGDClassifier(parity="signed_loss", **release.given),
+#: The model of each method, before it is fitted, by whether the label is an amount.
+_MODELS: dict[bool, dict[str, Callable[[_Release], Any]]] = {
+    False: {
+        "synthetic": lambda release: SyntheticDataClassifier(_plain(), **release.given),
+        "fair_pate": lambda release: FairPATEClassifier(gamma=release.narrowest, **release.given),
+        "dpsgd": lambda release: FairDPSGDClassifier(parity="signed_loss", **release.given),
+    },
+    True: {
+        "synthetic": lambda release: SyntheticDataRegressor(**release.given),
+        "dpsgd": lambda release: FairDPSGDRegressor(**release.given),
+    },
 }
 
 
@@ -609,7 +663,7 @@ def _synthetic(release: _Release) -> list[_Point]:
     """One generator; a learner on its rows for each bound."""
     name = SyntheticDataClassifier.__name__
     learners = _learners(release.bounds, len(release.schema.classes or ()))
-    first = _MODELS["synthetic"](release).fit(release.rows)
+    first = _MODELS[False]["synthetic"](release).fit(release.rows)
     calls = {gap: release.call(name, _expression(gap)) for gap in learners}
     return [
         _Point(first if gap is None else first.refit(learner), calls[gap], gap) for gap, learner in learners.items()
@@ -619,7 +673,7 @@ def _synthetic(release: _Release) -> list[_Point]:
 def _fair_pate(release: _Release) -> list[_Point]:
     """Rows of its own, teachers' votes on them; a student for each bound."""
     name, bounded = FairPATEClassifier.__name__, release.narrowest
-    first = _MODELS["fair_pate"](release).fit(release.rows)
+    first = _MODELS[False]["fair_pate"](release).fit(release.rows)
     return [
         _Point(first if gap == bounded else first.refit(gamma=gap), release.call(name, f"gamma={gap!r}"), gap)
         for gap in sorted(release.bounds, key=lambda gap: gap != bounded)
@@ -628,7 +682,7 @@ def _fair_pate(release: _Release) -> list[_Point]:
 
 def _dpsgd(release: _Release) -> list[_Point]:
     """One network."""
-    model = _MODELS["dpsgd"](release).fit(release.rows)
+    model = _MODELS[False]["dpsgd"](release).fit(release.rows)
     return [
         _Point(
             model,
@@ -638,14 +692,34 @@ def _dpsgd(release: _Release) -> list[_Point]:
     ]
 
 
-#: What each method releases for an ε, and learns from it.
-_METHODS: dict[str, Callable[[_Release], list[_Point]]] = {
-    "synthetic": _synthetic, "fair_pate": _fair_pate, "dpsgd": _dpsgd,
-}  # fmt: skip
+def _amounts(method: str, release: _Release) -> list[_Point]:
+    """One regressor, which holds nothing."""
+    model = _MODELS[True][method](release).fit(release.rows)
+    return [_Point(model, release.call(type(model).__name__, ""))]
+
+
+def _barycenter(release: _Release) -> list[_Point]:
+    """A network, whose predictions are moved so that they are spread alike in all groups."""
+    beneath, tables = _two_parts(release)
+    network, moved = _amounts("dpsgd", beneath)[0], replace(release, epsilon=tables)
+    model = PrivateBarycenter(network.model, epsilon=tables, delta=release.delta, schema=release.schema)
+    call = moved.call(PrivateBarycenter.__name__, f"{network.call}.fit(table)")
+    return [_Point(model.fit(release.rows), call, beneath=(network.model,))]
+
+
+#: What each method releases for an ε, and learns from it, by whether the label is an amount.
+_METHODS: dict[bool, dict[str, Callable[[_Release], list[_Point]]]] = {
+    False: {"synthetic": _synthetic, "fair_pate": _fair_pate, "dpsgd": _dpsgd},
+    True: {
+        "synthetic": partial(_amounts, "synthetic"),
+        "dpsgd": partial(_amounts, "dpsgd"),
+        "barycenter": _barycenter,
+    },
+}
 
 
 def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> int:
-    if method == "dpsgd":
+    if method == "dpsgd" or schema.amounts is not None:
         return 1
     return len(bounds) if method == "fair_pate" else len(_learners(bounds, len(schema.classes or ())))
 
@@ -668,120 +742,6 @@ def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None
     }
 
 
-@dataclass(frozen=True)
-class _Figures:
-    """Noisy tables of group, class and prediction, one for each model, on rows that no model has seen.
-
-    A replaced record leaves one cell of each table and enters another: a table moves by √2.
-    """
-
-    schema: Schema
-    mu: float
-    delta: float
-    n_tables: int
-    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
-
-    @property
-    def mechanism(self) -> GaussianMechanism:
-        """Of one table."""
-        mu = self.mu / math.sqrt(self.n_tables)
-        return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=self.relation)
-
-    @property
-    def event(self) -> DpEvent:
-        """All tables."""
-        return repeat(self.mechanism.event, self.n_tables)
-
-    def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Group and class of each row, as positions in the schema; what it does not list comes after all of them."""
-        numbers = self.schema.numbers(rows)
-        sizes = [_n_values(self.schema, name) for name in self.schema.groups]
-        read = np.stack([numbers[name] for name in self.schema.groups])
-        known = ~np.isnan(read).any(axis=0)
-        groups = np.full(len(rows), math.prod(sizes), dtype=np.int64)
-        groups[known] = np.ravel_multi_index(tuple(read[:, known].astype(np.int64)), sizes)
-        labels = numbers[str(self.schema.label)]
-        n_classes = len(self.schema.classes or ())
-        return groups, np.where(np.isnan(labels), n_classes, np.nan_to_num(labels)).astype(np.int64)
-
-    def release(
-        self, model: Any, rows: pd.DataFrame, truth: tuple[NDArray[np.int64], NDArray[np.int64]], noise: NoiseSource
-    ) -> dict[str, float]:
-        """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap.
-
-        A label that the schema does not list is one that no model gets right, and a share is one of all rows, whose
-        number is public: so neither is flattered by what the schema, or the noise, hides.
-        """
-        assert self.schema.classes is not None and self.schema.group_values is not None
-        groups, labels = truth
-        place = {value: j for j, value in enumerate(self.schema.classes)}
-        answers = row_wise_predictions(model, rows, None, places=np.arange(len(rows)))
-        predicted = np.array([place.get(value, 0) for value in answers.tolist()], dtype=np.int64)
-        n_groups, n_classes = len(self.schema.group_values), len(place)
-        counts = np.zeros((n_groups + 1, n_classes + 1, n_classes))
-        np.add.at(counts, (groups, labels, predicted), 1.0)
-        released = self.mechanism.release(counts, noise)
-        of_groups = released[:-1].sum(axis=1)
-        seen = of_groups.sum(axis=1) > 20 * self.mechanism.sigma * n_classes
-        shown = np.rint(np.maximum(of_groups[seen], 0.0)).astype(np.int64)
-        by_class = released.sum(axis=(0, 2))[:-1]
-        right = self._share(float(np.trace(released.sum(axis=0)[:-1])), len(rows))
-        return {
-            "accuracy": right,
-            "accuracy_error": self._error(right, (n_groups + 1) * n_classes, len(rows)),
-            "disparity": largest_disparity(shown) if seen.sum() > 1 else math.nan,
-            "gap_bound": parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1)),
-            "coverage": 1.0,
-            "of_classes": by_class / len(rows),
-            "only_class": place[model.predict(self._public_row()).tolist()[0]] if _has_one_answer(model) else None,
-            "groups_seen": int(seen.sum()),
-        }
-
-    def _public_row(self) -> pd.DataFrame:
-        return pd.DataFrame({name: [cell] for name, cell in public_row(self.schema.columns).items()})
-
-    def of_classes(self, rows: list[dict[str, Any]], n_rows: int) -> NDArray[np.float64]:
-        """Shares of the classes by all tables together, which are what models with one answer are right on.
-
-        Every table counts the same classes. Such a model has no better figure in its own table, and no gap, whatever
-        that table says.
-        """
-        assert self.schema.classes is not None and self.schema.group_values is not None
-        shares: NDArray[np.float64] = np.clip(np.mean([row["of_classes"] for row in rows], axis=0), 0.0, 1.0)
-        n_cells = (len(self.schema.group_values) + 1) * len(shares) / len(rows)
-        for row in rows:
-            if row["only_class"] is not None:
-                right = float(shares[row["only_class"]])
-                row.update(accuracy=right, accuracy_error=self._error(right, n_cells, n_rows))
-                row.update(disparity=0.0, gap_bound=0.0)
-        return shares
-
-    @staticmethod
-    def _share(count: float, n_rows: int) -> float:
-        return min(max(count / n_rows, 0.0), 1.0)
-
-    def _error(self, share: float, n_cells: float, n_rows: int) -> float:
-        """Half of the width of a 95 % interval around a share: the noise of its cells, and the sampling of its rows."""
-        sampled = max(share * (1 - share), 1 / n_rows) / n_rows
-        return 1.96 * math.sqrt(n_cells * (self.mechanism.sigma / n_rows) ** 2 + sampled)
-
-
-def _has_one_answer(model: Any) -> bool:
-    """Whether what was released is no more than one class, by what the model is made of."""
-    if isinstance(model, SyntheticDataClassifier):
-        return isinstance(model.estimator_, DummyClassifier)
-    if isinstance(model, FairPATEClassifier):
-        return isinstance(model.student_, ConstantStudent)
-    from skfairdp._networks import is_constant, module_of
-
-    return is_constant(module_of(model.net_)) if hasattr(model, "net_") else False
-
-
-def _n_values(schema: Schema, name: str) -> int:
-    column = schema.columns[name]
-    return len(getattr(column, "values", (False, True)))
-
-
 def _expression(gap: float | None) -> str:
     """A learner. A constraint of fairlearn does not show its bound by itself."""
     learner = "LogisticRegression(max_iter=1000)"
@@ -791,7 +751,7 @@ def _expression(gap: float | None) -> str:
 
 
 def _result(
-    rows: list[dict[str, Any]], schema: Schema, budget: _Budget, delta: float, *, n_units: int, common: float
+    rows: list[dict[str, Any]], schema: Schema, budget: _Budget, delta: float, *, n_units: int, baseline: float
 ) -> OwnFrontier:  # fmt: skip
     reads, relation = budget.facts(n_units), budget.relation
     reads.note("names of columns", "read", [*schema.columns], "public")
@@ -804,14 +764,15 @@ def _result(
     )  # fmt: skip
     privacy = composed(own, *held_by(schema))
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
-    columns = [*COLUMNS, "gap_bound", "groups_seen", "accuracy_error"]
+    utility = budget.figures.utility
+    columns = [*columns_with(utility), "gap_bound", "groups_seen", f"{utility}_error"]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
     record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, len(budget.releases))
     reference = {
         "dataset": rows[0]["dataset"],
-        "name": "the commonest class for everybody",
+        "name": ONE_ANSWER[utility],
         "private": True,
-        "accuracy": common,
+        utility: baseline,
         "disparity": 0.0,
         "coverage": 1.0,
     }

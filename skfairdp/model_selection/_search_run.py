@@ -433,7 +433,8 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
     gamma = math.nan if held.get("constraints") is not None else as_gamma(held.get("gamma"))
     weight = parity_weight(part)
     lam = None if weight is None else part.get_params()[weight]
-    columns = columns_with(utility_of(data.candidate.estimator))
+    utility = utility_of(data.candidate.estimator)
+    columns = columns_with(utility)
     means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}
     return {
         "dataset": "",
@@ -446,7 +447,7 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
         "student_gamma": gamma,
         "lam": math.nan if lam is None else float(lam),
         "idp3": hasattr(model, "reject_mask"),
-        **{name: means[name] for name in columns if name in means},
+        **{name: means[name] for name in ("disparity", utility, "coverage")},
         "params": expression(model),
         "candidate": j,
         **{name: value for name, value in means.items() if name not in columns},

@@ -6,5 +6,6 @@ from skfairdp.postprocessing._idp3 import IDP3
 from skfairdp.postprocessing._private_barycenter import PrivateBarycenter
 from skfairdp.postprocessing._private_thresholds import PrivateThresholds
 from skfairdp.postprocessing._thresholding import Thresholds
+from skfairdp.postprocessing._transport import TransportPlan as TransportPlan
 
 __all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "PrivateBarycenter", "PrivateThresholds", "Thresholds"]

@@ -80,7 +80,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     gap_bound_ : float
         What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
     y_center_, y_spread_ : float
-        Where moved predictions lie, by the same counts: their median, and a standard deviation.
+        Those of the regressor; of one that has none the median of moved predictions and their standard deviation.
     constraint_holds_ : {"yes", "no", "within the noise"}
         Whether that distance is at most ``gamma`` in the population: surely, surely not, or neither.
     {groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
@@ -203,8 +203,10 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
         low, high = self._bounds
         self.estimator_, self.groups_, self._transport = model, data.domain, transport
-        below, self.y_center_, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
-        self.y_spread_ = (above - below) / 2
+        below, middle, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
+        inner = thawed(model)
+        self.y_center_ = getattr(inner, "y_center_", float(middle))
+        self.y_spread_ = getattr(inner, "y_spread_", float(above - below) / 2)
         self.edges_, self.counts_ = low + (high - low) * transport.edges, transport.counts
         warn_of_other_units(type(self).__name__, "predictions", np.interp(_LEVELS, *transport.quantiles), (low, high))
         self._warn(seen)

@@ -560,11 +560,13 @@ def planned_schema(
     *,
     epsilon: float,
     delta: float,
-    roles: Sequence[str],
+    label: str | None,
+    groups: Sequence[str],
     known: Mapping[str, Any],
     subject: str | None = None,
 ) -> SchemaPlan:
     """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing."""
+    roles = (*([] if label is None else [label]), *groups)
     names, relation = column_names(table), NeighboringRelation.REPLACE_ONE
     if subject is not None:
         if subject not in names or subject in (*roles, *known):
@@ -574,6 +576,13 @@ def planned_schema(
             )
         names, relation = [name for name in names if name != subject], NeighboringRelation.REPLACE_SUBJECT
     _check(names, epsilon, delta, roles, known)
+    for name in roles:
+        said, bounded = known.get(name, "any"), name == label and isinstance(known.get(name), Number)
+        if not (bounded or isinstance(said, Category | Boolean) or said in ("category", "boolean", "any")):
+            raise ValueError(
+                "The label and the groups of a Schema are categories or booleans, and a label of amounts is a Number "
+                f"with bounds. Got {said!r} for {name!r}. Say 'category', or leave it out of 'known'."
+            )
     said = {name: known.get(name, "any") for name in names if name not in known or known[name] is not None}
     unsaid = {name: "category" if name in roles else None for name in said if said[name] == "any"}
     return plan_release({**said, **unsaid}, epsilon, delta, roles, relation)
@@ -612,15 +621,16 @@ def released_columns(
     *,
     epsilon: float,
     delta: float,
-    roles: Sequence[str],
+    label: str | None,
+    groups: Sequence[str],
     known: Mapping[str, Any],
     subject: str | None,
     ledger: Any,
     noise_seed: int | None,
 ) -> tuple[dict[str, Column], PrivacySpent]:
     """What ``Schema.release`` finds, and what it cost."""
-    names = column_names(table)
-    plan = planned_schema(table, epsilon=epsilon, delta=delta, roles=roles, known=known, subject=subject)
+    names, roles = column_names(table), (*([] if label is None else [label]), *groups)
+    plan = planned_schema(table, epsilon=epsilon, delta=delta, label=label, groups=groups, known=known, subject=subject)
     _check_seed(noise_seed, ledger)
     frame = as_dataframe(table, list(plan.columns))
     if not len(frame):
@@ -753,12 +763,6 @@ def _check(
             raise ValueError(
                 f"The 'known' parameter of Schema.release must say of a column a Number, Category, Boolean or Date, "
                 f"one of {list(_KINDS)}, or None to leave it out. Got {said!r} for {name!r} instead."
-            )
-        fits = isinstance(said, Category | Boolean) or said in ("category", "boolean", "any")
-        if name in roles and not fits:
-            raise ValueError(
-                f"The label and the groups of a Schema are categories or booleans. Got {said!r} for {name!r}. Say "
-                "'category', or leave it out of 'known'."
             )
 
 

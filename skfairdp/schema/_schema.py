@@ -646,10 +646,10 @@ class Schema:
         >>> round(schema.privacy_.epsilon, 3)
         1.0
         """
-        roles = _roles(label, groups)
         columns, spent = released_columns(
-            table, epsilon=epsilon, delta=delta, roles=roles, known=dict(known or {}), subject=subject, ledger=ledger,
-            noise_seed=noise_seed,
+            table, epsilon=epsilon, delta=delta, label=None if label is None else str(label),
+            groups=_roles(None, groups), known=dict(known or {}),
+            subject=subject, ledger=ledger, noise_seed=noise_seed,
         )  # fmt: skip
         schema = cls(columns, label=label, groups=groups, subject=subject)
         schema.privacy_ = spent

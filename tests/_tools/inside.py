@@ -11,7 +11,7 @@ PLACES = {
     "_estimator": "PrivateEstimator",
     "_inputs": "PublicRows TrainingData",
     "_inputs._table": "refuse_large",
-    "_judge": "SHARE Judge Judgement held_by_learner",
+    "_judge": "KSJudgement SHARE Judge Judgement held_by_learner",
     "_networks": (
         "AdversarialTraining AmountScale BoundsByGroup CNN ColumnScales DPStep FairClippingStep GlobalScaling "
         "ImageLayers MLP Network ParityPenalty PrivateRows StackedMLP StackedModule WeightsByGroup additive_parts "
@@ -55,6 +55,8 @@ PLACES = {
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
     "papers._gan_ensembles": "PATEGANPlan",
     "generative._amounts": "AmountTables",
+    "model_selection._amount_scores": "AmountTable ReleasedAmounts",
+    "model_selection._own_figures": "AmountFigures LabelFigures",
     "generative._inputs": "StreamedTable",
     "generative._table_codec": "TableCodec TableEncoder",
     "generative._usefulness": "TableForecast",
@@ -93,7 +95,7 @@ PLACES = {
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
     "postprocessing._gated": "LaterLabels",
     "postprocessing._thresholding": "contrast search_multipliers TradeOff",
-    "postprocessing._transport": "KSJudgement Transport TransportPlan",
+    "postprocessing._transport": "Transport TransportPlan",
     "privacy._spending": "Allowance allowance",
     "privacy._divergences": "selection_rdp stopping_parameter inclusion_epsilon losses_epsilon",
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",

@@ -9,11 +9,10 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
-from skfairdp.model_selection import _own_table, frontier_of_table
+from skfairdp.model_selection import _own_figures, _own_table, frontier_of_table
 from skfairdp.model_selection._own_table import (
     _MODELS,
     _Budget,
-    _Figures,
     _planned,
     _Release,
     _split,
@@ -34,7 +33,7 @@ from skfairdp.privacy import (
     verify_file,
 )
 from skfairdp.schema import Category, IncompleteSchemaError, Number, Schema
-from tests._tools.inside import frontier_page
+from tests._tools.inside import LabelFigures, frontier_page
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording
 from tests._tools.sources import recording_noise
@@ -243,7 +242,7 @@ def spending_on(figures):
 
 
 def test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures():
-    figures, here = _Figures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1), people(300)
+    figures, here = LabelFigures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1), people(300)
     there, tables = here.copy(), []
     there.loc[int(np.flatnonzero(here["age"] > 60)[0]), "age"] = 10**6
     for rows in (here, there):
@@ -256,7 +255,7 @@ def test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures():
 @pytest.mark.slow
 def test_accuracies_lie_within_the_error_that_is_stated():
     """In 95 of 100 tables of new people, with noise of their own."""
-    figures = _Figures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1)
+    figures = LabelFigures(SCHEMA, gdp_mu(1.0, 1e-5), 1e-5, 1)
     true, inside, errors = (Rule().predict(everybody := people(200_000, 1)) == everybody["rich"]).mean(), [], []
     for seed in range(200):
         held = people(300, seed + 2)
@@ -293,7 +292,7 @@ def test_one_class_found_ends_the_sweep_before_models_are_paid_for():
 def test_one_group_that_the_noise_leaves_has_no_gap(capsys, monkeypatch):
     from tests._tools.inside import print_frontier
 
-    monkeypatch.setattr(_own_table, "_has_one_answer", lambda model: False)  # which has none whatever is hidden
+    monkeypatch.setattr(_own_figures, "_has_one_answer", lambda model: False)  # which has none whatever is hidden
     found = swept(TABLE.iloc[:120], schema=SCHEMA, epsilons=[0.3], gaps=[None])
     assert found.frame["disparity"].isna().all() and found.frame["groups_seen"].max() < 2
     print_frontier(found.frame)
@@ -336,7 +335,7 @@ def found():
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("method", [*_MODELS])
+@pytest.mark.parametrize("method", [*_MODELS[False]])
 @pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0, 12.0])
 def test_schema_and_release_together_cost_what_was_asked_and_never_more(found, method, epsilon):
     """By the events of both. What is left over is what a search for the noise of gradients leaves."""
@@ -345,6 +344,19 @@ def test_schema_and_release_together_cost_what_was_asked_and_never_more(found, m
     total = epsilon_of(compose(found.privacy_.event, _planned(method, release)), 1e-5)
     assert 0.99 * epsilon <= total <= epsilon
     assert epsilon - 0.6 < release.epsilon < epsilon  # more than a difference of ε leaves
+
+
+AMOUNT = {"age": Number(18, 90)}
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("method", ["synthetic", "dpsgd", "barycenter"])
+@pytest.mark.parametrize("epsilon", [0.7, 3.0])
+def test_a_release_of_amounts_and_its_schema_cost_what_was_asked_and_never_more(method, epsilon):
+    found = Schema.release(TABLE, label="age", groups="sex", epsilon=0.4, delta=2e-6, known=AMOUNT)
+    release = _within(method, _Release(found, TABLE, epsilon, 1e-5, [None], 0), [found.privacy_])
+    total = epsilon_of(compose(found.privacy_.event, _planned(method, release)), 1e-5)
+    assert 0.97 * epsilon <= total <= epsilon
 
 
 def test_without_a_price_of_the_schema_a_release_has_all_of_it():
@@ -415,7 +427,7 @@ def test_a_method_that_fails_is_left_out_and_the_others_are_kept(monkeypatch):
     def fails(release):
         raise RuntimeError("no memory")
 
-    monkeypatch.setitem(_own_table._METHODS, "fair_pate", fails)
+    monkeypatch.setitem(_own_table._METHODS[False], "fair_pate", fails)
     with pytest.warns(UtilityWarning, match="fair_pate failed .* no memory"):
         found = swept(TABLE, schema=SCHEMA, epsilons=[3.0], methods=["synthetic", "fair_pate"])
     both = swept(TABLE, schema=SCHEMA, epsilons=[3.0], methods=["synthetic"])

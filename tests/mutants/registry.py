@@ -69,6 +69,7 @@ FRONTIER = tests_in("model_selection.test_frontier")
 OWN_TABLE = tests_in("model_selection.test_own_table")
 OWN_ROWS = tests_in("statistical.test_own_rows")
 OWN_TABLE = tests_in("model_selection.test_own_table")
+AMOUNT_SEARCHES = tests_in("model_selection.test_amount_searches")
 PARETO_SEARCH = tests_in("model_selection.test_pareto_search")
 TOTAL_EPSILON = tests_in("model_selection.test_total_epsilon")
 LEDGER_BLOCK = tests_in("privacy.test_ledger_block")
@@ -1507,6 +1508,12 @@ NOTICED: dict[str, Noticed] = {
     ),
     "searching.table_of_sensitivity_one": also(
         PARETO_SEARCH("test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity")
+    ),
+    "searching.sums_of_amounts_of_sensitivity_one": also(
+        AMOUNT_SEARCHES("test_no_neighbour_moves_the_sums_by_more_than_their_sensitivity", relation=REPLACED)
+    ),
+    "searching.errors_of_any_size_in_a_score": also(
+        AMOUNT_SEARCHES("test_no_neighbour_moves_the_sums_by_more_than_their_sensitivity", relation=REPLACED)
     ),
     "searching.winner_at_the_price_of_one_trial": trap(
         5, PRIVATE_SEARCH("test_ten_candidates_cost_what_the_vectors_say", law="logarithmic", epsilon=0.693839)

@@ -13,7 +13,7 @@ from skfairdp.model_selection import (
     _frame,
     _frame as _totals,
     _frontier,
-    _own_table,
+    _own_figures,
     _private_search,
     _scores,
     _search_data,
@@ -48,7 +48,7 @@ def figures_of_a_table_in_one_call(patch):
         except ValueError:
             return np.full(len(rows), _row_wise.NO_CLASS)
 
-    patch.setattr(_own_table, "row_wise_predictions", together)
+    patch.setattr(_own_figures, "row_wise_predictions", together)
 
 
 @mutant

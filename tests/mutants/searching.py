@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from skfairdp.model_selection import _candidate, _pareto_search, _private_search, _search_data
 from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
-from tests._tools.inside import ScoreTable, SearchRun, allowance, split_event
+from tests._tools.inside import AmountTable, ScoreTable, SearchRun, allowance, split_event
 from tests.mutants.harness import mutant
 
 
@@ -60,6 +60,29 @@ def table_of_sensitivity_one(patch):
         return GaussianMechanism(1 / gdp_mu(self.epsilon, self.delta), sensitivity=1.0)
 
     patch.setattr(ScoreTable, "mechanism", property(narrow))
+
+
+@mutant
+def sums_of_amounts_of_sensitivity_one(patch):
+    """An error, a square and two cells change where a record is replaced: together more than 1."""
+
+    def narrow(self):
+        return GaussianMechanism(1 / gdp_mu(self.epsilon, self.delta), sensitivity=1.0)
+
+    patch.setattr(AmountTable, "mechanism", property(narrow))
+
+
+@mutant
+def errors_of_any_size_in_a_score(patch):
+    """A mean squared error as everybody computes it: one row far away moves it by as much as it likes."""
+    honest = AmountTable.sums
+
+    def unclipped(self, amounts, predicted, codes, spread):
+        sums = honest(self, amounts, predicted, codes, spread)
+        sums[0] = np.nansum((amounts - predicted) ** 2) / spread[1] ** 2
+        return sums
+
+    patch.setattr(AmountTable, "sums", unclipped)
 
 
 @mutant

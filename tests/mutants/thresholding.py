@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from skfairdp import _estimator
+from skfairdp import _estimator, _judge
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _bounds
 from skfairdp.pate import _fair_pate
@@ -64,7 +64,7 @@ def a_barycenter_with_half_the_noise(patch):
 @mutant
 def a_bound_that_forgets_who_was_sampled(patch):
     """The distance of moved rows is next to nothing, for they said how to move; that of the population is not."""
-    patch.setattr(_transport, "_deviations", lambda n_rows, n_cells, noise, seed: np.zeros((2, n_cells - 1)))
+    patch.setattr(_judge, "_deviations", lambda n_rows, n_cells, noise, seed: np.zeros((2, n_cells - 1)))
 
 
 @mutant

@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.fairness import RateParity
-from skfairdp.model_selection._own_table import _Figures
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import NoiseSource, gdp_mu
 from skfairdp.schema import Category, Schema
+from tests._tools.inside import LabelFigures
 
 REPEATS = 1000
 OFF = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS)
@@ -36,7 +36,7 @@ class SaysX(BaseEstimator):
 def test_the_gap_of_the_population_stays_below_the_bound_of_a_noisy_table_in_95_of_100_runs(epsilon):
     """A model that answers what it reads, and that no row of the table has taught."""
     rng, held = np.random.default_rng(0), 0
-    figures = _Figures(SCHEMA, gdp_mu(epsilon, 1e-5), 1e-5, 2)
+    figures = LabelFigures(SCHEMA, gdp_mu(epsilon, 1e-5), 1e-5, 2)
     model = SaysX()
     for seed in range(REPEATS):
         who = rng.choice(["f", "m"], size=3000, p=[0.3, 0.7])

@@ -1,0 +1,246 @@
+"""Searches and frontiers of predicted amounts: what is released of private rows, what it costs, and what is refused."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import mean_absolute_error, r2_score
+
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairDPSGDRegressor,
+    ParetoSearchCV,
+    PrivacyLedger,
+    PrivateSearchCV,
+    PublicData,
+    SyntheticDataRegressor,
+)
+from skfairdp.inspection import ParetoFrontierDisplay
+from skfairdp.metrics import ks_disparity
+from skfairdp.model_selection import frontier_of_table
+from skfairdp.privacy import NeighboringRelation, Spending, verify_file
+from skfairdp.schema import Category, Number, Schema
+from tests._tools.inside import AmountTable, ReleasedAmounts
+from tests._tools.sources import ZeroNoise, recording_noise
+
+RNG = np.random.default_rng(0)
+N = 3000
+GROUPS = RNG.choice(["f", "m"], N)
+X = RNG.normal(size=(N, 3)) + (GROUPS == "m")[:, None] * [1.0, 0.0, 0.0]
+Y = 20 + X @ [3.0, 2.0, 0.0] + RNG.normal(size=N)
+ROWS = {"sensitive_features": GROUPS}
+
+
+def network(**given):
+    return FairDPSGDRegressor(**{"epsilon": 2.0, "bounds": (0, 60), "groups": ["f", "m"], "random_state": 0, **given})
+
+
+LOSSES = {"loss": ["squared", "absolute"]}
+
+
+@pytest.mark.parametrize("relation", [NeighboringRelation.REPLACE_ONE, NeighboringRelation.ADD_OR_REMOVE_ONE])
+def test_no_neighbour_moves_the_sums_by_more_than_their_sensitivity(relation):
+    rng = np.random.default_rng(1)
+    table = AmountTable(np.array(["a", "b", "c"]), 1.0, 1e-5, relation)
+    farthest = 0.0
+    for _ in range(2000):
+        n = int(rng.integers(2, 30))
+        amounts, codes = rng.normal(0, rng.choice([0.1, 10.0]), n), rng.integers(3, size=n)
+        predicted = np.where(rng.random(n) < 0.2, np.nan, rng.normal(0, rng.choice([0.1, 10.0]), n))
+        here = table.sums(amounts, predicted, codes, (0.0, 1.0))
+        if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
+            there = table.sums(amounts[:-1], predicted[:-1], codes[:-1], (0.0, 1.0))
+        else:
+            amounts[-1], predicted[-1], codes[-1] = (
+                rng.choice([-9.0, 0.0, 9.0]),
+                rng.choice([-9.0, 0.0]),
+                rng.integers(3),
+            )
+            there = table.sums(amounts, predicted, codes, (0.0, 1.0))
+        farthest = max(farthest, float(np.linalg.norm(here - there)))
+    assert 0.95 * table.mechanism.sensitivity < farthest <= table.mechanism.sensitivity * (1 + 1e-12)
+
+
+def test_scores_without_noise_are_those_of_the_rows():
+    """But for errors and squares that count as 2.5 spreads where they are more."""
+    table = AmountTable(np.array(["f", "m"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
+    predicted = 20.5 + X @ [3.0, 1.0, 0.0]
+    sums = table.sums(Y, predicted, (GROUPS == "m").astype(np.int64), (float(Y.mean()), float(Y.std())))
+    released = table.release(sums, ZeroNoise())
+    assert released.r2 == pytest.approx(r2_score(Y, predicted), abs=0.02)
+    assert released.gaps[0] == pytest.approx(ks_disparity(None, predicted, sensitive_features=GROUPS), abs=0.03)
+
+
+def test_a_row_without_a_prediction_is_as_wrong_as_any():
+    table = AmountTable(np.array(["f"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
+    sums = table.sums(Y, np.full(N, np.nan), np.zeros(N, dtype=np.int64), (0.0, 1.0))
+    assert sums[0] == N and sums[2:].sum() == pytest.approx(math.sqrt(0.5) * N)
+
+
+def test_squares_behind_their_noise_tell_no_r2():
+    assert math.isnan(ReleasedAmounts(3.0, 5.0, np.ones((1, 8)), 2.0).r2)
+    assert math.isnan(ReleasedAmounts(3.0, 5.0, np.ones((1, 8)), 2.0).error(100))
+
+
+def test_a_search_on_private_folds_shows_r2_and_the_distance_of_groups():
+    search = ParetoSearchCV(network(), LOSSES, cv=2, score_epsilon=6.0)
+    assert search.scoring is None
+    search.fit(X, Y, **ROWS)
+    table = search.pareto_table_
+    assert "accuracy" not in table and table["r2"].between(0.85, 1.0).all()
+    assert table["disparity"].between(0.2, 0.5).all() and (table["coverage"] == 1.0).all()
+    assert table.attrs["references"][0]["name"] == "one amount for everybody"
+    assert table["epsilon"].between(1.9, 2.0).all()
+    assert search.best_estimator_.score(X, Y) == pytest.approx(search.score(X, Y))
+    assert ParetoFrontierDisplay.from_search(search).ax_.get_ylabel() == "R² of predictions"
+
+
+def test_the_whole_search_costs_its_total():
+    ledger = PrivacyLedger(epsilon=3.0)
+    search = PrivateSearchCV(network(ledger=ledger), LOSSES, total_epsilon=3.0, bounds={"disparity": "<= 0.9"})
+    search.fit(X, Y, **ROWS)
+    assert 2.99 < search.privacy_.epsilon <= 3.0 and ledger.epsilon_spent == pytest.approx(search.privacy_.epsilon)
+    assert search.best_params_["loss"] in LOSSES["loss"]
+
+
+def test_on_public_rows_any_scorer_counts_as_it_is():
+    held = slice(0, 1000)
+    names = ["r2", "neg_mean_absolute_error", "wasserstein_disparity", "ks_disparity"]
+    search = ParetoSearchCV(network(), LOSSES, scoring=names, refit="neg_mean_absolute_error")
+    search.fit(
+        X[1000:], Y[1000:], sensitive_features=GROUPS[1000:], validation=PublicData(X[held], GROUPS[held], Y[held])
+    )
+    said = search.best_estimator_.predict(X[held])
+    row = search.pareto_table_.iloc[search.best_index_]
+    assert row["r2"] == pytest.approx(r2_score(Y[held], said))
+    assert row["neg_mean_absolute_error"] == pytest.approx(-mean_absolute_error(Y[held], said))
+    assert (
+        row["ks_disparity"]
+        == row["disparity"]
+        == pytest.approx(ks_disparity(None, said, sensitive_features=GROUPS[held]))
+    )
+    assert search.privacy_.epsilon < 4.0  # no scores are paid for
+
+
+@pytest.mark.parametrize(
+    ("scoring", "says"),
+    [
+        ("accuracy", "does not judge predicted amounts"),
+        ("demographic_disparity", "does not judge predicted amounts"),
+        ("neg_mean_absolute_error", "needs predictions as they are"),
+        ("wasserstein_disparity", "needs predictions as they are"),
+    ],
+)
+def test_what_private_folds_do_not_tell_is_refused_before_anything_is_paid(scoring, says):
+    ledger = PrivacyLedger()
+    for kind in (ParetoSearchCV, PrivateSearchCV):
+        with pytest.raises(ValueError, match=says):
+            kind(network(ledger=ledger), LOSSES, scoring=scoring).fit(X, Y, **ROWS)
+    assert ledger.entries == ()
+
+
+def test_gaps_of_amounts_are_not_those_of_classes():
+    with pytest.raises(ValueError, match="does not judge predicted classes"):
+        ParetoSearchCV(FairDPSGDClassifier(classes=[0, 1]), {}, scoring="ks_disparity").fit(X, (Y > 20).astype(int))
+
+
+def test_learners_on_synthetic_rows_are_searched_at_one_price():
+    model = SyntheticDataRegressor(
+        LinearRegression(), epsilon=2.0, bounds_y=(0, 60), bounds=(-6.0, 6.0), dtypes=float, random_state=0
+    )
+    grid = {"estimator__fit_intercept": [True, False]}
+    search = ParetoSearchCV(model, grid, scoring=["r2", "epsilon"], cv=2, score_epsilon=6.0).fit(X, Y)
+    assert search.best_params_ == {"estimator__fit_intercept": True}
+
+
+def test_folds_by_subject_score_one_row_of_each():
+    ids = np.repeat(np.arange(N // 3), 3)
+    with recording_noise(entropy=0) as record:
+        search = ParetoSearchCV(network(), {}, cv=2, score_epsilon=6.0).fit(X, Y, **ROWS, subject=ids)
+    assert search.privacy_.neighboring_relation.of_subjects
+    sums = [
+        one
+        for one in record.releases
+        if np.ndim(one.private[0]) == 1 and one.sensitivity == pytest.approx(math.sqrt(3))
+    ]
+    counted = [float(np.asarray(one.private[0])[2:].sum()) / math.sqrt(0.5) for one in sums]
+    assert counted == pytest.approx([N / 6] * 2)
+
+
+# ---------------------------------------------------------------------- a table of one's own
+
+COLUMNS = {"a": Number(-5, 6), "b": Number(-5, 5), "pay": Number(0, 60), "sex": Category(["f", "m"])}
+SCHEMA = Schema(COLUMNS, label="pay", groups="sex")
+TABLE = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "pay": Y, "sex": GROUPS})
+pytestmark = pytest.mark.filterwarnings("ignore:.*nobody has compared")
+
+
+def swept(**given):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*predicts for every row|.*hardly better|.*did not reach")
+        return frontier_of_table(TABLE, label="pay", groups="sex", **{"schema": SCHEMA, "epsilons": [4.0], **given})
+
+
+def test_a_frontier_of_amounts_has_regressors_and_a_barycenter_within_its_epsilon(tmp_path):
+    ledger = PrivacyLedger()
+    found = swept(ledger=ledger)
+    frame = found.frame.set_index("estimator")
+    assert set(frame.index) == {"SyntheticDataRegressor", "FairDPSGDRegressor", "PrivateBarycenter"}
+    assert (frame["epsilon"] <= 4.0).all() and frame["epsilon"].min() > 3.9
+    assert frame["r2"]["FairDPSGDRegressor"] > 0.7 and frame["r2_error"].between(0.001, 0.3).all()
+    assert frame["disparity"]["PrivateBarycenter"] < frame["disparity"]["FairDPSGDRegressor"]
+    assert ledger.epsilon_spent == pytest.approx(found.privacy.epsilon)
+    (tmp_path / "privacy.json").write_text(found.privacy.statement(subject="a frontier").to_json(), encoding="utf-8")
+    assert all(check.holds for check in verify_file(tmp_path / "privacy.json"))
+
+
+def test_what_a_frontier_of_amounts_announces_it_spends():
+    said, ledger = [], PrivacyLedger()
+    found = swept(announce=said.append, ledger=ledger, methods=["barycenter"])
+    assert said == [pytest.approx(found.privacy.epsilon, rel=1e-3)]
+
+
+def test_bounds_of_the_label_suffice_and_the_rest_of_the_schema_is_found():
+    found = swept(schema={"pay": Number(0, 60)}, methods=["dpsgd"])
+    assert found.schema.amounts == Number(0, 60) and found.schema.group_values == ("f", "m")
+    assert found.privacy.epsilon <= 4.0 and 3.9 < found.frame["epsilon"][0] <= 4.0  # one model, which is measured
+
+
+@pytest.mark.parametrize(("schema", "method"), [(SCHEMA, "fair_pate"), (None, "barycenter")])
+def test_a_method_that_does_not_predict_such_a_label_is_refused(schema, method):
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=r"where the label is a(n amount| class)"):
+        swept(schema=schema, methods=[method], ledger=ledger)
+    assert ledger.entries == ()
+
+
+def test_a_label_of_amounts_without_bounds_and_groups_that_are_numbers_are_refused():
+    with pytest.raises(ValueError, match="a label of amounts is a Number with bounds"):
+        swept(schema={"pay": "number"})
+    with pytest.raises(ValueError, match="a label of amounts is a Number with bounds"):
+        swept(schema={"pay": Number(0, 60), "sex": Number(0, 1)})
+
+
+def test_the_page_of_a_frontier_of_amounts_speaks_of_r2(tmp_path):
+    found = swept(methods=["dpsgd"])
+    page = ParetoFrontierDisplay(found.frame).to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"amounts": true' in page and "Kolmogorov" in page and "Accuracy, gap" not in page
+
+
+@pytest.mark.slow
+def test_r2_lies_within_the_error_that_is_stated():
+    """In 95 of 100 draws of rows and noise, or more: the sampling of two sums that go together is bounded apart."""
+    table, inside = AmountTable(np.array(["f"]), 2.0, 1e-5, NeighboringRelation.REPLACE_ONE), []
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        x = rng.normal(size=600)
+        y = x + 0.7 * rng.normal(size=600)
+        with recording_noise(rng):
+            spending = Spending(table.event, 1e-5, table.relation, label="x", ledger=None, noise_seed=None)
+            with spending as noise:
+                released = table.release(table.sums(y, x, np.zeros(600, dtype=np.int64), (0.0, 1.22)), noise)
+        inside.append(abs(released.r2 - 1 / 1.49) <= released.error(600) + 0.02)
+    assert np.mean(inside) >= 0.95
