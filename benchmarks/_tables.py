@@ -15,6 +15,15 @@ TITLES = {
     "parkinsons": "Parkinsons telemonitoring, groups by sex",
     "synthetic": "Synthetic, with a known gap of .2",
 }
+#: The same in the cells of tables.
+NAMES = {
+    "adult": "Adult by sex",
+    "adult-race": "Adult by race",
+    "bank": "Bank by age",
+    "credit": "Credit by sex",
+    "parkinsons": "Parkinsons by sex",
+    "synthetic": "Synthetic",
+}
 DPSGD_METHODS = {
     "plain DP-SGD": "DP-SGD, no parity",
     "public rows": "DP-SGD, parity on public rows",
@@ -43,9 +52,8 @@ def value(entry: Record, digits: int = 3, times: float = 1) -> str:
 
 
 def short(number: float, digits: int = 3) -> str:
-    """A number without its leading zero."""
-    text = f"{number:.{digits}f}"
-    return text[1:] if text.startswith("0.") else text
+    """A number with a fixed number of digits."""
+    return f"{number:.{digits}f}"
 
 
 def many(numbers: Sequence[float]) -> str:
@@ -57,6 +65,17 @@ def mean_and_error(numbers: Sequence[float]) -> Record:
     """Mean and standard error of figures, one a seed."""
     error = statistics.stdev(numbers) / len(numbers) ** 0.5 if len(numbers) > 1 else None
     return {"mean": statistics.fmean(numbers), "standard_error": error}
+
+
+def cell(row: Record, *figures: str, digits: int = 3) -> str:
+    """Figures of a row, each as mean ± standard error, with strokes between."""
+    return " / ".join(value(row[figure], digits) for figure in figures)
+
+
+def across(found: Sequence[Record], heads: Sequence[str], rows: dict[tuple[str, ...], Sequence[str]]) -> str:
+    """A table with a column for each data set; ``rows`` has the cells by the words that name them."""
+    names = [NAMES[record["data"]] for record in found]
+    return table([*heads, *names], [[*words, *cells] for words, cells in rows.items()], words=len(heads))
 
 
 def _optional(number: float | None) -> str:
@@ -917,61 +936,74 @@ def audited_one_run(record: Record) -> str:
 # ---------------------------------------------------------------- the arena
 
 ROWS = {"none": "no public rows", "public": "unlabelled public rows"}
-SEES = {"blind": "blind to groups", "aware": "sees groups"}
+SEES = {"blind": "group not read", "aware": "group read"}
+SEES_GROUP = {"blind": "no", "aware": "yes"}
 
 
-def arena(record: Record) -> str:
-    """One row a competition: the best of ours, the best glue, and by how much the first is ahead."""
+def arena(record: Record, epsilon: float = 1.0) -> str:
+    """One row a competition: the best of ours and the best rival at one ε, and at each ε by how much ours is ahead."""
+    found = {(one["data"], one["rows"], one["sees"], one["epsilon"]): one for one in record["competitions"]}
+    epsilons = sorted({one["epsilon"] for one in record["competitions"]})
     lines = []
-    for one in record["competitions"]:
-        best = {kind: next(r for r in one["ranking"] if r["kind"] == kind) for kind in ("ours", "glue")}
-        lines.append(
-            [
-                TITLES.get(one["data"], one["data"]),
-                f"{ROWS[one['rows']]}, {SEES[one['sees']]}",
-                f"{one['epsilon']:g}",
-                *(f"{row['method']}, {value(row['hypervolume'], 1)}" for row in best.values()),
-                signed(one["ahead_by"]),
-            ]
-        )
-    return table(["data", "competition", "ε", "best of ours", "best glue", "ahead by"], lines, words=5)
+    for data, rows, sees in dict.fromkeys(key[:3] for key in found):
+        one = found[data, rows, sees, epsilon]
+        best = [next(r["method"] for r in one["ranking"] if r["kind"] == kind) for kind in ("ours", "glue")]
+        apart = [signed(found[data, rows, sees, at]["ahead_by"]) for at in epsilons]
+        lines.append([NAMES.get(data, data), rows, SEES_GROUP[sees], *best, *apart])
+    heads = ["data", "public rows", "group read", f"best of ours, ε = {epsilon:g}", f"best rival, ε = {epsilon:g}"]
+    return table([*heads, *(f"ahead by, ε = {at:g}" for at in epsilons)], lines, words=5)
 
 
 def arena_single(record: Record) -> str:
     """One row an estimator of ours: how often it is level or ahead, and where it is furthest behind."""
     lines = []
     for row in record["single"]:
-        where = row["worst_where"]
-        place = f"{TITLES.get(where['data'], where['data'])}, ε = {where['epsilon']:g}, {ROWS[where['rows']]}"
-        place += f", {SEES[where['sees']]}"
-        lines.append(
-            [
-                row["method"],
-                f"{row['not_below']} of {row['competitions']}",
-                signed(row["worst"]),
-                place,
-            ]
-        )
+        level = f"{row['not_below']} of {row['competitions']}"
+        lines.append([row["method"], level, signed(row["worst"]), _competition(row["worst_where"])])
     return table(["estimator", "level or ahead", "furthest behind", "where"], lines)
 
 
+def _competition(where: Record) -> str:
+    data = NAMES.get(where["data"], where["data"])
+    return f"{data}, ε = {where['epsilon']:g}, {ROWS[where['rows']]}, {SEES[where['sees']]}"
+
+
 def arena_goals(record: Record) -> str:
-    """One row for each expectation and place; what does not hold comes first."""
-    lines = [
-        [
-            row["goal"],
-            f"{TITLES.get(row['data'], row['data'])}, ε = {row['epsilon']:g}, {ROWS[row['rows']]}",
-            "–" if row["reached"] is None else short(row["reached"]),
-            short(row["asked"]),
-            "yes"
-            if row["met"]
-            else "no setting is that fair"
-            if row["missing"] is None
-            else f"{short(row['missing'])} below",
-        ]
-        for row in sorted(record["goals"], key=lambda row: row["met"])
-    ]
-    return table(["expectation", "where", "ours", "at least", "holds"], lines, words=2)
+    """One row an expectation: in how many places it holds, and every place where it does not."""
+    places: dict[str, list[Record]] = {}
+    for row in record["goals"]:
+        places.setdefault(row["goal"], []).append(row)
+    lines = []
+    for goal, rows in places.items():
+        missed = [row for row in rows if not row["met"]]
+        far = [row["missing"] for row in missed if row["missing"] is not None]
+        unfair = sum(row["missing"] is None for row in missed)
+        lines.append(
+            [
+                goal.replace("auroc", "AUROC"),
+                f"{len(rows) - len(missed)} of {len(rows)}",
+                f"at most {short(max(far))}" if far else "–",
+                str(unfair or "–"),
+                _missed(missed) or "–",
+            ]
+        )
+    lines.sort(key=lambda line: line[-1] == "–")
+    return table(["expectation", "holds in", "falls short by", "no setting within the gap", "fails at"], lines)
+
+
+def _missed(rows: Sequence[Record]) -> str:
+    """Places of expectations that fail: data, public rows, and each ε."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        found.setdefault((row["data"], row["rows"]), []).append(row["epsilon"])
+    return "; ".join(
+        f"{NAMES.get(data, data)}{', public rows' if kind == 'public' else ''} (ε = {_listed(_sorted(epsilons))})"
+        for (data, kind), epsilons in found.items()
+    )
+
+
+def _sorted(epsilons: Iterable[float]) -> list[str]:
+    return [f"{epsilon:g}" for epsilon in sorted(epsilons)]
 
 
 def arena_verdict(record: Record) -> str:
@@ -987,7 +1019,7 @@ def arena_verdict(record: Record) -> str:
     if behind:
         worst = behind[0]
         words.append(
-            f"The furthest behind is {worst['ours']} on {TITLES.get(worst['data'], worst['data'])} "
+            f"The furthest behind is {worst['ours']} on {NAMES.get(worst['data'], worst['data'])} "
             f"({ROWS[worst['rows']]}, {SEES[worst['sees']]}, ε = {worst['epsilon']:g}): "
             f"{abs(worst['ahead_by']['mean']):.1f} behind {worst['theirs']}."
         )
@@ -1007,12 +1039,9 @@ def arena_verdict(record: Record) -> str:
 
 
 def arena_measured(record: Record) -> str:
-    """What the page is about so far, in words."""
-    found = record["competitions"]
-    epsilons = " and ".join(f"{epsilon:g}" for epsilon in sorted({one["epsilon"] for one in found}))
-    missing = [title for data, title in TITLES.items() if data != "synthetic" and data not in record["sets"]]
-    words = f"Measured in full at ε = {epsilons}: {'; '.join(TITLES.get(data, data) for data in record['sets'])}."
-    return words + (f" Not yet measured in full: {'; '.join(missing)}." if missing else "")
+    """Which data sets were not run, in words; nothing where all were."""
+    missing = [name for data, name in NAMES.items() if data != "synthetic" and data not in record["sets"]]
+    return f"Not run: {'; '.join(missing)}." if missing else ""
 
 
 def arena_where(record: Record, method: str) -> str:
@@ -1022,9 +1051,9 @@ def arena_where(record: Record, method: str) -> str:
 
 
 def arena_left_out(record: Record) -> str:
-    """Work that failed, in words."""
-    lines = [f"* {row['unit']} on {row['data']}, ε = {row['epsilon']:g}: {row['failed']}" for row in record["failed"]]
-    return "\n".join(lines) or "* nothing"
+    """Fits that failed, in words; nothing where none did."""
+    fits = [f"{row['unit']} on {row['data']}, ε = {row['epsilon']:g}: {row['failed']}" for row in record["failed"]]
+    return f"* **Failed fits**: {'; '.join(fits)}." if fits else ""
 
 
 def signed(entry: Record) -> str:
@@ -1034,18 +1063,15 @@ def signed(entry: Record) -> str:
 
 
 def gap_bound(record: Record) -> str:
-    """How often a bound on the gap holds, and how far above the gap it lies."""
-    lines = [
-        [
-            row["population"],
-            f"{row['n_rows']:,}",
-            f"{row['noise']:.1f}",
-            f"{row['coverage']:.1%}",
-            short(row["above_by"]),
-        ]
-        for row in record["rows"]
-    ]
-    return table(["population", "rows", "noise on a count", "holds in", "lies above the gap by"], lines)
+    """How often a bound on the gap holds, and how far above the gap it lies, with the noise of ε = 1."""
+    noisy = [row for row in record["rows"] if row["noise"]]
+    sizes = sorted({row["n_rows"] for row in noisy})
+    lines = []
+    for population in dict.fromkeys(row["population"] for row in noisy):
+        found = {row["n_rows"]: row for row in noisy if row["population"] == population}
+        cells = [f"{found[n]['coverage']:.1%}, {short(found[n]['above_by'])}" for n in sizes]
+        lines.append([population, *cells])
+    return table(["population", *(f"{n:,} rows: holds in, above the gap by" for n in sizes)], lines)
 
 
 # ---------------------------------------------------------------- few rows
