@@ -213,49 +213,49 @@ def over_parameter(record: Record, over: str, parameter: str, what: str) -> str:
 # ---------------------------------------------------------------- private and fair models
 
 
-def utility(record: Record, *, epsilons: Sequence[float] = ()) -> str:
-    """Every voting mode at γ = .05 and without it, alone and behind IDP3."""
-    rows = []
-    for row in record["rows"]:
-        private = row["epsilon"] is not None
-        if private and (row["gamma"] not in (0.05, None) or (epsilons and row["epsilon"] not in epsilons)):
-            continue
-        gamma = "none" if row["gamma"] is None else f"{row['gamma']:g}"
-        rows.append(
-            [
-                row["method"] if private else f"*{row['method']}*",
-                f"{row['epsilon_certified']:.3f}" if private else "∞",
-                gamma if row["idp3"] is None else f"{gamma}; IDP3 {row['idp3']:g}",
-                *(value(row[name]) for name in ("accuracy", "disparity")),
-                short(row["largest_disparity"]),
-                *(value(row[name]) for name in ("eo_disparity", "coverage")),
-                f"{row['seconds']['mean']:.1f}",
-            ]
-        )
-    return table(["voting", "ε", "γ", "accuracy", "gap", "worst seed", "EO gap", "coverage", "seconds"], rows)
+VOTES = ("soft", "confident", "gnmax")
 
 
-def volumes_by_epsilon(record: Record) -> str:
-    """Hypervolumes, times 1000: a row a method, a column an ε."""
-    volumes = {(row["method"], row["epsilon"]): row["hypervolume"] for row in record["hypervolumes"]}
-    methods = list(dict.fromkeys(method for method, _ in volumes))
-    epsilons = list(dict.fromkeys(epsilon for _, epsilon in volumes))
-    return table(
-        ["method", *("no privacy" if epsilon is None else f"ε = {epsilon:g}" for epsilon in epsilons)],
-        [[m, *(value(volumes[m, e], 2, 1000) if (m, e) in volumes else "–" for e in epsilons)] for m in methods],
-    )
-
-
-def at_one_epsilon(found: Sequence[Record], epsilon: float, *, methods: Sequence[str], gamma: Any = ...) -> str:
-    """One row a data set and method, at one ε."""
-    rows = []
+def utility(found: Sequence[Record], epsilon: float = 1.0, gamma: float = 0.05) -> str:
+    """Accuracy and gap of every way to vote at one ε, with a bound on the gap and without, beside no privacy."""
+    free = (("exponentiated gradient", gamma), ("logistic regression", None), ("majority class", None))
+    at = [(method, epsilon, bound) for bound in (gamma, None) for method in VOTES]
+    at += [(method, None, bound) for method, bound in free]
+    rows: dict[tuple[str, ...], list[str]] = {}
     for record in found:
-        for row in record["rows"]:
-            fits = row["epsilon"] == epsilon and row["idp3"] is None and (gamma is ... or row["gamma"] == gamma)
-            if row["method"] in methods and fits:
-                figures = [value(row[name]) for name in ("accuracy", "disparity", "eo_disparity")]
-                rows.append([TITLES[record["data"]], row["method"], *figures])
-    return table(["data", "method", "accuracy", "gap", "EO gap"], rows, words=2)
+        by_key = {(r["method"], r["epsilon"], r["gamma"]): r for r in record["rows"] if r["idp3"] is None}
+        for method, budget, bound in at:
+            name = method if budget else f"*{method}*"
+            words = (name, "none" if bound is None else f"{bound:g}")
+            rows.setdefault(words, []).append(cell(by_key[method, budget, bound], "accuracy", "disparity"))
+    return across(found, ["voting", "γ"], rows)
+
+
+def utility_detail(found: Sequence[Record], epsilon: float = 1.0, gamma: float = 0.05) -> str:
+    """Soft votes: largest gap of a seed, the EO gap, and what IDP3 changes without a bound on the model."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for record in found:
+        soft = {(r["gamma"], r["idp3"]): r for r in record["rows"] if r["method"] == "soft" and r["epsilon"] == epsilon}
+        refused = soft[None, gamma]
+        for words, text in (
+            (f"gap of the worst seed, γ = {gamma:g}", short(soft[gamma, None]["largest_disparity"])),
+            (f"EO gap, γ = {gamma:g}", value(soft[gamma, None]["eo_disparity"])),
+            ("EO gap, no bound", value(soft[None, None]["eo_disparity"])),
+            (f"IDP3 at {gamma:g}: accuracy / gap", cell(refused, "accuracy", "disparity")),
+            (f"IDP3 at {gamma:g}: share of rows answered", value(refused["coverage"])),
+        ):
+            rows.setdefault((words,), []).append(text)
+    return across(found, ["soft votes"], rows)
+
+
+def volumes(found: Sequence[Record]) -> str:
+    """Hypervolumes, times 1000: a row a method and ε, a column a data set."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for record in found:
+        for row in record["hypervolumes"]:
+            words = (row["method"], f"{row['epsilon']:g}")
+            rows.setdefault(words, []).append(value(row["hypervolume"], 2, 1000))
+    return across(found, ["voting", "ε"], dict(sorted(rows.items(), key=lambda row: float(row[0][1]))))
 
 
 def no_public_rows(record: Record) -> str:
@@ -422,38 +422,42 @@ def color_mnist_times(record: Record) -> str:
 # ---------------------------------------------------------------- the group alone
 
 
-def pfld(record: Record) -> str:
-    """PF-LD, its peers and F-LD over their knobs."""
-    rows = [
-        [
-            row["method"] if row["epsilon"] is not None else f"*{row['method']}*",
-            "∞" if row["epsilon"] is None else f"{row['epsilon_certified']:.3f}",
-            f"{row['gamma']:g}",
-            *(value(row[name]) for name in ("accuracy", "disparity", "eo_disparity")),
-            f"{row['seconds']['mean']:.1f}",
-        ]
-        for row in record["rows"]
-    ]
-    return table(["method", "ε", "knob", "accuracy", "gap", "EO gap", "seconds"], rows)
+def pfld(found: Sequence[Record], epsilon: float = 0.5, gap: float = 0.05) -> str:
+    """For each method and data set the most accurate setting within a gap or, where none is, the one of least gap."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for record in found:
+        for method, budget in (*((name, epsilon) for name in PRIVATE_GROUP), ("F-LD", None), ("Zafar", None)):
+            here = [row for row in record["rows"] if (row["method"], row["epsilon"]) == (method, budget)]
+            within = [row for row in here if row["disparity"]["mean"] <= gap]
+            best = (
+                max(within, key=lambda row: row["accuracy"]["mean"])
+                if within
+                else min(here, key=lambda row: row["disparity"]["mean"])
+            )
+            name = method if budget else f"*{method}*"
+            rows.setdefault((name,), []).append(cell(best, "accuracy", "disparity"))
+    return across(found, ["method"], rows)
 
 
-def pfld_leads(found: Sequence[Record], peers: Sequence[str] = ("debiased randomised response", "model M")) -> str:
+PRIVATE_GROUP = ("PF-LD", "debiased randomised response", "model M")
+
+
+def pfld_leads(found: Sequence[Record]) -> str:
     """Hypervolumes times 1000, and how far PF-LD is ahead of each peer on the same split."""
     rows = []
     for record in found:
         by_method = {(row["method"], row["epsilon"]): row for row in record["hypervolumes"]}
-        known = [by_method.get((name, None)) for name in ("F-LD", "Zafar")]
-        free = ["–" if row is None else value(row["hypervolume"], 2, 1000) for row in known]
+        free = [short(1000 * by_method[name, None]["hypervolume"]["mean"], 2) for name in ("F-LD", "Zafar")]
         for epsilon in sorted({epsilon for _, epsilon in by_method if epsilon is not None}):
             ours = by_method["PF-LD", epsilon]
-            line = [TITLES[record["data"]], f"{epsilon:g}", value(ours["hypervolume"], 2, 1000)]
-            for peer in peers:
+            line = [NAMES[record["data"]], f"{epsilon:g}", value(ours["hypervolume"], 2, 1000)]
+            for peer in PRIVATE_GROUP[1:]:
                 theirs = by_method[peer, epsilon]
                 ahead = mean_and_error([a - b for a, b in zip(ours["by_seed"], theirs["by_seed"], strict=True)])
-                line += [value(theirs["hypervolume"], 2, 1000), value(ahead, 2, 1000)]
+                line += [short(1000 * theirs["hypervolume"]["mean"], 2), value(ahead, 2, 1000)]
             rows.append([*line, *free])
-    headers = ["data", "ε", "PF-LD", *(name for peer in peers for name in (peer, "ahead"))]
-    return table([*headers, "F-LD (no privacy)", "Zafar (no privacy)"], rows)
+    heads = ["data", "ε", "PF-LD", *(name for peer in PRIVATE_GROUP[1:] for name in (peer, "ahead"))]
+    return table([*heads, "F-LD (no privacy)", "Zafar (no privacy)"], rows)
 
 
 def pfld_ablation(record: Record) -> str:
