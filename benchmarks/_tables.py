@@ -276,24 +276,17 @@ def no_public_rows(record: Record) -> str:
     return table(["data", "ε", "method", "γ", *names], cells, words=3)
 
 
-def fair_dpsgd(record: Record) -> str:
-    """FairDP-SGD and its peers, alone and behind IDP3 at γ = .02."""
-    rows = [
-        [
-            row["method"],
-            _optional(row["gamma"]),
-            _optional(row["idp3"]),
-            f"{row['epsilon_certified']:.3f}",
-            *(value(row[name]) for name in ("accuracy", "disparity")),
-            short(row["largest_disparity"]),
-            *(value(row[name]) for name in ("eo_disparity", "coverage")),
-            f"{row['seconds']['mean']:.1f}",
-        ]
-        for row in record["rows"]
-        if row["idp3"] in (None, 0.02)
-    ]
-    headers = ["parity on", "λ", "IDP3 γ", "ε", "accuracy", "gap", "worst seed", "EO gap", "coverage", "seconds"]
-    return table(headers, rows)
+def fair_dpsgd(
+    found: Sequence[Record], *figures: str, idp3: float | None = None, lams: Sequence[float | None] = ()
+) -> str:
+    """FairDP-SGD and its peers at every λ, or at these: figures with a column for each data set."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for record in found:
+        for row in record["rows"]:
+            if row["idp3"] == idp3 and (not lams or row["gamma"] in lams):
+                words = (DPSGD_METHODS.get(row["method"], row["method"]), _optional(row["gamma"]))
+                rows.setdefault(words, []).append(cell(row, *figures))
+    return across(found, ["method", "λ"], rows)
 
 
 def best_under(record: Record, gap: float, epsilon: float = 1.0) -> Record:
