@@ -78,6 +78,25 @@ def across(found: Sequence[Record], heads: Sequence[str], rows: dict[tuple[str, 
     return table([*heads, *names], [[*words, *cells] for words, cells in rows.items()], words=len(heads))
 
 
+def grid(
+    record: Record, words: dict[str, str], column: str, *figures: str, bare: bool = False, head: str = "", **where: Any
+) -> str:
+    """Rows with these entries, put into a grid: a column for each entry of ``column``; ``bare`` is without errors."""
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in record["rows"]:
+        if all(row[name] == entry for name, entry in where.items()):
+            key = tuple(_word(row[name]) for name in words.values())
+            text = " / ".join(short(row[name]["mean"]) if bare else value(row[name]) for name in figures)
+            rows.setdefault(key, {})[_word(row[column])] = text
+    columns = list(dict.fromkeys(name for found in rows.values() for name in found))
+    lines = [[*key, *(found.get(name, "–") for name in columns)] for key, found in rows.items()]
+    return table([*words, *(f"{head}{name}" for name in columns)], lines, words=len(words))
+
+
+def _word(entry: Any) -> str:
+    return NAMES.get(entry, entry) if isinstance(entry, str) else _optional(entry)
+
+
 def _optional(number: float | None) -> str:
     return "–" if number is None else f"{number:g}"
 
@@ -89,7 +108,7 @@ def part_of(record: Record, part: str, words: dict[str, str], figures: dict[str,
         if row["part"] != part:
             continue
         named = [row[key] for key in words.values()]
-        cells = [TITLES.get(cell, cell) if isinstance(cell, str) else _optional(cell) for cell in named]
+        cells = [_word(entry) for entry in named]
         for key in figures.values():
             name = key.removeprefix("worst ")
             cells.append(value(row[name]) if name == key else short(max(row["by_seed"][name])))
@@ -116,8 +135,8 @@ def kept_without_privacy(record: Record, part: str) -> str:
     wide = [cell for cell in cells.values() if mean(cell, "no constraint, no privacy", "gap") > 0.05]
     half = sum(mean(cell, "PF-LD", "gap") <= mean(cell, "no constraint, no privacy", "gap") / 2 for cell in wide)
     return (
-        f"In {both} of {len(cells)} cells PF-LD is within .01 in accuracy and .02 in gap of the same method without "
-        f"privacy. Where the gap without a constraint is above .05, it closes half of it or more in {half} of "
+        f"In {both} of {len(cells)} cells PF-LD is within 0.01 in accuracy and 0.02 in gap of the same method "
+        f"without privacy. Where the gap without a constraint is above 0.05, it closes half of it or more in {half} of "
         f"{len(wide)}."
     )
 
@@ -134,10 +153,20 @@ def crossed_verdict(record: Record) -> str:
         left = 100 * (free["accuracy"]["mean"] - exact["accuracy"]["mean"])
         words.append(
             f"Between {number} groups, {closed or 'no method with a private group'} halved the gap at least. Methods "
-            f"with a private group cost {points[0]:.1f} to {points[-1]:.1f} points of accuracy. Without privacy the "
-            f"gap goes from {short(free['gap']['mean'])} to {short(exact['gap']['mean'])} for {left:.1f} points."
+            f"with a private group cost {points[0]:.1f} to {points[-1]:.1f} % of accuracy (absolute). Without privacy "
+            f"the gap goes from {short(free['gap']['mean'])} to {short(exact['gap']['mean'])} for {left:.1f} %."
         )
     return " ".join(words)
+
+
+def crossed(record: Record) -> str:
+    """Accuracy and gap between four crossed groups and between ten."""
+    found = {part: [r for r in record["rows"] if r["part"] == part] for part in ("crossed", "crossed, ten")}
+    lines = [
+        [four["method"], cell(four, "accuracy", "gap"), cell(ten, "accuracy", "gap")]
+        for four, ten in zip(*found.values(), strict=True)
+    ]
+    return table(["method", "four groups", "ten groups"], lines)
 
 
 def clipping_verdict(record: Record) -> str:
@@ -165,10 +194,11 @@ def clipping_verdict(record: Record) -> str:
 
 
 def generator_price(record: Record, figure: str) -> str:
-    """By how many points fair label rates lower a figure of learners on generated rows, over all ε."""
+    """By how many percent fair label rates lower a figure of learners on generated rows, over all ε."""
     found = {(row["method"], row["epsilon"]): row for row in record["rows"] if row["part"] == "generator"}
     free = {epsilon: row for (method, epsilon), row in found.items() if method == "as it is"}
-    return between([100 * (row[figure]["mean"] - found["fair rates", e][figure]["mean"]) for e, row in free.items()])
+    lost = [100 * (row[figure]["mean"] - found["fair rates", e][figure]["mean"]) for e, row in free.items()]
+    return between(lost, " %")
 
 
 def notion_price(record: Record, method: str, data: Sequence[str], notion: str = "equalized_odds") -> str:
@@ -178,9 +208,9 @@ def notion_price(record: Record, method: str, data: Sequence[str], notion: str =
 
 
 def soft_gain(record: Record, epsilon: float) -> str:
-    """By how many points a student of soft labels is more accurate than one of hard labels, on each data set."""
+    """By how many percent a student of soft labels is more accurate than one of hard labels, on each data set."""
     rows = [row for row in record["rows"] if row["part"] == "analysis" and row["epsilon"] == epsilon]
-    return between([100 * (row["accuracy_soft"]["mean"] - row["accuracy"]["mean"]) for row in rows])
+    return between([100 * (row["accuracy_soft"]["mean"] - row["accuracy"]["mean"]) for row in rows], " %")
 
 
 def calibrated(record: Record) -> str:
@@ -205,7 +235,7 @@ def over_parameter(record: Record, over: str, parameter: str, what: str) -> str:
     for row in record["rows"]:
         curve = row[f"over_{over}"]
         pairs = zip(curve[what], curve[f"{what}_soft"], strict=True)
-        rows.append([TITLES[row["data"]], *(f"{short(hard)} / {short(soft)}" for hard, soft in pairs)])
+        rows.append([NAMES[row["data"]], *(f"{short(hard)} / {short(soft)}" for hard, soft in pairs)])
     numbers = record["rows"][0]["lams" if over == "lam" else "teachers"]
     return table(["data", *(f"{parameter} = {number:g}" for number in numbers)], rows)
 
