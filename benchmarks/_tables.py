@@ -500,19 +500,32 @@ def pfld_ablation(record: Record) -> str:
 # ---------------------------------------------------------------- synthetic rows
 
 
+#: Ways to draw that the page shows: the default, what it changes, equal rates, and no generator at all.
+DRAWN = ("marginals (default)", "marginals, as it is", "marginals, fair rates", "real rows")
+
+
 def pfguard(record: Record) -> str:
-    """What classifiers learn from synthetic rows."""
+    """What two classifiers learn from synthetic rows, by the way they are drawn, beside real rows."""
     rows = [
-        [
-            row["method"],
-            row["learner"],
-            "none" if row["epsilon_certified"] is None else f"{row['epsilon_certified']:.3f}",
-            *(value(row[name]) for name in GAPS),
-            value(row["kl"]) if "kl" in row else "–",
-        ]
+        [method, row["learner"], *(value(row[name]) for name in GAPS)]
+        for method in DRAWN
         for row in record["rows"]
+        if row["method"] == method and "reduction" not in row["learner"]
     ]
-    return table(["method", "classifier", "ε certified", *GAP_NAMES, "KL"], rows, words=2)
+    return table(["trained on", "classifier", *GAP_NAMES], rows, words=2)
+
+
+def ensembles(record: Record) -> str:
+    """AUROC and EO gap of what is learnt from the paper's ensembles of networks."""
+    names = ("gs_wgan", "pate_gan", "g_pate", "datalens")
+    found = {(row["method"], row["learner"]): row for row in record["rows"]}
+    learners = ("logistic regression", "boosted trees")
+    lines = [
+        [method, *(cell(found[method, learner], "auroc", "equalized_odds_disparity") for learner in learners)]
+        for name in names
+        for method in (name, f"{name}, as it is")
+    ]
+    return table(["generator", *learners], lines)
 
 
 def default_rows(record: Record) -> list[Record]:
@@ -523,37 +536,17 @@ def default_rows(record: Record) -> list[Record]:
     return [{**row, "method": f"PFGuardGenerator, {name}"} for row in found]
 
 
-def pfguard_verdict(record: Record) -> str:
-    """What one table of synthetic rows says, in a sentence or two."""
-
-    def mean(method: str, learner: str, measure: str) -> str:
-        rows = [row for row in record["rows"] if (row["method"], row["learner"]) == (method, learner)]
-        return short(rows[0][measure]["mean"]) if rows else "–"
-
-    learner = "logistic regression"
-    own = next(row for row in default_rows(record) if row["learner"] == learner)
-    odds, parity = "equalized_odds_disparity", "demographic_disparity"
-    said = (
-        f"**In words.** A {learner} trained on rows of the generator ({own['method'].split(', ')[1]}) has an AUROC of "
-        f"{short(own['auroc']['mean'])}, "
-        f"on the real rows {mean('real rows', learner, 'auroc')}; gaps of {short(own[odds]['mean'])} in equalized odds "
-        f"and {short(own[parity]['mean'])} in demographic parity, on rows as they are "
-        f"{mean('marginals, as it is', learner, odds)} and {mean('marginals, as it is', learner, parity)}."
-    )
-    found = {
-        name: tuple(
-            mean(name, f"reduction, {what}", gap)
-            for what, gap in zip(("demographic parity", "equalized odds"), (parity, odds), strict=True)
-        )
-        for name in ("marginals, as it is", "real rows")
-    }
-    if found["real rows"][0] == "–":
-        return said
-    ours, real = found["marginals, as it is"], found["real rows"]
-    return (
-        f"{said} Reductions asked for gaps of .01 and trained on rows as they are end on real rows at {ours[0]} "
-        f"(demographic parity) and {ours[1]} (equalized odds); trained on real rows at {real[0]} and {real[1]}."
-    )
+def reductions(found: Sequence[Record]) -> str:
+    """Gaps on real rows of reductions that are trained on rows as they are drawn, and on real rows."""
+    heads = {"demographic parity": "demographic_disparity", "equalized odds": "equalized_odds_disparity"}
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for record in found:
+        by_key = {(row["method"], row["learner"]): row for row in record["rows"]}
+        for method in ("marginals, as it is", "real rows"):
+            for notion, figure in heads.items():
+                row = by_key[method, f"reduction, {notion}"]
+                rows.setdefault((method, notion), []).append(value(row[figure]))
+    return across(found, ["trained on", "reduction for"], rows)
 
 
 def auroc_below_real(record: Record) -> str:
@@ -575,27 +568,22 @@ def pfguard_defaults(found: Sequence[Record]) -> str:
 
 def pfguard_baselines(pairs: Sequence[tuple[Record, Record]]) -> str:
     """The default generator beside private classifiers; pairs of its result and theirs."""
-    rows = [
-        [
-            TITLES[theirs["data"]].split(",")[0],
-            row["method"],
-            row["learner"],
-            f"{row['epsilon_certified']:.3f}",
-            *(value(row[measure]) for measure in GAPS),
-        ]
-        for ours, theirs in pairs
-        for row in [*default_rows(ours), *theirs["rows"]]
-    ]
-    return table(["data", "trained on", "classifier", "ε certified", *GAP_NAMES], rows, words=3)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for ours, theirs in pairs:
+        for row in [*default_rows(ours), *theirs["rows"]]:
+            name = f"{row['method']}, {row['learner']}" if "default" in row["method"] else row["method"]
+            rows.setdefault((name,), []).append(cell(row, "auroc", "equalized_odds_disparity"))
+    return across([ours for ours, _ in pairs], ["trained on, or by"], rows)
 
 
-def pfguard_peers(ours: Record, theirs: Record) -> str:
+def pfguard_peers(ours: Record, theirs: Record, learner: str = "logistic regression") -> str:
     """The default generator beside the generators of dpmm."""
     rows = [
-        [row["method"], row["learner"], *(value(row[m]) for m in GAPS), f"{row['fit_seconds']['mean']:.1f}"]
+        [row["method"], *(value(row[m]) for m in GAPS), f"{row['fit_seconds']['mean']:.1f}"]
         for row in [*default_rows(ours), *theirs["rows"]]
+        if row["learner"] == learner
     ]
-    return table(["method", "classifier", *GAP_NAMES, "fit, s"], rows, words=2)
+    return table(["method", *GAP_NAMES, "fit, s"], rows)
 
 
 def dominated(ours: Record, theirs: Record) -> str:
