@@ -288,22 +288,18 @@ def volumes(found: Sequence[Record]) -> str:
     return across(found, ["voting", "ε"], dict(sorted(rows.items(), key=lambda row: float(row[0][1]))))
 
 
-def no_public_rows(record: Record) -> str:
-    """One row a data set, ε, method and γ: with public rows and without."""
-    found: dict[tuple[Any, ...], dict[str, Record]] = {}
+def no_public_rows(record: Record, epsilon: float = 1.0) -> str:
+    """At one ε a row for each method and γ, with public rows and without: accuracy and gap on each data set."""
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
     for row in record["rows"]:
-        key = tuple(row[name] for name in ("data", "epsilon", "method", "gamma"))
-        found.setdefault(key, {})[row["rows"]] = row
-    cells = []
-    for (data, epsilon, method, gamma), both in sorted(found.items(), key=lambda item: list(TITLES).index(item[0][0])):
-        figures = [
-            value(both[rows][name]) if rows in both else "–"
-            for name in ("accuracy", "disparity")
-            for rows in ("public", "none")
-        ]
-        cells.append([TITLES[data], f"{epsilon:g}", method, _optional(gamma), *figures])
-    names = ["accuracy, 5 % public", "accuracy, none", "gap, 5 % public", "gap, none"]
-    return table(["data", "ε", "method", "γ", *names], cells, words=3)
+        if row["epsilon"] == epsilon:
+            words = (row["method"], _optional(row["gamma"]), "5 %" if row["rows"] == "public" else "none")
+            rows.setdefault(words, {})[row["data"]] = cell(row, "accuracy", "disparity")
+    data = [name for name in NAMES if any(name in found for found in rows.values())]
+    order = list(dict.fromkeys(words[:2] for words in rows))
+    found = sorted(rows.items(), key=lambda row: order.index(row[0][:2]))
+    lines = [[*words, *(cells[name] for name in data)] for words, cells in found]
+    return table(["method", "γ", "public rows", *(NAMES[name] for name in data)], lines, words=3)
 
 
 def fair_dpsgd(
@@ -602,49 +598,49 @@ def dominated(ours: Record, theirs: Record) -> str:
 
 
 def rare_class(rows: Sequence[Record], rare: int) -> str:
-    """A digit of which fewer and fewer are left."""
+    """A digit of which fewer and fewer are left: its recall and the accuracy, drawn evenly and as it is."""
+    found: dict[str, dict[str, Record]] = {}
+    for row in rows:
+        found.setdefault(f"{row['level']}", {})[row["method"]] = row
+    ways = list(found[next(iter(found))])
     lines = [
         [
-            f"{row['level']}",
-            row["method"],
-            f"{row['epsilon_certified']:.2f}",
-            f"{row['n_rare']['mean']:,.0f}",
-            *(value(row[name]) for name in ("recall_of_rare", "accuracy")),
+            level,
+            f"{here[ways[0]]['n_rare']['mean']:,.0f}",
+            *(cell(here[way], "recall_of_rare", "accuracy") for way in ways),
         ]
-        for row in rows
+        for level, here in found.items()
     ]
-    return table(
-        ["one in", "drawn", "ε certified", f"private {rare}s", f"recall of {rare}", "accuracy"], lines, words=2
-    )
+    return table(["one in", f"private {rare}s", *(f"{way}: recall of {rare} / accuracy" for way in ways)], lines)
 
 
 #: Kim et al. (2024), at 28 x 28 with 1000 discriminators, by their accounting (Tables 1, 3, 7 and 8): ε, KL,
-#: distribution disparity, FID, FID of the worst cell.
+#: FID, FID of the worst cell.
 PUBLISHED_IMAGES = {
-    "gs_wgan, as it is": ("> 300", ".177", ".383", "77.97", "155.20"),
-    "gs_wgan, fair batches": ("> 300", ".067", ".242", "83.67", "149.47"),
-    "gs_wgan, stratified batches": ("> 300", ".090", ".209", "135.35", "–"),
-    "gs_wgan, groups unknown": ("> 300", ".004", ".041", "89.43", "157.80"),
-    "gs_wgan, groups unknown, GOLD": ("> 300", ".090", ".209", "100.39", "–"),
-    "gs_wgan, reweighting": ("> 300", ".009", ".044", "106.94", "178.18"),
-    "gs_wgan, groups unknown, reweighting": ("> 300", ".013", ".113", "106.94", "178.18"),
-    "gs_wgan, DP-SGD-F": ("> 300", ".659", ".494", "90.20", "–"),
-    "gs_wgan, Global-Adapt": ("> 300", ".693", ".707", "127.02", "–"),
-    "gs_wgan, fair only": ("none", ".021", ".117", "38.62", "75.46"),
-    "gs_wgan, neither fair nor private": ("none", ".229", ".459", "31.95", "63.50"),
-    "g_pate, as it is": ("10, claimed", ".305", ".522", "176.03", "187.37"),
-    "g_pate, fair batches": ("10, claimed", ".206", ".431", "166.89", "185.92"),
-    "datalens, as it is": ("10, claimed", ".220", ".450", "192.29", "207.12"),
-    "datalens, fair batches": ("10, claimed", ".161", ".389", "200.23", "209.74"),
+    "gs_wgan, as it is": ("> 300", "0.177", "77.97", "155.20"),
+    "gs_wgan, fair batches": ("> 300", "0.067", "83.67", "149.47"),
+    "gs_wgan, stratified batches": ("> 300", "0.090", "135.35", "–"),
+    "gs_wgan, groups unknown": ("> 300", "0.004", "89.43", "157.80"),
+    "gs_wgan, groups unknown, GOLD": ("> 300", "0.090", "100.39", "–"),
+    "gs_wgan, reweighting": ("> 300", "0.009", "106.94", "178.18"),
+    "gs_wgan, groups unknown, reweighting": ("> 300", "0.013", "106.94", "178.18"),
+    "gs_wgan, DP-SGD-F": ("> 300", "0.659", "90.20", "–"),
+    "gs_wgan, Global-Adapt": ("> 300", "0.693", "127.02", "–"),
+    "gs_wgan, fair only": ("none", "0.021", "38.62", "75.46"),
+    "gs_wgan, neither fair nor private": ("none", "0.229", "31.95", "63.50"),
+    "g_pate, as it is": ("10, claimed", "0.305", "176.03", "187.37"),
+    "g_pate, fair batches": ("10, claimed", "0.206", "166.89", "185.92"),
+    "datalens, as it is": ("10, claimed", "0.220", "192.29", "207.12"),
+    "datalens, fair batches": ("10, claimed", "0.161", "200.23", "209.74"),
 }
-#: Table 2: accuracy, EO and demographic gap of a perceptron, then of a convolutional network.
+#: Table 2: accuracy and EO gap of a perceptron, then of a convolutional network.
 PUBLISHED_DOWNSTREAM = {
-    "gs_wgan, as it is": (".910", ".153", ".061", ".927", ".172", ".069"),
-    "gs_wgan, fair batches": (".900", ".067", ".044", ".927", ".063", ".035"),
-    "g_pate, as it is": (".896", ".166", ".063", ".888", ".256", ".111"),
-    "g_pate, fair batches": (".906", ".085", ".044", ".898", ".084", ".044"),
-    "datalens, as it is": (".867", ".226", ".112", ".893", ".238", ".110"),
-    "datalens, fair batches": (".859", ".169", ".106", ".898", ".141", ".078"),
+    "gs_wgan, as it is": ("0.910", "0.153", "0.927", "0.172"),
+    "gs_wgan, fair batches": ("0.900", "0.067", "0.927", "0.063"),
+    "g_pate, as it is": ("0.896", "0.166", "0.888", "0.256"),
+    "g_pate, fair batches": ("0.906", "0.085", "0.898", "0.084"),
+    "datalens, as it is": ("0.867", "0.226", "0.893", "0.238"),
+    "datalens, fair batches": ("0.859", "0.169", "0.898", "0.141"),
 }
 
 
@@ -652,21 +648,15 @@ def images(record: Record) -> str:
     """Sizes and quality of generated images, with the paper's figures in italics."""
     rows = []
     for row in record["rows"]:
-        epsilon = row["epsilon_certified"]
-        rows.append(
-            [
-                row["method"],
-                f"{epsilon:.2f}" if epsilon < 1e5 else f"{epsilon:.1g}",
-                *(value(row[name]) for name in ("kl", "distribution_disparity")),
-                *(value(row[name], 2) for name in ("frechet", "frechet_as_drawn", "frechet_worst")),
-                f"{row['fit_seconds']['mean']:.0f}",
-            ]
+        published = PUBLISHED_IMAGES.get(row["method"])
+        distances = " / ".join(short(row[name]["mean"], 2) for name in ("frechet", "frechet_as_drawn", "frechet_worst"))
+        cells = (
+            [f"*{published[0]}*", f"*{published[1]}*", f"*{published[2]} / {published[3]}*"] if published else ["–"] * 3
         )
-        if row["method"] in PUBLISHED_IMAGES:
-            spent, kl, disparity, fid, worst = (f"*{figure}*" for figure in PUBLISHED_IMAGES[row["method"]])
-            rows.append(["— *published*", spent, kl, disparity, "–", fid, worst, "–"])
-    sizes = ["method", "ε certified", "KL", "distribution disparity"]
-    return table([*sizes, "Fréchet, even", "Fréchet, as drawn", "worst cell", "fit, s"], rows)
+        epsilon = row["epsilon_certified"]
+        rows.append([row["method"], f"{epsilon:.0f}" if epsilon < 1e5 else "none", value(row["kl"]), distances, *cells])
+    heads = ["method", "ε", "KL", "Fréchet: even / as drawn / worst cell"]
+    return table([*heads, "*published ε*", "*KL*", "*FID: all / worst cell*"], rows)
 
 
 def downstream(record: Record) -> str:
@@ -674,12 +664,11 @@ def downstream(record: Record) -> str:
     learners, rows = ("perceptron", "convolutional network"), []
     for row in record["rows"]:
         found = [row["downstream"][learner] for learner in learners]
-        measures = ("accuracy", "equalized_odds_disparity", "demographic_disparity")
-        rows.append([row["method"], *(value(one[measure]) for one in found for measure in measures)])
-        if row["method"] in PUBLISHED_DOWNSTREAM:
-            rows.append(["— *published*", *(f"*{figure}*" for figure in PUBLISHED_DOWNSTREAM[row["method"]])])
-    gaps = ["EO gap", "demographic gap"]
-    return table(["method", "perceptron: accuracy", *gaps, "convolutional network: accuracy", *gaps], rows)
+        published = PUBLISHED_DOWNSTREAM.get(row["method"])
+        theirs = [f"*{' / '.join(part)}*" for part in (published[:2], published[2:])] if published else ["–"] * 2
+        cells = [cell(one, "accuracy", "equalized_odds_disparity") for one in found]
+        rows.append([row["method"], *cells, *theirs])
+    return table(["method", *learners, *(f"*published, {learner}*" for learner in learners)], rows)
 
 
 def balancing(record: Record, backend: str, fair: str) -> str:
