@@ -396,13 +396,11 @@ def calibrator(record: Record) -> str:
             f"`{row['calibration']}`" if row["calibration"] else "none",
             _optional(row["gap_weight"]),
             _optional(row["gamma"]),
-            *(value(row[name]) for name in ("public_disparity", "disparity", "accuracy", "agreement")),
-            f"{row['seconds']['mean']:.1f}",
+            *(value(row[name]) for name in ("public_disparity", "disparity", "accuracy")),
         ]
         for row in record["rows"]
     ]
-    headers = ["model", "calibration", "gap weight", "γ", "public gap", "gap", "accuracy", "agreement", "seconds"]
-    return table(headers, rows, words=2)
+    return table(["model", "calibration", "gap weight", "γ", "public gap", "gap", "accuracy"], rows, words=2)
 
 
 def color_mnist(record: Record) -> str:
@@ -716,21 +714,9 @@ def scale(record: Record) -> str:
     lines = []
     for goal in GOALS.values():
         for row in [row for row in record["rows"] if row["work"] == goal.work]:
-            seconds = (
-                "–" if "ratio" in row else f"{row['seconds']:.1f}" if row["seconds"] >= 1 else f"{row['seconds']:.2f}"
-            )
-            lines.append(
-                [
-                    goal.work,
-                    f"{row['n_rows']:,}" if goal.rows else "–",
-                    seconds,
-                    "–" if "ratio" in row else f"{row['cpu_seconds']:.1f}",
-                    f"{row['gib_peak']:.2f}",
-                    f"{row['ratio']:.2f}" if "ratio" in row else "–",
-                    row["revision"],
-                ]
-            )
-    return table(["work", "private rows", "seconds", "CPU seconds", "GiB peak", "ratio", "revision"], lines)
+            time = f"{row['ratio']:.2f}×" if "ratio" in row else f"{row['seconds']:.1f}"
+            lines.append([goal.work, f"{row['n_rows']:,}" if goal.rows else "–", time, f"{row['gib_peak']:.2f}"])
+    return table(["work", "private rows", "seconds, or ratio", "GiB peak"], lines)
 
 
 def group_by_verdict(record: Record) -> str:
@@ -739,26 +725,30 @@ def group_by_verdict(record: Record) -> str:
     return f"Ours takes {short(ours, 2)} of the time of {engine}, the quicker engine, at this number of rows."
 
 
-def named(figures_by_name: Record, headers: Sequence[str], form: str = ".2f", times: float = 1) -> str:
-    """Figures by name."""
-    return table(headers, [[name, format(times * figure, form)] for name, figure in figures_by_name.items()])
+def dpsgd_steps(record: Record) -> str:
+    """Milliseconds of each kind of step, and how many times as long it takes as a plain step and as Opacus' steps."""
+    rows = []
+    for name, seconds in record["seconds_per_step"].items():
+        over = [record["ratios"].get(f"{name} over {other}") for other in ("plain", "opacus hooks", "opacus ghost")]
+        rows.append([name, f"{1000 * seconds:.1f}", *("–" if ratio is None else f"{ratio:.2f}" for ratio in over)])
+    return table(["step", "milliseconds", "over plain", "over opacus hooks", "over opacus ghost"], rows)
 
 
-def pfld_speed(record: Record) -> str:
-    """Epochs of PF-LD over plain epochs."""
+def pfld_speed(record: Record, groups: int = 2) -> str:
+    """Epochs of PF-LD over plain epochs, for so many groups."""
     names = [name for name in record["rows"][0]["ratios"] if name != "plain"]
     rows = [
         [
             row["layers"],
             row["batch_size"],
-            row["groups"],
             f"{row['seconds']['plain']:.2f}",
             *(f"{row['ratios'][name]:.2f}" for name in names),
             *(f"{ratio:.1f}" for ratio in row["paper"].values()),
         ]
         for row in record["rows"]
+        if row["groups"] == groups
     ]
-    return table(["layers", "batch", "groups", "plain, s", *names, "paper: F-LD", "paper: PF-LD"], rows)
+    return table(["layers", "batch", "plain, s", *names, "paper: F-LD", "paper: PF-LD"], rows)
 
 
 def pfld_reduction(record: Record) -> str:
@@ -823,21 +813,18 @@ def data_dependent(record: Record) -> str:
 
 def calibration(record: Record) -> str:
     """Seconds from ε to a certified plan."""
-    where = "ε {epsilon:g}, {n_queries:,} queries, {n_teachers} teachers, {n_classes} classes"
     rows = [
         [
             row["voting"],
             row["noise"].replace("_", " "),
             row["accounting"],
-            row["plans"],
             f"{row['median_seconds']:.3f}",
             f"{row['slowest']['seconds']:.3f}",
-            where.format(**row["slowest"]),
             short(row["least_share_of_epsilon_used"], 4),
         ]
         for row in record["rows"]
     ]
-    return table(["voting", "noise", "accounting", "plans", "median", "slowest", "where", "ε used"], rows, words=3)
+    return table(["voting", "noise", "accounting", "median", "slowest", "ε used"], rows, words=3)
 
 
 # ---------------------------------------------------------------- audits
@@ -1095,15 +1082,8 @@ def small_tables_below(record: Record) -> str:
         words = " or ".join(map(str, seeds))
         below_on_average = f"{sum(mean < -0.01 for mean in means)} of {len(means)}"
         lines.append([f"{size:,}", words, below_on_average, *lowest, f"{below} of {len(here)}", unsaid])
-    heads = [
-        "rows",
-        "fits a cell",
-        "means below by a point",
-        "lowest mean",
-        "counts without noise",
-        "cells below by a point",
-    ]
-    return table([*heads, "no better, and mostly without a word"], lines)
+    heads = ["rows", "fits a cell", "means below", "lowest mean", "counts without noise", "cells below"]
+    return table([*heads, "no better, mostly without a warning"], lines)
 
 
 def _means_over_kinds(rows: Sequence[Record]) -> list[float]:
@@ -1126,11 +1106,11 @@ def small_tables_verdict(record: Record) -> str:
         for name in ("DP-SGD", "PATE", "PF-LD")
         for size in (1000,)
     ]
-    below = f"The lowest is {method} with {size:,} rows, by {-100 * lowest:.1f} points."
+    below = f"The lowest is {method} with {size:,} rows, by {-100 * lowest:.1f} %."
     return (
-        "With 1,000 rows and ε = 1, accuracy is above that of the most frequent class by so many points on average: "
+        "With 1,000 rows and ε = 1, mean accuracy is above that of the majority class by (in percent, absolute): "
         f"{', '.join(gains)}. "
-        + ("No method ends below it by a point or more on average at any number of rows. " if lowest > -0.01 else "")
+        + ("No method is below it by 1 % or more on average at any number of rows. " if lowest > -0.01 else "")
         + below
     )
 
@@ -1148,17 +1128,13 @@ def _by_unit(record: Record, method: str) -> dict[tuple[Any, ...], dict[str, Rec
 
 def subjects(record: Record, method: str) -> str:
     """Accuracy by subject, whatever is protected."""
-    kinds = {"rows by label": "alike .5, and more rows where the label is 1"}
+    kinds = {"rows by label": "alike 0.5, more rows where y = 1"}
     lines = [
         [n_features, kinds.get(kind, kind), short(epsilon, 1)]
-        + [_mean_and_error(units[unit]["accuracy_by_subject"]) for unit in ("row", "subject", "group privacy")]
+        + [value(units[unit]["accuracy_by_subject"]) for unit in ("row", "subject", "group privacy")]
         for (n_features, kind, epsilon), units in _by_unit(record, method).items()
     ]
     return table(["features", "rows of a subject", "ε", "a row", "a subject", "a subject, by group privacy"], lines)
-
-
-def _mean_and_error(entry: Record) -> str:
-    return f"{short(entry['mean'], 4)} ± {short(entry['standard_error'], 4)}"
 
 
 def subjects_verdict(record: Record) -> str:
@@ -1188,33 +1164,33 @@ def subjects_verdict(record: Record) -> str:
         for linked in (False, True)
     }
     network, tables = ([others[method, linked] for linked in (False, True)] for method in ("DP-SGD", "synthetic rows"))
+    by_label = "where the number of rows goes with the label"
     return (
-        f"With PATE {at_high} a person's guarantee costs at most {costs[0]:.1f} points of accuracy "
-        f"beside a row's, and {costs[1]:.1f} where the number of rows goes with the label; at ε = {short(low, 1)} at "
-        f"most {costs[2]:.1f}, and {costs[3]:.1f}. By group privacy the same guarantee costs at ε = {short(low, 1)} "
-        f"from {min(ahead):.0f} to {max(ahead):.0f} points more. With 100 features {at_high} it costs at most "
-        f"{of_wide:.1f} points, and by group privacy at least {ahead_of_wide:.1f} more. With DP-SGD {at_high} it costs "
-        f"at most {network[0][0]:.1f} points, and {network[1][0]:.1f} where the number of rows goes with the label; by "
-        f"group privacy at least {network[0][1]:.1f} and {network[1][1]:.1f} points more than that. On synthetic rows, "
-        f"for which one row of each subject is counted, it costs at most {tables[0][0]:.1f} points, and "
-        f"{tables[1][0]:.1f} where the number of rows goes with the label."
+        f"{at_high[0].upper()}{at_high[1:]} the guarantee for a person costs at most {costs[0]:.1f} % of accuracy "
+        f"(absolute) beside that for a row with PATE, {network[0][0]:.1f} % with DP-SGD and {tables[0][0]:.1f} % on "
+        f"synthetic rows, for which one row of each subject is counted; {by_label} at most {costs[1]:.1f}, "
+        f"{network[1][0]:.1f} and {tables[1][0]:.1f} %. With PATE at ε = {short(low, 1)} it costs at most "
+        f"{costs[2]:.1f} %, and {costs[3]:.1f} % {by_label}; with 100 features {at_high} at most {of_wide:.1f} %. By "
+        f"group privacy the same guarantee costs beyond that {min(ahead):.0f} to {max(ahead):.0f} % with PATE at "
+        f"ε = {short(low, 1)}, at least {ahead_of_wide:.1f} % with 100 features {at_high}, and with DP-SGD {at_high} at "
+        f"least {network[0][1]:.1f} %, and {network[1][1]:.1f} % {by_label}."
     )
 
 
 # ---------------------------------------------------------------- a model to read
 
 
-def glass_box(record: Record) -> str:
-    """One row a table and ε: the additive model, the network and the best setting of DP-EBM, in accuracy and AUROC."""
-    shown = [("accuracy", name) for name in GLASS_BOXES] + [("auroc", name) for name in GLASS_BOXES]
-    lines = [
-        [TITLES.get(cell["data"], cell["data"]), f"{record['sizes'][cell['data']]:,}", f"{cell['epsilon']:g}"]
-        + [short(cell[figure][name]["mean"]) for figure, name in shown]
-        + [ahead(cell[figure]["additive ahead by"]) for figure in ("accuracy", "auroc")]
-        for cell in record["cells"]
-    ]
-    heads = [f"{figure}: {words}" for figure in ("accuracy", "AUROC") for words in GLASS_BOXES]
-    return table(["data", "private rows", "ε", *heads, "ahead in accuracy", "ahead in AUROC"], lines)
+def glass_box(record: Record, figure: str) -> str:
+    """One row a table: a figure of the additive model, the network and the best setting of DP-EBM at each ε."""
+    found = {(cell["data"], cell["epsilon"]): cell[figure] for cell in record["cells"]}
+    lines = []
+    for data in dict.fromkeys(data for data, _ in found):
+        cells = [
+            " / ".join(short(found[data, epsilon][name]["mean"]) for name in GLASS_BOXES)
+            for epsilon in _budgets(record)
+        ]
+        lines.append([NAMES.get(data, data), f"{record['sizes'][data]:,}", *cells])
+    return table(["data", "private rows", *(f"ε = {epsilon:g}" for epsilon in _budgets(record))], lines)
 
 
 def glass_box_apart(record: Record, figure: str, method: str, rival: str, epsilon: float | None = None) -> Record:
