@@ -202,7 +202,7 @@ def generator_price(record: Record, figure: str) -> str:
 
 
 def notion_price(record: Record, method: str, data: Sequence[str], notion: str = "equalized_odds") -> str:
-    """How many points of accuracy a method gives up for a notion, on each of these data sets."""
+    """How many percent of accuracy a method gives up for a notion, on each of these data sets."""
     found = {(r["data"], r["method"]): r["accuracy"]["mean"] for r in record["rows"] if r.get("notion") == notion}
     return between([100 * (found[name, "no constraint, no privacy"] - found[name, method]) for name in data])
 
@@ -214,7 +214,7 @@ def soft_gain(record: Record, epsilon: float) -> str:
 
 
 def calibrated(record: Record) -> str:
-    """What share of the gap calibration closes, and for how many points of accuracy, over all settings."""
+    """What share of the gap calibration closes, and for how many percent of accuracy, over all settings."""
     free = {row["model"]: row for row in record["rows"] if row["calibration"] is None}
     rows = [(row, free[row["model"]]) for row in record["rows"] if row["calibration"] is not None]
     shares = [100 * (1 - row["disparity"]["mean"] / plain["disparity"]["mean"]) for row, plain in rows]
@@ -387,7 +387,7 @@ def soft_ahead(found: Sequence[Record]) -> str:
 
 
 def gap_closed(found: Sequence[Record], method: str, lam: float = 0.5) -> str:
-    """What share of plain DP-SGD's gap a method closes at ε = 1, and for how many points of accuracy."""
+    """What share of plain DP-SGD's gap a method closes at ε = 1, and for how many percent of accuracy."""
     shares, prices = [], []
     for record in found:
         rows = {
@@ -559,7 +559,7 @@ def reductions(found: Sequence[Record]) -> str:
 
 
 def auroc_below_real(record: Record) -> str:
-    """By how many points of AUROC logistic regression on rows of the default generator is below real rows."""
+    """By how many percent of AUROC logistic regression on rows of the default generator is below real rows."""
     found = [row for row in [*record["rows"], *default_rows(record)] if row["learner"] == "logistic regression"]
     auroc = {row["method"].split(",")[0]: row["auroc"]["mean"] for row in found}
     return between([100 * (auroc["real rows"] - auroc["PFGuardGenerator"])])
@@ -1075,7 +1075,7 @@ def _mean_gain(record: Record, **where: Any) -> float:
 
 
 def small_tables(record: Record, epsilon: float) -> str:
-    """One row a method: points of accuracy beyond the most frequent class, by the number of rows."""
+    """One row a method: percent of accuracy beyond the most frequent class, by the number of rows."""
     sizes = sorted({row["n_rows"] for row in record["rows"]})
     lines = [
         [method, *(f"{100 * _mean_gain(record, method=method, n_rows=size, epsilon=epsilon):+.1f}" for size in sizes)]
