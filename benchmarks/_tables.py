@@ -1,7 +1,7 @@
 """The tables of the benchmark pages: rows of a result as Markdown. The words around them are in pages/*.jinja."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from _scale_goals import GOALS
@@ -72,7 +72,7 @@ def cell(row: Record, *figures: str, digits: int = 3) -> str:
     return " / ".join(value(row[figure], digits) for figure in figures)
 
 
-def across(found: Sequence[Record], heads: Sequence[str], rows: dict[tuple[str, ...], Sequence[str]]) -> str:
+def across(found: Sequence[Record], heads: Sequence[str], rows: Mapping[tuple[str, ...], Sequence[str]]) -> str:
     """A table with a column for each data set; ``rows`` has the cells by the words that name them."""
     names = [NAMES[record["data"]] for record in found]
     return table([*heads, *names], [[*words, *cells] for words, cells in rows.items()], words=len(heads))
@@ -249,6 +249,7 @@ VOTES = ("soft", "confident", "gnmax")
 def utility(found: Sequence[Record], epsilon: float = 1.0, gamma: float = 0.05) -> str:
     """Accuracy and gap of every way to vote at one ε, with a bound on the gap and without, beside no privacy."""
     free = (("exponentiated gradient", gamma), ("logistic regression", None), ("majority class", None))
+    at: list[tuple[str, float | None, float | None]]
     at = [(method, epsilon, bound) for bound in (gamma, None) for method in VOTES]
     at += [(method, None, bound) for method, bound in free]
     rows: dict[tuple[str, ...], list[str]] = {}
