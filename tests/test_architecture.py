@@ -142,11 +142,8 @@ def test_the_three_answers_name_definitions_where_they_are():
         assert thing.__module__ == module.__name__, f"{name} is only imported by {file}"
 
 
-def test_the_tree_has_todays_packages_with_one_sentence_each():
-    lines = runpy.run_path(str(DOCS / "tree.py"))["tree"]().splitlines()
-    packages = [line for line in lines if not line.startswith(" ")]
-    shown = PAGE.split("<!-- tree: ")[1].split("<!-- end of the tree -->")[0].splitlines()[1:]
-    assert shown == packages
+def test_the_tree_is_todays():
+    assert runpy.run_path(str(DOCS / "tree.py"))["tree"]() in PAGE
 
 
 @pytest.mark.parametrize(
