@@ -8,7 +8,9 @@ The words are in benchmarks/pages/*.md.jinja, the tables in benchmarks/_tables.p
 
 import argparse
 import json
+import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ HERE = Path(__file__).parent
 RESULTS, PAGES, DOCS = HERE / "results", HERE / "pages", HERE.parent / "docs"
 #: The page of summaries stands beside the folder of full tables.
 SUMMARY = "benchmarks"
+#: Numbers below one have a zero before the dot on every page, as ``.05`` in a template has none.
+LEADING_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")
 
 
 class Results(dict[str, dict[str, Any]]):
@@ -63,13 +67,15 @@ def pages(results: Results) -> dict[Path, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(R=results, T=_tables, source=source, machines=lambda: machines(results))
+    environment.globals.update(R=results, T=_tables, machines=lambda: machines(results))
     environment.filters.update(value=_tables.value, short=_tables.short, many=_tables.many)
     found = {}
     for template in sorted(PAGES.glob("*.md.jinja")):
         name = template.name.removesuffix(".jinja")
         path = DOCS / name if name == f"{SUMMARY}.md" else DOCS / SUMMARY / name
-        found[path] = environment.get_template(template.name).render()
+        root = "/".join([".."] * (len(path.relative_to(DOCS).parts)))
+        text = environment.get_template(template.name).render(source=partial(source, root=root))
+        found[path] = LEADING_ZERO.sub("0.", text)
     return found
 
 
@@ -77,20 +83,16 @@ def up_to_date(path: Path, text: str) -> bool:
     return path.exists() and path.read_text(encoding="utf-8") == text
 
 
-def source(*records: dict[str, Any]) -> str:
-    """The line under each table: command, seeds, revision, load of the machine."""
-    lines = []
+def source(*records: dict[str, Any], root: str = "..") -> str:
+    """The line under each table: the files with all figures, and the seeds. ``root`` leads from the page to the top."""
+    files, seeds = [], set()
     for record in records:
-        machine = record["machine"]
-        words = [f"`{record['command']}`"]
+        name = f"{record['benchmark']}.json"
+        files.append(f"[{name}]({root}/benchmarks/results/{name})")
         if record.get("seeds"):
             first, last = min(record["seeds"]), max(record["seeds"])
-            words.append(f"seeds {first} to {last}" if last > first else f"seed {first}")
-        words.append(f"{machine['cores']} cores, load {machine['load_average_5_min']:g}")
-        if record.get("revision"):
-            words.append(f"revision {record['revision']}")
-        lines.append("; ".join(words))
-    return "*" + "*\n\n*".join(lines) + "*"
+            seeds.add(f"seeds {first} to {last}" if last > first else f"seed {first}")
+    return f"*Full results: {'; '.join([', '.join(files), *sorted(seeds)])}.*"
 
 
 def machines(results: Results) -> str:

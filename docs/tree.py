@@ -15,15 +15,13 @@ def sentence(path: Path) -> str:
 
 
 def tree() -> str:
-    """Return a list of rooms, each with its modules."""
+    """Return a list of rooms."""
     lines = []
     for path in sorted(PACKAGE.iterdir(), key=lambda path: (path.is_dir(), path.name.lstrip("_"))):
         if path.suffix == ".py" and path.name != "__init__.py":
             lines.append(f"* **`{path.name}`**: {sentence(path)}")
         elif (path / "__init__.py").exists():
             lines.append(f"* **`{path.name}/`**: {sentence(path / '__init__.py')}")
-            modules = sorted(module for module in path.glob("*.py") if module.name != "__init__.py")
-            lines += [f"  * `{module.name}`: {sentence(module)}" for module in modules]
     return "\n".join(lines) + "\n"
 
 
