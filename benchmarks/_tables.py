@@ -1024,7 +1024,7 @@ def arena_verdict(record: Record) -> str:
     )
     holds = sum(row["met"] for row in record["goals"])
     if record["goals"]:
-        words.append(f"{holds} of {len(record['goals'])} expectations of accuracy and AUROC hold.")
+        words.append(f"{holds} of {len(record['goals'])} goals for accuracy and AUROC are met.")
     if seeds == 1:
         words.append("With one seed there are no standard errors: differences of a few units may be chance.")
     return " ".join(words)
@@ -1295,11 +1295,14 @@ def amounts(record: Record) -> str:
 def barycenters(record: Record, epsilon: float = 1.0) -> str:
     """What the barycenter does to groups, and to the error."""
     lines = [
-        [AMOUNT_TABLES[row["table"]]] + [value(row[figure]) for figure in ("ks", "ks_moved", "ks_bound", "error_ratio")]
+        [AMOUNT_TABLES[row["table"]]]
+        + [value(row[figure]) for figure in ("ks", "ks_moved", "ks_alike", "ks_bound", "error_ratio")]
         for row in record["rows"]
         if row["epsilon"] == epsilon
     ]
-    return table(["table", "KS before", "KS after", "`gap_bound_`", "squared error, times"], lines)
+    return table(
+        ["table", "KS before", "KS after", "KS of equal groups", "`gap_bound_`", "squared error, times"], lines
+    )
 
 
 def coverage_of_barycenters(record: Record) -> str:

@@ -40,8 +40,8 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
     **Guarantee.** (ε, 0)-differential privacy for the *sensitive attribute* of one row: features and labels, the number
     of rows, the list of groups and all constructor parameters count as public. The randomised groups are released once,
-    and ``privacy_`` speaks of that release; everything after it is post-processing, whatever the learner does. A column
-    of X that tells the group voids the meaning of this: take it out, with ``sensitive_columns`` or otherwise.
+    and ``privacy_`` speaks of that release; everything after it is post-processing, whatever the learner does. The
+    guarantee is void if any feature reveals the group: remove such columns, with ``sensitive_columns`` or otherwise.
 
     The baseline "M" that SF-PATE is compared with (Tran et al. 2022, Section 7; Mozannar, Ohannessian & Srebro 2020).
     Used as if they were true, randomised groups dilute every difference between groups. ``debias=True`` gives the

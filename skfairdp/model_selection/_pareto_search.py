@@ -40,9 +40,9 @@ class ParetoSearchCV(SearchBase):
     * Candidates that differ only in what is post-processing of released votes (``gamma``, the threshold of soft votes,
       ``student`` of a PATE with soft votes) share one release. Those that share their teachers train them once.
 
-    Folds go by position, or are drawn in secret row by row where records come and go. Stratified folds would let one
-    changed label move other records, and are refused; by a public label, where only the sensitive attribute is
-    protected, they are allowed. Exact fold scores and times are not kept: neither is covered by any ε.
+    Use unstratified folds: stratification lets one label affect other rows' folds, and is refused unless labels are
+    public, where only the sensitive attribute is protected. Where records are added or removed, each row's fold is
+    drawn in secret. Exact fold scores and times are not kept: neither is covered by any ε.
 
     Parameters
     ----------

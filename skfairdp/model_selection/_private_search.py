@@ -119,8 +119,8 @@ class PrivateSearchCV(SearchBase):
     paid for) and costs at most what the costliest candidate costs. The number of trials is drawn from the operating
     system and, like every trial but the best, stays secret; then the best of them costs two or three fits,
     however large the grid is (Papernot & Steinke 2022; :class:`skfairdp.privacy.PrivateSelection`). There is no
-    ``cv_results_``, no progress bar and no time per trial, since each of them would void this. **How long the search
-    takes tells how many trials there were**, and is no part of the guarantee: do not publish it.
+    ``cv_results_``, no progress bar and no time per trial, since each of them would reveal the number of trials. **The
+    duration of the search reveals it too**, and is not covered by the guarantee: do not publish it.
 
     Where it is cheaper to pay for every candidate once (always for up to three), that is what is done, and the losers
     stay as secret. One ledger entry stands for the whole search, and is written before it.

@@ -21,6 +21,8 @@ ROUNDS = 3  # of where scores lie
 CLEAR_OF_NOISE = 2.0
 #: Cells of this part of the range are points.
 NARROW = 2.0**-12
+#: So many cells at either end are at most so many times as wide as the widest of the others.
+UNSURE, GROWTH = 2, 4.0
 #: Between levels at which quantiles jump, and above or below all rows.
 JUMP, BEYOND = 1e-12, 1e-6
 
@@ -94,7 +96,7 @@ class TransportPlan:
     def release(self, scores: Array, groups: NDArray[np.int64], noise: NoiseSource) -> "Transport":
         """Release how scores in [0, 1] of each group are spread."""
         between = (2 * scores - 1)[:, None]
-        edges = _without_tails((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
+        edges = without_far_cells((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
         return Transport(edges, self.table.release(self.counts(scores, groups, edges), noise), self.table.sigma)
 
     def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
@@ -167,9 +169,18 @@ class Transport:
         return np.r_[0.0, inner[(inner > 0) & (inner < 1)], 1.0]
 
 
-def _without_tails(edges: Array) -> Array:
-    """Cells of which the outermost are no wider than the next: a few rows far away are noise, or end up nearer."""
-    ends = edges.copy()
-    ends[0] = max(edges[0], 2 * edges[1] - edges[2])
-    ends[-1] = min(edges[-1], 2 * edges[-2] - edges[-3])
-    return ends
+def without_far_cells(edges: Array) -> Array:
+    """Cells of which the outer ones are no wider than a few times any further in: noise puts their ends anywhere.
+
+    Cells hold about equal shares, so those of a tail as heavy as 1/x are three times as wide as the next ones. Where
+    nearly all rows have one score, nothing is known of how wide cells are.
+    """
+    found, n = edges.copy(), len(edges) - 1
+    if not edges[n - UNSURE] - edges[UNSURE] > NARROW:
+        return found
+    widest = GROWTH * np.diff(edges[UNSURE : n - UNSURE + 1]).max()
+    for at in range(n - UNSURE + 1, n + 1):
+        found[at] = min(edges[at], found[at - 1] + widest)
+    for at in range(UNSURE - 1, -1, -1):
+        found[at] = max(edges[at], found[at + 1] - widest)
+    return found

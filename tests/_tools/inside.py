@@ -95,7 +95,7 @@ PLACES = {
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
     "postprocessing._gated": "LaterLabels",
     "postprocessing._thresholding": "contrast search_multipliers TradeOff",
-    "postprocessing._transport": "Transport TransportPlan",
+    "postprocessing._transport": "Transport TransportPlan without_far_cells",
     "privacy._spending": "Allowance allowance",
     "privacy._divergences": "selection_rdp stopping_parameter inclusion_epsilon losses_epsilon",
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",

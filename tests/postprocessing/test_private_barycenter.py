@@ -16,7 +16,7 @@ from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLea
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import PrivateBarycenter
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
-from tests._tools.inside import KSJudgement, Transport, TransportPlan
+from tests._tools.inside import KSJudgement, Transport, TransportPlan, without_far_cells
 from tests._tools.sources import recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*given to PrivateBarycenter has no privacy_")
@@ -72,6 +72,32 @@ def test_order_within_a_group_is_kept_and_amounts_stay_within_the_bounds():
 def test_bounds_that_are_far_too_wide_cost_little():
     fair = fitted(bounds=(-5000.0, 5000.0))
     assert ks(fair.predict(X_NEW, sensitive_features=GROUPS_NEW)) < 0.06
+
+
+def test_cells_that_noise_stretched_are_cut_and_those_of_heavy_tails_are_not():
+    """Two far edges moved predictions of the highest rows by the whole range, in one fit of a hundred."""
+    even = np.linspace(0.1, 0.2, 31)
+    stretched = np.concatenate([[0.0, 0.01], even, [0.7, 1.0]])
+    assert without_far_cells(stretched)[[0, -1]] == pytest.approx([0.1 - 8 / 300, 0.2 + 8 / 300])
+    np.testing.assert_allclose(without_far_cells(even), even)
+    heavy = 0.01 / (1 - np.arange(1, 32) / 32.5)  # equal shares of a law whose tail is 1/x
+    np.testing.assert_allclose(without_far_cells(heavy)[:-1], heavy[:-1])
+    zeros = np.full(29, 1e-9).cumsum()
+    for part in (np.concatenate([zeros, [0.3, 0.6, 0.9]]), np.concatenate([zeros, zeros[:2] + 0.5])):
+        np.testing.assert_allclose(without_far_cells(part), part)
+
+
+@pytest.mark.slow
+def test_no_fit_of_two_hundred_moves_amounts_far_away_whatever_its_noise():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(2, size=4000)
+    rows = rng.normal(30, 8, size=(4000, 1)) + 4 * groups[:, None]
+    rule = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(200):
+            fair = PrivateBarycenter(rule, bounds=(0, 2000), groups=[0, 1]).fit(rows, sensitive_features=groups)
+            assert np.abs(fair.predict(rows, sensitive_features=groups) - rows[:, 0]).max() < 30
 
 
 def test_without_noise_it_is_the_barycenter_of_the_counts():
