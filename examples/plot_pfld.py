@@ -12,9 +12,9 @@ the quick start does.
 # %%
 # Rows
 # ----
-# The page asks the same kind of network for parity of two groups, and for equal errors within each class. The guarantee is
-# void if any feature reveals the group, so check this first. The check reads the groups themselves: keep its result to
-# yourself.
+# The page asks the same kind of network for parity of two groups, and for equal errors within each class. The
+# guarantee is void if any feature reveals the group, so check this first. The check reads the groups themselves: keep
+# its result to yourself.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -206,7 +206,8 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         self._rehearse(learner, with_groups, data)
         plan, rng = self._plan(data), public_generator(generator.random_state)
         target: AmountTables = plan.target
-        self._is_behind, ahead = target.forecast.snr_too_low, None
+        self._forecast, ahead = target.forecast, None
+        self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
             data, (self.y_center_, self.y_spread_) = target.release(data, noise, type(self).__name__)
             generator._learn(data, generator._release(data, plan, noise, rng), rng)

@@ -17,10 +17,12 @@ from skfairdp._inputs import without_subject
 from skfairdp._row_wise import known_row_wise
 from skfairdp._tables import MarginalsBackend
 from skfairdp._teachers import made_up_cells
-from skfairdp._utils import PublicData, copy_label_encoding, public_generator
+from skfairdp._utils import PublicData, copy_label_encoding, public_generator, warn_caller
 from skfairdp._utils._sklearn import take_rows
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
+from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import carrying, composed, held_by
 from skfairdp.schema import Schema, SchemaEncoder
 
@@ -70,6 +72,8 @@ class LearnsSyntheticRows(PrivateEstimator):
     schema: Schema | None
     sensitive_columns: Any
     random_state: Any
+    _forecast: TableForecast
+    _is_behind: bool
     generator_: PFGuardGenerator
     encoder_: SchemaEncoder
 
@@ -111,6 +115,14 @@ class LearnsSyntheticRows(PrivateEstimator):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other.privacy_ = composed(self.privacy_, *held_by(other))
+        if estimator is not UNCHANGED or any(name.startswith("estimator__") for name in changes):
+            other._is_behind = self._forecast.snr_too_low  # the look was at another learner
+            if self._is_behind and not other._is_behind and self._reads_amounts:
+                warn_caller(
+                    f"The learner of {type(self).__name__} before this one was not ahead of a constant, and nobody has "
+                    "compared this one: that would have to be paid for. Measure it on public rows.",
+                    UtilityWarning,
+                )
         drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}
         other.generator_ = self.generator_.refit(**drawn_by) if drawn_by else self.generator_
         return other._learn(*other._another_learner())._fall_back()

@@ -23,31 +23,50 @@ FARTHEST = 2.5
 #: Of the counts of predictions, beside the sums of squares.
 COUNTED = math.sqrt(0.5)
 FEWEST_CELLS, MOST_CELLS = 8, 64
+#: By how much another amount moves the sums of d² and d / 2 at most, squared.
+MOVED = 1.2862
+#: Standard deviations of its noise that a figure has to be away from it.
+CLEAR = 5.0
+#: Of the rows of every group in one cell: more of them, and their distances inside of it are not known.
+MOST_TOGETHER = 0.5
 _GRID = 2.0**20
 
 
 @dataclass(frozen=True)
 class ReleasedAmounts:
-    """Noisy sums of one model on some rows."""
+    """Noisy sums of one model on some rows, in units of the farthest distance from the middle."""
 
     squared_errors: float
     squares: float
+    total: float
     counts: Array
     noise: float
+    n_rows: float
+
+    @cached_property
+    def _around_mean(self) -> tuple[float, float]:
+        """The sum of squares around the mean of these rows, and the noise in it."""
+        mean = self.total / self.n_rows
+        return self.squares - self.total * mean, self.noise * math.sqrt(1 + (4 * mean) ** 2)
 
     @property
     def r2(self) -> float:
-        """1 less the share of squares that errors are; NaN where the noise hides the squares."""
-        clear = self.squares > 3 * self.noise
-        return min(1.0, 1 - self.squared_errors / self.squares) if clear else math.nan
+        """1 less the share of squares around the mean that errors are; NaN where the noise hides the squares."""
+        squares, noise = self._around_mean
+        return min(1.0, 1 - self.squared_errors / squares) if squares > CLEAR * noise else math.nan
 
-    def error(self, n_rows: int) -> float:
-        """Half of the width of a 95 % interval around it: the noise of both sums, and at most what sampling adds."""
+    @property
+    def error(self) -> float:
+        """Half of the width of a 95 % interval around it: noise, and at most what sampling adds, at the worst sides."""
         if math.isnan(self.r2):
             return math.nan
-        share, sums = self.squared_errors / self.squares, np.array([self.squared_errors, self.squares])
-        sampled = np.clip(sums, 0.0, n_rows) * (1 - np.clip(sums / n_rows, 0.0, 1.0))
-        return float(1.96 / self.squares * math.sqrt((self.noise**2 + sampled) @ [1.0, share**2]))
+        squares, noise = self._around_mean
+        largest = (1 + abs(self.total / self.n_rows)) ** 2  # that a square around the mean may be
+        farther = _half_width(self.squared_errors, self.noise, 1.0, self.n_rows)
+        nearer = _half_width(squares, noise, largest, self.n_rows)
+        if nearer >= squares:
+            return math.inf
+        return (self.squared_errors + farther) / (squares - nearer) - self.squared_errors / squares
 
     def without_last_group(self) -> "ReleasedAmounts":
         """The same, where gaps are those of the others."""
@@ -56,29 +75,40 @@ class ReleasedAmounts:
     @property
     def seen(self) -> NDArray[np.bool_]:
         """The groups that show through the noise."""
-        return np.asarray(self.counts.sum(axis=1) > 5 * self._noise_of_counts * math.sqrt(self.counts.shape[1]))
+        return np.asarray(self.counts.sum(axis=1) > CLEAR * self._noise_of_counts * math.sqrt(self.counts.shape[1]))
 
     @cached_property
     def gaps(self) -> tuple[float, float]:
-        """The largest Kolmogorov-Smirnov distance of two groups that are seen, and what bounds it; NaN without two."""
+        """The largest Kolmogorov-Smirnov distance of two groups that are seen, and what bounds it; NaN without two.
+
+        It is not known either where half of the rows of all groups are in one cell.
+        """
         shown = self.counts[self.seen]
         if len(shown) < 2:
             return math.nan, math.nan
         gap, bound, _ = KSJudgement(shown, self._noise_of_counts).said(1.0)
-        return gap, bound
+        together = (shown / shown.sum(axis=1, keepdims=True)).min(axis=0).max()
+        return math.nan if together > MOST_TOGETHER else gap, bound
 
     @property
     def _noise_of_counts(self) -> float:
         return self.noise / COUNTED
 
 
+def _half_width(total: float, noise: float, largest: float, n_rows: float) -> float:
+    """Of a 95 % interval around a noisy sum over rows that each add from 0 to ``largest``."""
+    known = min(max(total, 0.0), largest * n_rows)
+    return 1.96 * math.sqrt(noise**2 + known * (largest - known / n_rows))
+
+
 @dataclass(frozen=True)
 class AmountTable:
     """Releases how predicted amounts of private rows turned out, one vector of noisy sums.
 
-    Each row adds its squared error and its square around the model's own constant, both in [0, 1], and counts in one
-    cell of its group by its prediction. So a record that comes or goes moves the first two by 1 at most and one cell;
-    one in the place of another moves two cells.
+    By distances d in [-1, 1] of each amount from a released middle, each row adds its squared error, in [0, 1], d² and
+    d / 2, and counts in one cell of its group by its prediction. So a record that comes or goes moves these sums by 1,
+    1, 1/2 and one cell. One in the place of another moves the first by 1 and two cells; the other two, of d and e
+    with s = |d - e| and |d + e| ≤ 2 - s, by a square of s²((2 - s)² + 1/4), which is largest at s = (6 - √2) / 4.
     """
 
     groups: NDArray[Any]
@@ -89,8 +119,8 @@ class AmountTable:
     @property
     def mechanism(self) -> GaussianMechanism:
         """Noise and event of one vector."""
-        cells = 1 if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else 2
-        sensitivity = math.sqrt(2 + cells * COUNTED**2)
+        comes_or_goes = self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE
+        sensitivity = math.sqrt(2.25 + COUNTED**2 if comes_or_goes else 1 + MOVED + 2 * COUNTED**2)
         sigma = sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9)
         return GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.relation)
 
@@ -114,20 +144,24 @@ class AmountTable:
     def sums(self, amounts: Array, predicted: Array, codes: NDArray[np.int64], spread: tuple[float, float]) -> Array:
         """The exact vector. A row without a prediction is as far away as any, in the first cell. Private."""
         (middle, width), n_cells = spread, self.n_cells(len(amounts))
-        missing, farthest = np.isnan(predicted), (FARTHEST * width) ** 2
-        errors = np.where(missing, 1.0, np.clip((amounts - predicted) ** 2 / farthest, 0.0, 1.0))
-        squares = np.clip((amounts - middle) ** 2 / farthest, 0.0, 1.0)
-        edges = np.linspace(middle - FARTHEST * width, middle + FARTHEST * width, n_cells + 1)[1:-1]
-        cells = np.searchsorted(edges, np.where(missing, -np.inf, predicted), side="right")
+        missing = np.isnan(predicted)
+        found, said = (
+            np.clip((one - middle) / (FARTHEST * width), -1.0, 1.0)
+            for one in (amounts, np.where(missing, 0.0, predicted))
+        )
+        errors = np.where(missing, 1.0, np.minimum((found - said) ** 2, 1.0))
+        cells = np.searchsorted(np.linspace(-1, 1, n_cells + 1)[1:-1], np.where(missing, -1.0, said), side="right")
         counts = np.bincount(codes * n_cells + cells, minlength=len(self.groups) * n_cells)
-        exact = [float((np.trunc(one * _GRID) / _GRID).sum()) for one in (errors, squares)]
+        exact = [float((np.trunc(one * _GRID) / _GRID).sum()) for one in (errors, found**2, found / 2)]
         return np.concatenate([exact, COUNTED * counts])
 
-    def release(self, sums: Array, noise: NoiseSource) -> ReleasedAmounts:
-        """The vector with noise."""
-        errors, squares, *counts = self.mechanism.release(sums, noise)
+    def release(self, sums: Array, noise: NoiseSource, n_rows: int) -> ReleasedAmounts:
+        """The vector with noise; the number of rows is read where it is public."""
+        errors, squares, half, *counts = (float(one) for one in self.mechanism.release(sums, noise))
         of_groups = np.array(counts).reshape(len(self.groups), -1) / COUNTED
-        return ReleasedAmounts(float(errors), float(squares), of_groups, self.mechanism.sigma)
+        rows = self.public_size(n_rows)
+        known = max(1.0, float(of_groups.sum())) if rows is None else rows
+        return ReleasedAmounts(errors, squares, 2 * half, of_groups, self.mechanism.sigma, known)
 
 
 @dataclass(frozen=True)
@@ -147,13 +181,14 @@ class AmountScores(PaidScores):
 
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: NoiseSource) -> dict[str, float]:
         """Release the sums of the test part, and read the objectives from them."""
-        released = self.table.release(self._sums(fitted, test), noise)
+        sums, n_rows = self._sums(fitted, test)
+        released = self.table.release(sums, noise, n_rows)
         return {**{o.name: self._read(o, released, epsilon) for o in self.objectives}, BASELINE: 0.0}
 
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Of an objective that the sums do not tell, say so before the charge."""
         for objective in demanded:
-            self._read(objective, ReleasedAmounts(0.5, 1.0, np.ones((len(self.table.groups), 8)), 0.1), 1.0)
+            self._read(objective, ReleasedAmounts(0.5, 1.0, 0.0, np.ones((len(self.table.groups), 8)), 0.1, 8), 1.0)
 
     def _read(self, objective: Objective, released: ReleasedAmounts, epsilon: float) -> float:
         if objective.scorer == "r2":
@@ -170,8 +205,8 @@ class AmountScores(PaidScores):
             "validation=PublicData(X, groups, y))."
         )
 
-    def _sums(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> Array:
-        """Of the rows at these positions, or of one row of each of these subjects. Private."""
+    def _sums(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> tuple[Array, int]:
+        """Of the rows at these positions, or of one row of each of these subjects, and how many. Private."""
         places: NDArray[np.int64] | None
         if isinstance(test, SubjectRows):
             rows, places = test.one_each, test.places
@@ -181,4 +216,5 @@ class AmountScores(PaidScores):
         predicted = row_wise_amounts(fitted, take_rows(self.X, rows), groups, places=places)
         codes = np.zeros(len(rows), dtype=np.int64) if self.group_codes is None else self.group_codes[rows]
         inner = self.private_part(fitted)
-        return self.table.sums(self.amounts[rows], predicted, codes, (inner.y_center_, inner.y_spread_))
+        spread = inner.y_center_, inner.y_spread_
+        return self.table.sums(self.amounts[rows], predicted, codes, spread), len(rows)

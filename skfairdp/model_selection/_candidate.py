@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object, process_routing
 
 from skfairdp._estimator import steps_fitted_on_private_rows
-from skfairdp._inputs import amount_bounds, amounts_of
+from skfairdp._inputs import amounts_of
 from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
@@ -191,10 +191,21 @@ class Candidate:
         return is_regressor(self.estimator)
 
     def amounts(self, y: Any, raw: RawTable | None = None) -> NDArray[np.float64]:
-        """Amounts as the estimator reads them: those beyond its bounds count as the bound."""
-        inner = self.private_part(self.estimator)
-        n_rows = len(y) if raw is None else raw.n_rows
-        return np.clip(amounts_of(inner, y, n_rows, raw), *amount_bounds(inner))
+        """Amounts of rows as they are."""
+        return amounts_of(self.private_part(self.estimator), y, len(y) if raw is None else raw.n_rows, raw)
+
+    def check_unit(self, owner: str) -> None:
+        """Refuse to score private amounts of what changes their unit around the private estimator, or hides it."""
+        part = self.estimator
+        for step in self.prefix.split("__")[:-1]:
+            if not isinstance(part, Pipeline) and not type(part).__module__.startswith("skfairdp."):
+                raise ValueError(
+                    f"{owner} scores private amounts by where its private estimator found them, and "
+                    f"{type(part).__name__} stands between: it may change their unit. Search "
+                    f"{type(self.private_part(self.estimator)).__name__} alone or at the end of a Pipeline, or score "
+                    "on public rows: fit(..., validation=PublicData(X, groups, y))."
+                )
+            part = part.named_steps[step] if isinstance(part, Pipeline) else _inside(part, step)
 
     @property
     def declared_rows(self) -> int | None:

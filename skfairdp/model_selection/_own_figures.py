@@ -148,12 +148,12 @@ class AmountFigures:
         groups, amounts = truth
         predicted = row_wise_amounts(model, rows, None, places=np.arange(len(rows)))
         sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_))
-        released = self.table.release(sums, noise).without_last_group()
+        released = self.table.release(sums, noise, len(rows)).without_last_group()
         gap, bound = released.gaps
         one_answer = _has_one_answer(model)
         return {
-            "r2": 0.0 if one_answer else released.r2,
-            "r2_error": released.error(len(rows)),
+            "r2": min(0.0, released.r2) if one_answer else released.r2,
+            "r2_error": released.error,
             "disparity": 0.0 if one_answer else gap,
             "gap_bound": 0.0 if one_answer else bound,
             "coverage": 1.0,

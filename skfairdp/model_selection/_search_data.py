@@ -678,6 +678,7 @@ def _private_scores(
     scores: PaidScores
     wanted = [*objectives, *shown]
     if candidate.of_amounts:
+        candidate.check_unit(owner)
         amounts = AmountTable(domain, *table)
         scores = AmountScores(amounts, wanted, rows.X, read.labels, read.group_codes, groups, candidate.private_part)
     else:

@@ -69,7 +69,7 @@ def test_scores_without_noise_are_those_of_the_rows():
     table = AmountTable(np.array(["f", "m"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
     predicted = 20.5 + X @ [3.0, 1.0, 0.0]
     sums = table.sums(Y, predicted, (GROUPS == "m").astype(np.int64), (float(Y.mean()), float(Y.std())))
-    released = table.release(sums, ZeroNoise())
+    released = table.release(sums, ZeroNoise(), N)
     assert released.r2 == pytest.approx(r2_score(Y, predicted), abs=0.02)
     assert released.gaps[0] == pytest.approx(ks_disparity(None, predicted, sensitive_features=GROUPS), abs=0.03)
 
@@ -77,12 +77,35 @@ def test_scores_without_noise_are_those_of_the_rows():
 def test_a_row_without_a_prediction_is_as_wrong_as_any():
     table = AmountTable(np.array(["f"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
     sums = table.sums(Y, np.full(N, np.nan), np.zeros(N, dtype=np.int64), (0.0, 1.0))
-    assert sums[0] == N and sums[2:].sum() == pytest.approx(math.sqrt(0.5) * N)
+    assert sums[0] == N and sums[3:].sum() == pytest.approx(math.sqrt(0.5) * N)
 
 
 def test_squares_behind_their_noise_tell_no_r2():
-    assert math.isnan(ReleasedAmounts(3.0, 5.0, np.ones((1, 8)), 2.0).r2)
-    assert math.isnan(ReleasedAmounts(3.0, 5.0, np.ones((1, 8)), 2.0).error(100))
+    released = ReleasedAmounts(3.0, 5.0, 0.0, np.ones((1, 8)), 2.0, 100)
+    assert math.isnan(released.r2) and math.isnan(released.error)
+
+
+def test_r2_is_that_around_the_mean_wherever_the_middle_was_found():
+    """Around a middle that is far off, errors are small beside squares: that is not what R² says."""
+    rng = np.random.default_rng(0)
+    amounts, table = rng.normal(1000, 100, N), AmountTable(np.array(["f"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
+    for predicted, truth in ((np.full(N, 1300.0), -9.0), (amounts + 50 * rng.normal(size=N), 0.75)):
+        sums = table.sums(amounts, predicted, np.zeros(N, dtype=np.int64), (2000.0, 1000.0))
+        assert table.release(sums, ZeroNoise(), N).r2 == pytest.approx(truth, abs=0.6 if truth < 0 else 0.03)
+    noisy = AmountTable(np.array(["f"]), 1.0, 1e-5, NeighboringRelation.REPLACE_ONE)
+    sums = noisy.sums(amounts, predicted, np.zeros(N, dtype=np.int64), (25_000.0, 25_000.0))
+    with recording_noise(1), open_spending(noisy) as noise:
+        assert math.isnan(noisy.release(sums, noise, N).r2)  # the noise hides how amounts differ
+
+
+def test_groups_whose_predictions_are_in_one_cell_have_no_known_distance():
+    table = AmountTable(np.array(["f", "m"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
+    sums = table.sums(Y, 20 + 0.001 * Y, (GROUPS == "m").astype(np.int64), (5000.0, 5000.0))
+    assert math.isnan(table.release(sums, ZeroNoise(), N).gaps[0])
+
+
+def open_spending(table):
+    return Spending(table.event, 1e-5, table.relation, label="x", ledger=None, noise_seed=None)
 
 
 def test_a_search_on_private_folds_shows_r2_and_the_distance_of_groups():
@@ -161,12 +184,8 @@ def test_folds_by_subject_score_one_row_of_each():
     with recording_noise(entropy=0) as record:
         search = ParetoSearchCV(network(), {}, cv=2, score_epsilon=6.0).fit(X, Y, **ROWS, subject=ids)
     assert search.privacy_.neighboring_relation.of_subjects
-    sums = [
-        one
-        for one in record.releases
-        if np.ndim(one.private[0]) == 1 and one.sensitivity == pytest.approx(math.sqrt(3))
-    ]
-    counted = [float(np.asarray(one.private[0])[2:].sum()) / math.sqrt(0.5) for one in sums]
+    sums = [one for one in record.releases if np.ndim(one.private[0]) == 1 and len(one.private[0]) > 16]
+    counted = [float(np.asarray(one.private[0])[3:].sum()) / math.sqrt(0.5) for one in sums]
     assert counted == pytest.approx([N / 6] * 2)
 
 
@@ -190,7 +209,7 @@ def test_a_frontier_of_amounts_has_regressors_and_a_barycenter_within_its_epsilo
     frame = found.frame.set_index("estimator")
     assert set(frame.index) == {"SyntheticDataRegressor", "FairDPSGDRegressor", "PrivateBarycenter"}
     assert (frame["epsilon"] <= 4.0).all() and frame["epsilon"].min() > 3.9
-    assert frame["r2"]["FairDPSGDRegressor"] > 0.7 and frame["r2_error"].between(0.001, 0.3).all()
+    assert frame["r2"]["FairDPSGDRegressor"] > 0.7 and frame["r2_error"].between(0.001, 0.6).all()
     assert frame["disparity"]["PrivateBarycenter"] < frame["disparity"]["FairDPSGDRegressor"]
     assert ledger.epsilon_spent == pytest.approx(found.privacy.epsilon)
     (tmp_path / "privacy.json").write_text(found.privacy.statement(subject="a frontier").to_json(), encoding="utf-8")
@@ -230,17 +249,52 @@ def test_the_page_of_a_frontier_of_amounts_speaks_of_r2(tmp_path):
     assert '"amounts": true' in page and "Kolmogorov" in page and "Accuracy, gap" not in page
 
 
+def test_a_search_does_not_score_what_changes_the_unit_around_the_private_estimator():
+    from sklearn.compose import TransformedTargetRegressor
+
+    ledger = PrivacyLedger()
+    of_logs = TransformedTargetRegressor(network(bounds=(0, 5), ledger=ledger), func=np.log1p, inverse_func=np.expm1)
+    search = ParetoSearchCV(of_logs, {"regressor__loss": ["squared", "absolute"]}, scoring=["r2", "epsilon"], cv=2)
+    with pytest.raises(ValueError, match="TransformedTargetRegressor stands between: it may change their unit"):
+        search.fit(X, Y)
+    assert ledger.entries == ()
+    public = PublicData(X[:1000], None, Y[:1000])
+    found = search.fit(X[1000:], Y[1000:], validation=public)
+    said = found.best_estimator_.predict(X[:1000])
+    assert found.best_score_ == pytest.approx(r2_score(Y[:1000], said))
+
+
+def test_a_learner_that_lost_against_the_constant_does_not_bind_the_next_one():
+    from sklearn.linear_model import Ridge
+
+    from skfairdp.exceptions import UtilityWarning
+
+    model = SyntheticDataRegressor(
+        Ridge(1e12), epsilon=3.0, bounds_y=(0, 60), bounds=(-6.0, 6.0), dtypes=float, random_state=0
+    )
+    with pytest.warns(UtilityWarning, match="the constant"):
+        model.fit(X, Y)
+    with pytest.warns(UtilityWarning, match="nobody has compared this one"):
+        other = model.refit(Ridge(1.0))
+    assert other.score(X, Y) > 0.6
+
+
 @pytest.mark.slow
-def test_r2_lies_within_the_error_that_is_stated():
-    """In 95 of 100 draws of rows and noise, or more: the sampling of two sums that go together is bounded apart."""
-    table, inside = AmountTable(np.array(["f"]), 2.0, 1e-5, NeighboringRelation.REPLACE_ONE), []
-    rng = np.random.default_rng(3)
-    for _ in range(300):
-        x = rng.normal(size=600)
-        y = x + 0.7 * rng.normal(size=600)
-        with recording_noise(rng):
-            spending = Spending(table.event, 1e-5, table.relation, label="x", ledger=None, noise_seed=None)
-            with spending as noise:
-                released = table.release(table.sums(y, x, np.zeros(600, dtype=np.int64), (0.0, 1.22)), noise)
-        inside.append(abs(released.r2 - 1 / 1.49) <= released.error(600) + 0.02)
+@pytest.mark.parametrize(("slope", "offset"), [(1.0, 0.0), (0.3, 0.0), (1.0, 1.5), (-0.5, 0.0)])
+def test_r2_lies_within_the_error_that_is_stated(slope, offset):
+    """In 95 of 100 draws of rows and noise, or more, of models that are good and bad."""
+    table, inside, rng = AmountTable(np.array(["f"]), 2.0, 1e-5, NeighboringRelation.REPLACE_ONE), [], None
+    rng, spread = np.random.default_rng(3), (0.4, 1.22)
+    far = rng.normal(size=200_000)
+    truth = 1.0
+    for seed in range(301):
+        x = far if seed == 0 else rng.normal(size=1500)
+        y, predicted = x + 0.7 * rng.normal(size=len(x)), slope * x + offset
+        sums = table.sums(y, predicted, np.zeros(len(x), dtype=np.int64), spread)
+        if seed == 0:
+            truth = table.release(sums, ZeroNoise(), len(x)).r2
+            continue
+        with recording_noise(rng), open_spending(table) as noise:
+            released = table.release(sums, noise, len(x))
+        inside.append(abs(released.r2 - truth) <= released.error)
     assert np.mean(inside) >= 0.95
