@@ -1,5 +1,6 @@
 """One table: its features as numbers, its labels and groups as codes, and a note of what of them is public."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -229,12 +230,7 @@ def read_amounts(
     """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
     low, high = amount_bounds(estimator)
     amounts = amounts_of(estimator, y, n_rows, raw)
-    reads.note(
-        "bounds of y",
-        "given",
-        (low, high),
-        by=getattr(estimator, "bounds_y", None) or getattr(estimator, "bounds", None),
-    )
+    reads.note("bounds of y", "given", (low, high), by=(low, high))
     return np.empty(0), np.clip(amounts, low, high)
 
 
@@ -256,11 +252,11 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
             f"{type(schema.columns[str(schema.label)]).__name__}. Classifiers predict it, such as FairDPSGDClassifier "
             "and SyntheticDataClassifier. For amounts let the label be a Number."
         )
-    bounds: Any = getattr(estimator, name, None) or given or (label and (label.low, label.high))
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
+    found = (getattr(estimator, name, None), given, None if label is None else (label.low, label.high))
+    bounds: Any = next((one for one in found if one is not None), None)
+    is_pair = isinstance(bounds, tuple | list | np.ndarray) and np.shape(bounds) == (2,)
+    are_numbers = is_pair and all(isinstance(bound, Real) and not isinstance(bound, bool) for bound in bounds)
+    low, high = (float(bound) for bound in bounds) if are_numbers else (np.nan, np.nan)
     if not -LARGEST_PUBLIC <= low < high <= LARGEST_PUBLIC:
         raise ValueError(
             f"{owner} needs {name!r}, the smallest and the largest amount that y may hold, by public knowledge and not "

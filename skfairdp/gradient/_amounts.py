@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
@@ -41,19 +41,25 @@ class AmountConstraints:
     difference: float | None = None
     largest_loss: float | None = None
     power: int = 2
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    cuts_errors: bool = True
 
     @classmethod
     def asked(cls, estimator: Any, bounds: tuple[float, float], groups: Sequence[Any] = ()) -> "AmountConstraints":
         """Read ``constraints`` and ``gamma`` of an estimator."""
         owner, given = type(estimator).__name__, estimator.constraints
         difference = None if estimator.gamma is None else float(estimator.gamma)
-        largest, power = None, 2
+        largest, power, limits = None, 2, bounds
         for one in given if isinstance(given, list | tuple) else [] if given is None else [given]:
             kind = type(getattr(one, "reduction_loss", None)).__name__
             if isinstance(one, str) and one == "mean_parity" and difference is None:
                 difference = USUAL_DIFFERENCE * (bounds[1] - bounds[0])
             elif type(one).__name__ == "BoundedGroupLoss" and one.upper_bound is not None and kind in _POWERS:
                 largest, power = float(one.upper_bound), _POWERS[kind]
+                low, high = (
+                    float(np.clip(getattr(one.reduction_loss, name), *bounds)) for name in ("min_val", "max_val")
+                )
+                limits = (low, high) if low < high else bounds
             else:
                 raise ValueError(
                     f"The 'constraints' of {owner} must be 'mean_parity' (or 'gamma', the largest difference of two "
@@ -61,7 +67,9 @@ class AmountConstraints:
                     f"or one with AbsoluteLoss, or a list of both. Got {one!r} instead. For the whole distribution of "
                     "predictions take PrivateBarycenter."
                 )
-        return cls(groups, difference, largest, power)
+        if difference is not None and len(groups) == 1:
+            raise ValueError(f"{owner} compares the means of groups, and got one group only: {groups[0]!r}.")
+        return cls(groups, difference, largest, power, limits)
 
     @property
     def n_statistics(self) -> int:
@@ -83,12 +91,13 @@ class AmountConstraints:
                 coefficients[(line, *at)] = value
         return coefficients, np.array([mean for _, mean, _ in found]), np.array([bound for *_, bound in found])
 
-    def statistics(self, scale: Any, predicted: Array, y: Array) -> Array:
-        """What is summed of every row, numbers in [-1, 1]."""
+    def statistics(self, scale: Any, predicted: Array, y: Array, exposure: Array | float = 1.0) -> Array:
+        """What is summed of every row, numbers in [-1, 1]: of rates, and of the errors of counts."""
         low, high = float(scale.low), float(scale.high)
         found = [] if self.difference is None else [2 * (predicted - low) / (high - low) - 1]
         if self.largest_loss is not None:
-            found.append(2 * (np.abs(predicted - y) / self._farthest(scale)) ** self.power - 1)
+            apart = np.abs(np.clip(predicted * exposure, *self.limits) - np.clip(y, *self.limits))
+            found.append(2 * (apart / self._farthest(scale)) ** self.power - 1)
         return np.clip(np.stack(found, axis=1), -1.0, 1.0)
 
     def units(self, scale: Any) -> Array:
@@ -96,10 +105,10 @@ class AmountConstraints:
         _, of_means, _ = self.lines
         return np.where(of_means, float(scale.high - scale.low) / 2, self._farthest(scale) ** self.power / 2)
 
-    @staticmethod
-    def _farthest(scale: Any) -> float:
-        """What errors are cut off at: a few of them say too much of a mean behind noise."""
-        return min(scale.bounds[1] - scale.bounds[0], FARTHEST * float(scale.spread))
+    def _farthest(self, scale: Any) -> float:
+        """The largest error there is, or what errors are cut off at: a few say too much of a mean behind noise."""
+        largest = self.limits[1] - self.limits[0]
+        return min(largest, FARTHEST * float(scale.spread)) if self.cuts_errors else largest
 
     def sides(self, scale: Any, means: Array) -> Array:
         """The left-hand side of every line, by the means of the statistics."""
@@ -212,7 +221,7 @@ class AmountJudge:
 
         assert data.groups is not None
         predicted = predicted_amounts(module, data.X, self.relation)
-        of_rows = self.constraints.statistics(module[-1], predicted, data.y[:, 0])
+        of_rows = self.constraints.statistics(module[-1], predicted, *data.y.T)
         lines = np.column_stack([np.ones(len(of_rows)), of_rows, of_rows**2])
         sums = sums_by_group(lines, data.groups, len(self.constraints.groups))
         return AmountJudgement(self.constraints, module[-1], self.table.release(sums, noise), self.table.sigma)
@@ -253,8 +262,9 @@ class AmountParity(SignedLoss):
     def judge(
         self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
     ) -> Any:
-        """Plan the look at the predictions of the network that is returned."""
-        return AmountJudge(self.asked, epsilon, delta, relation, JUDGED * self.budget_share)
+        """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
+        asked = replace(self.asked, cuts_errors=False)
+        return AmountJudge(asked, epsilon, delta, relation, JUDGED * self.budget_share)
 
     def terms(
         self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int

@@ -78,8 +78,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     constraints : "mean_parity", fairlearn.reductions.BoundedGroupLoss, list of both or None, default=None
         "mean_parity": means of the predictions differ by at most 1 % of the range of ``bounds`` between any two groups.
         ``BoundedGroupLoss(SquareLoss(low, high), upper_bound=b)``: the mean loss of each group is at most b, in squared
-        units of y; with ``AbsoluteLoss`` in units of y. Whatever limits the moment has, errors count as at most three
-        spreads of y.
+        units of y; with ``AbsoluteLoss`` in units of y. Amounts count within ``low`` and ``high``, as there: the
+        narrower these are, the less noise is in ``gap_bound_``. Training follows errors of up to three spreads of y.
     gamma : float or None, default=None
         The largest difference of two groups' mean predictions, in units of y, in place of "mean_parity".
     lam : float, default=None

@@ -242,7 +242,7 @@ class AmountLagrangian(AmountLoss):
         rows = rows.one_each
         said = self.scale(private_outputs(module, rows.X, ROWS_AT_ONCE)[:, 0]).cpu().numpy()
         targets = rows.targets.cpu().numpy()
-        of_rows = self.asked.statistics(self.scale, said, targets[:, 0])
+        of_rows = self.asked.statistics(self.scale, said, targets[:, 0], targets[:, 2])
         if rows.present is not None:
             of_rows[~rows.present.cpu().numpy()] = np.nan
         lines = np.column_stack([np.ones(len(of_rows)), of_rows])

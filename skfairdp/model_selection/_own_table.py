@@ -168,6 +168,7 @@ def frontier_of_table(
                    delta, random_state, subject)  # fmt: skip
     if isinstance(schema, Schema):
         schema = _of_a_part(schema, subject)
+        _refuse_one_value(schema, "Nothing was spent.")
         budget = asked.budget(schema, held_by(schema))
         _announce(budget, ledger, announce)
     else:
@@ -403,13 +404,16 @@ class _ToFind:
         )  # fmt: skip
         if keep is not None:
             keep(found)
-        n_classes = 2 if found.amounts is not None else len(found.classes or ())
-        if min(n_classes, len(found.group_values or ())) < 2:
-            raise ValueError(
-                "One value only of label or groups was found: there is nothing to learn or to compare, so no more is "
-                "spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
-            )
+        _refuse_one_value(
+            found, "No more is spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
+        )
         return found
+
+
+def _refuse_one_value(schema: Schema, more: str) -> None:
+    n_classes = 2 if schema.amounts is not None else len(schema.classes or ())
+    if min(n_classes, len(schema.group_values or ())) < 2:
+        raise ValueError(f"The schema has one value only of label or groups: nothing to learn or to compare. {more}")
 
 
 def _of_a_part(schema: Schema, subject: str | None) -> Schema:

@@ -287,10 +287,10 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
 
     def _plan(self, data: TrainingData) -> TransportPlan:
         assert data.domain is not None
-        if len(data.domain) > _MOST_GROUPS:
+        if not 2 <= len(data.domain) <= _MOST_GROUPS:
             raise ValueError(
-                f"{type(self).__name__} compares every two groups, and got {len(data.domain)} groups: at most "
-                f"{_MOST_GROUPS}. Merge them into fewer: each needs rows enough to show through the noise."
+                f"{type(self).__name__} compares every two groups, and got {len(data.domain)}: at least 2, and at most "
+                f"{_MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
         relation = self._relation(self._fitted_estimator(), data.subjects is not None)
         sizes = data.n_units, len(data.domain)

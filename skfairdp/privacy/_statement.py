@@ -65,9 +65,10 @@ POST_PROCESSING = (
     "models hold them), or another use of the private rows."
 )
 FAIRNESS = (
-    "On new rows the largest difference between two groups, of the rates that were constrained, is at most {most:.3f}, "
-    "with a confidence of 95%. {found}The figures come from public rows, or from noisy counts that ε pays for; they "
-    "cannot be recomputed without the data, so the JSON of this statement leaves them out."
+    "On new rows what was constrained (the largest difference between two groups, or with a bound on losses the "
+    "largest mean loss of a group) is at most {most:.3f}, with a confidence of 95%. {found}The figures come from "
+    "public rows, or from noisy counts that ε pays for; they cannot be recomputed without the data, so the JSON of "
+    "this statement leaves them out."
 )
 ABOUT = "The model's answers to its rows leave about {gap:.3f}. "
 HOLDS = "Whether the constraints hold: {holds}. "

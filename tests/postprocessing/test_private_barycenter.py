@@ -87,6 +87,13 @@ def test_cells_that_noise_stretched_are_cut_and_those_of_heavy_tails_are_not():
         np.testing.assert_allclose(without_far_cells(part), part)
 
 
+def test_one_group_is_refused_before_anything_is_spent():
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match="compares every two groups, and got 1: at least 2"):
+        PrivateBarycenter(PUBLIC, bounds=BOUNDS, groups=[0], ledger=ledger).fit(X, sensitive_features=0 * GROUPS)
+    assert ledger.entries == ()
+
+
 @pytest.mark.slow
 def test_no_fit_of_two_hundred_moves_amounts_far_away_whatever_its_noise():
     rng = np.random.default_rng(0)
