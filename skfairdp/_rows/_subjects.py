@@ -71,7 +71,7 @@ class Subjects:
         As in memory ids are told apart by their hashes, and categories list subjects without rows as well.
         """
         listed, more, lacks = np.empty(0, dtype=np.uint64), list[NDArray[np.uint64]](), False
-        for hashes, lacks_some in source.each(partial(_subjects_of, source.key)):
+        for hashes, lacks_some in source.each(partial(_subjects_of, str(source.key))):
             more.append(hashes)
             lacks |= lacks_some
             if sum(map(len, more)) > len(listed) + MOST_ROWS:
