@@ -75,10 +75,10 @@ class Subjects:
             more.append(hashes)
             lacks |= lacks_some
             if sum(map(len, more)) > len(listed) + MOST_ROWS:
-                listed, more = np.unique(np.concatenate([listed, *more])), []
+                listed, more = pd.unique(np.concatenate([listed, *more])), []
         if lacks:
             raise private_error("missing value", owner=owner, name="subject")
-        n = len(np.unique(np.concatenate([listed, *more])))
+        n = len(pd.unique(np.concatenate([listed, *more])))
         return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), n, str(source.key))
 
     def outside(self, table: Any) -> Any:
@@ -166,7 +166,7 @@ def _subjects_of(key: str, chunk: Chunk) -> tuple[NDArray[np.uint64], bool]:
     ids = chunk.table[key]
     is_list = isinstance(ids.dtype, pd.CategoricalDtype)
     listed = pd.Series(ids.cat.categories) if is_list else ids.dropna()
-    return np.unique(id_hashes(listed, 0)), bool(ids.isna().any())
+    return pd.unique(id_hashes(listed, 0)), bool(ids.isna().any())
 
 
 def one_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -154,8 +154,8 @@ def test_teachers_are_those_of_memory(teacher):
     table, rng = visits(), np.random.default_rng(0)
     parts = Subjects.read(table, "patient_id", len(table), owner="test").parts(N_TEACHERS, rng)
     fitted = fit_teachers(
-        teacher, features(table), (table["ill"] == "yes").to_numpy(dtype=int), parts, n_teachers=N_TEACHERS, n_classes=2,
-        random_state=rng,
+        teacher, features(table), (table["ill"] == "yes").to_numpy(dtype=int), parts, n_teachers=N_TEACHERS,
+        n_classes=2, random_state=rng,
     )  # fmt: skip
     expected = vote_histogram(fitted.predict(PUBLIC_FEATURES[:40]), 2)
     np.testing.assert_array_equal(votes(in_chunks(table), teacher), expected)
@@ -293,17 +293,18 @@ def test_twice_the_rows_change_neither_plan_nor_parts(epsilon):
 
 
 def test_the_disk_that_is_asked_for_follows_the_number_of_subjects(monkeypatch):
-    usage, many = namedtuple("usage", "total used free"), 4_000_000
+    usage, many = namedtuple("usage", "total used free"), 250_000
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**7, 0, 10**7))
-    told = []
+    more = [f"x{j}" for j in range(40)]
+    wide, told = Schema({**COLUMNS, **dict.fromkeys(more, Number(0, 1))}, label="ill", groups="sex"), []
     for times in (1, 4):
-        table = pd.concat([visits()] * times, ignore_index=True)
+        table = pd.concat([visits()] * times, ignore_index=True).assign(**dict.fromkeys(more, 0.5))
         codes = table["patient_id"].cat.codes.to_numpy()
         table["patient_id"] = pd.Categorical.from_codes(codes, categories=np.arange(many))
         with pytest.raises(OSError, match="keeps the encoded rows of X on disk") as error:
-            fitted(in_chunks(table, 10**6))
+            fitted(in_chunks(table, 10**6), made(schema=wide), X_public=PUBLIC.assign(**dict.fromkeys(more, 0.5)))
         told.append(str(error.value))
-    assert told[0] == told[1] and f"{bytes_on_disk(SCHEMA, many) / 1e9:.2f} GB" in told[0]
+    assert told[0] == told[1] and f"{bytes_on_disk(wide, many) / 1e9:.2f} GB" in told[0]
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
