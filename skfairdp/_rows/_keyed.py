@@ -30,7 +30,7 @@ class KeyedRows:
         What ``fit`` takes as X: a DataFrame, a path of Parquet files, a Polars LazyFrame, a dask or Spark DataFrame, or
         a function without arguments that returns an iterable of DataFrames.
     key : str
-        The column of ids: whole numbers or texts.
+        The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column.
 
     See Also
     --------

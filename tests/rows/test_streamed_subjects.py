@@ -55,7 +55,7 @@ COLUMNS = {
     "ill": Category(["no", "yes"]),
 }
 SCHEMA = Schema(COLUMNS, label="ill", groups="sex")
-FEATURES = list(SCHEMA.features)
+NETWORKS = MLPTeachers(hidden=(4,), epochs=1)
 
 
 def rows_of(ids, rng):
@@ -183,7 +183,7 @@ def test_a_schema_may_name_the_subject_and_keys_may_name_it_as_well():
 
 
 # ---- order and size of chunks ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("teacher", ["logistic", MLPTeachers(hidden=(4,), epochs=1)], ids=["logistic", "networks"])
+@pytest.mark.parametrize("teacher", ["logistic", NETWORKS], ids=["logistic", "networks"])
 def test_neither_the_order_of_rows_nor_where_chunks_end_matters(teacher):
     """Networks learn in the order of their rows: that of a teacher follows from what is in them."""
     expected, counts = votes(visits(), teacher), class_counts(visits())
