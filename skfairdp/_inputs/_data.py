@@ -153,8 +153,11 @@ class TrainingData:
 
     @property
     def one_row_each(self) -> "TrainingData":
-        """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them."""
-        if self.subjects is None:
+        """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them.
+
+        Of rows in chunks one of each is taken where they are counted.
+        """
+        if self.subjects is None or self.source is not None:
             return self
         kept = self.subjects.one_row_each
         groups = None if self.groups is None else self.groups[kept]

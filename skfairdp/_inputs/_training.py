@@ -22,7 +22,17 @@ from skfairdp._inputs._table import (
     refuse_large,
     without_subject,
 )
-from skfairdp._rows import KeyedRows, RowSource, Subjects, check_free_disk, check_order, gathered, key_wanted, opened
+from skfairdp._rows import (
+    KeyedRows,
+    RowSource,
+    Subjects,
+    check_free_disk,
+    check_order,
+    gathered,
+    key_wanted,
+    keyed_by_subject,
+    opened,
+)
 from skfairdp._tables import SyntheticRows
 from skfairdp._utils import (
     PublicData,
@@ -191,11 +201,15 @@ def read_any_training(
     owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
-    if subject_given(estimator, arguments.get("subject")) is not None:
+    subject, subjects = subject_given(estimator, arguments.get("subject")), None
+    if subject is not None and (checks_public or not by_key):
         raise ValueError(
             f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
-            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself."
+            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. PATEClassifier and "
+            "FairPATEClassifier protect subjects in chunks as well."
         )
+    if subject is not None:
+        source = keyed_by_subject(source, subject, owner)
     check_source(estimator, source, y, sensitive_features, by_key)
     if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE and not checks_public:
         raise ValueError(
@@ -206,20 +220,26 @@ def read_any_training(
         X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
         refuse_private_as_public(X.rows, X_public, owner=owner)
     schema: Any = schema_of(estimator)
-    data = read_training(estimator, made_up(schema, source), None, **(arguments | {"protects": Protects.RECORD}))
+    one = made_up(schema, source) if subject is None else made_up(schema, source).assign(**{subject: 0})
+    data = read_training(estimator, one, None, **(arguments | {"protects": Protects.RECORD}))
     if by_key:  # others are read as a whole before anything is spent
         check_roles(source, schema, owner=owner, groups=data.groups is not None)
     if data.public is None and by_key and not checks_public:
         raise ValueError(
             f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
         )
-    data.reads.note_number_of_rows(source.n_rows)
-    if by_key:
+    if subject is not None:
+        subjects = Subjects.read_source(source, owner=owner)
+        data.reads.note_subjects(subjects.n, subjects.name)
+    else:
+        data.reads.note_number_of_rows(source.n_rows)
+    if by_key and subject is None:
         key = "their row number over all files or chunks" if source.key is None else f"column {source.key!r}"
         data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
-    shape = source.n_rows, data.X.shape[1]
+    shape = source.n_rows if subjects is None else subjects.n, data.X.shape[1]
     blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])
-    return replace(data, X=blank[0], y=blank[1], groups=None if data.groups is None else blank[1], source=source)
+    groups = None if data.groups is None else blank[1]
+    return replace(data, X=blank[0], y=blank[1], groups=groups, source=source, subjects=subjects)
 
 
 # ---- public rows ---------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
 
 from skfairdp._rows._folds import FoldRows, FoldRule, fold_sizes
-from skfairdp._rows._keyed import KeyedRows, key_wanted, row_hashes
+from skfairdp._rows._keyed import KeyedRows, key_wanted, keyed_by_subject, row_hashes
 from skfairdp._rows._opened import gathered, opened
 from skfairdp._rows._source import Chunk, PartWork, RowSource, check_order, even_tables, other_rows
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
-from skfairdp._rows._subjects import SubjectRows, Subjects
+from skfairdp._rows._subjects import SubjectRows, Subjects, one_of_each
 
 __all__ = [
     "HELD",
@@ -24,6 +24,8 @@ __all__ = [
     "fold_sizes",
     "gathered",
     "key_wanted",
+    "keyed_by_subject",
+    "one_of_each",
     "opened",
     "other_rows",
     "row_hashes",

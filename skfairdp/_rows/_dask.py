@@ -78,22 +78,22 @@ class DaskRows(RowSource):
         with self._rows_shown([deal(dealing, n_parts, rows, start) for _, start, rows in self._partitions()]) as dealt:
             finish, using = dask.delayed(_used, pure=False), _sent_once(work.use)
             used = [finish(using, part, [of[part] for of in dealt]) for part in range(n_parts)]
-            with _shown("parts of X", used, [1] * n_parts, self.verbose) as seen:
+            with _shown(("parts of X", n_parts), used, [1] * n_parts, self.verbose) as seen:
                 return _summed(seen, work.add)
 
     def _rows_shown(self, tasks: list[Any]) -> Any:
         """A bar over the rows of partitions whose task has ended."""
-        return _shown("rows of X", tasks, [length for length in self._lengths if length], self.verbose)
+        return _shown(self.bar, tasks, [length for length in self._lengths if length], self.verbose)
 
 
 @contextmanager
-def _shown(name: str, tasks: list[Any], weights: list[int], verbose: int) -> Iterator[list[Any]]:
+def _shown(named: tuple[str, int], tasks: list[Any], weights: list[int], verbose: int) -> Iterator[list[Any]]:
     """Show how much of some tasks has ended, wherever they run; hands on tasks that make the same values."""
     if verbose <= 0:
         yield tasks
         return
-    with progress_bar(desc=name, total=sum(weights), verbose=verbose) as bar:
-        shown = Tenths(bar)
+    with progress_bar(desc=named[0], total=named[1], verbose=verbose) as bar:
+        shown = Tenths(bar, sum(weights))
         client: Any = getattr(get_scheduler(), "__self__", None)  # of a cluster
         if not hasattr(client, "persist"):
             of_task = dict(zip((task.key for task in tasks), weights, strict=True))

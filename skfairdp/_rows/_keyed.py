@@ -30,7 +30,7 @@ class KeyedRows:
         What ``fit`` takes as X: a DataFrame, a path of Parquet files, a Polars LazyFrame, a dask or Spark DataFrame, or
         a function without arguments that returns an iterable of DataFrames.
     key : str
-        The column of ids: whole numbers or texts.
+        The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column.
 
     See Also
     --------
@@ -71,6 +71,23 @@ class KeyedSource(RowsOfAnother):
 
     def by_part(self, work: PartWork[Sum]) -> Sum | None:
         return self.source.by_part(work)
+
+
+def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
+    """The same rows with the column of their subjects as their key; how many rows there are is told nowhere."""
+    if not isinstance(subject, str) or source.columns.count(subject) != 1:
+        raise ValueError(
+            f"X of {owner} is read in chunks, and 'subject' must name exactly one column of it: the ids cannot be "
+            "given beside the rows. Name the column that says whose a row is."
+        )
+    if source.key not in (None, subject):
+        raise ValueError(
+            f"X of {owner} is KeyedRows with key={source.key!r}, and 'subject' names {subject!r}. Both say which "
+            "teacher learns from a row: name the same column, or pass the rows without KeyedRows."
+        )
+    source = source if source.key == subject else KeyedSource(subject, source)
+    source.shows_number = False
+    return source
 
 
 def key_wanted(owner: str) -> str:

@@ -65,6 +65,8 @@ class RowSource(ABC):
     spills: bool = True
     #: Above 0: bars over rows that have been read; with Spark only where it hands on what it made of single chunks.
     verbose: int = 0
+    #: Whether bars may say how many rows there are; where not, they count tenths.
+    shows_number: bool = True
 
     @property
     @abstractmethod
@@ -94,10 +96,16 @@ class RowSource(ABC):
         """What a function makes of each chunk, once for every chunk however often it is tried, in their order."""
         return self._shown(made_by_threads(self.chunks(), lambda chunk: (len(chunk.table), function(chunk))))
 
+    @property
+    def bar(self) -> tuple[str, int]:
+        """What a bar over rows is called, and what it counts up to."""
+        return ("rows of X", self.n_rows) if self.shows_number else ("tenths of X", 10)
+
     def _shown(self, made: Iterable[tuple[int, Made]]) -> Iterator[Made]:
         """Values that were made of so many rows each, with a bar over rows."""
-        with progress_bar(desc="rows of X", total=self.n_rows, verbose=self.verbose) as bar:
-            shown = Tenths(bar)
+        name, total = self.bar
+        with progress_bar(desc=name, total=total, verbose=self.verbose) as bar:
+            shown = Tenths(bar, self.n_rows)
             for n_rows, value in made:
                 shown.add(n_rows)
                 yield value
@@ -147,6 +155,14 @@ class RowsOfAnother(RowSource):
     def verbose(self, value: int) -> None:
         self.source.verbose = value
 
+    @property
+    def shows_number(self) -> bool:
+        return self.source.shows_number
+
+    @shows_number.setter
+    def shows_number(self, value: bool) -> None:
+        self.source.shows_number = value
+
 
 class Tenths:
     """What a bar over rows shows: every tenth of them, one after the other, wherever chunks end.
@@ -154,8 +170,8 @@ class Tenths:
     Where a chunk ends may follow private cells, as that of a block of text does, which has so many bytes.
     """
 
-    def __init__(self, bar: Any) -> None:
-        self.bar = bar
+    def __init__(self, bar: Any, n_rows: int) -> None:
+        self.bar, self.n_rows = bar, n_rows
         self._done = self._tenths = 0
         self._one_at_a_time = threading.Lock()
 
@@ -163,7 +179,7 @@ class Tenths:
         """Count rows that are done."""
         with self._one_at_a_time:
             self._done += n_rows
-            while self._tenths < 10 and 10 * self._done >= (self._tenths + 1) * self.bar.total:
+            while self._tenths < 10 and 10 * self._done >= (self._tenths + 1) * self.n_rows:
                 self._tenths += 1
                 self.bar.n = self._tenths * self.bar.total // 10
                 self.bar.refresh()

@@ -1,6 +1,7 @@
 """Several rows of one subject, such as a person: whose each row is."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import id_hashes
-from skfairdp._utils import as_groups, as_pandas, column_names
+from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
+from skfairdp._utils import as_groups, as_pandas, column_names, private_error
 from skfairdp._utils._sklearn import take_rows
 
 
@@ -32,6 +34,9 @@ class Subjects:
 
     Nothing of it outlives the fit. A subject keeps its teacher, whatever its rows are and wherever they stand: the
     teacher is a keyed hash of the id. Other ids may be in other places; that of no other subject follows from it.
+
+    Of rows that are read in chunks only the number of subjects and the name of their column are kept here: what is made
+    of all rows of one is made where they are together, in the part of their teacher.
     """
 
     ids: "pd.Series[Any]"
@@ -58,6 +63,23 @@ class Subjects:
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
         hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
         return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
+
+    @classmethod
+    def read_source(cls, source: RowSource, *, owner: str) -> "Subjects":
+        """Count who is in the key of rows in chunks, in a pass of its own; 8 bytes a subject are in memory meanwhile.
+
+        As in memory ids are told apart by their hashes, and categories list subjects without rows as well.
+        """
+        listed, more, lacks = np.empty(0, dtype=np.uint64), list[NDArray[np.uint64]](), False
+        for hashes, lacks_some in source.each(partial(_subjects_of, str(source.key))):
+            more.append(hashes)
+            lacks |= lacks_some
+            if sum(map(len, more)) > len(listed) + MOST_ROWS:
+                listed, more = pd.unique(np.concatenate([listed, *more])), []
+        if lacks:
+            raise private_error("missing value", owner=owner, name="subject")
+        n = len(pd.unique(np.concatenate([listed, *more])))
+        return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), n, str(source.key))
 
     def outside(self, table: Any) -> Any:
         """The table without the column that names them, which is no feature; as it is where it has none."""
@@ -137,3 +159,17 @@ class Subjects:
         first = np.full(self.n, len(self.of))
         np.minimum.at(first, self.of, np.arange(len(self.of)))
         return first[self.of]
+
+
+def _subjects_of(key: str, chunk: Chunk) -> tuple[NDArray[np.uint64], bool]:
+    """Hashes of the ids that a chunk lists, each once, and whether a row has none."""
+    ids = chunk.table[key]
+    is_list = isinstance(ids.dtype, pd.CategoricalDtype)
+    listed = pd.Series(ids.cat.categories) if is_list else ids.dropna()
+    return pd.unique(id_hashes(listed, 0)), bool(ids.isna().any())
+
+
+def one_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The position of one row of each subject, by a hash of its id and how many rows it has; hashes are sorted."""
+    subjects, first, sizes = np.unique(hashes, return_index=True, return_counts=True)
+    return first + (subjects % sizes.astype(np.uint64)).astype(np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
 
-from skfairdp._rows import Chunk, PartWork, RowSource, other_rows, row_hashes
+from skfairdp._rows import Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
 from skfairdp._teachers._classifiers import fit_classifiers
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
@@ -224,6 +224,12 @@ def streamed_votes(
     the public number of rows, and the fit ends with an error before anything is released.
 
     Equal keys share a teacher, which makes parts uneven and changes none of this.
+
+    **One subject, one teacher**, where the key is the id of a subject with several rows. Neighbouring tables have the
+    same subjects, ``n_units`` of them, and differ in all rows of one, of which there may be more, fewer or none. (1)
+    holds as it is; in (2) rows of one subject come in the order of what is in them, so that a teacher follows from the
+    set of its rows, in whatever order an engine hands them on. How many parts there are follows ``n_units``. The number
+    of rows decides nothing but whether (3) notices that the source has changed.
     """
     learns, columns = _Votes(teacher, queries, n_classes, n_jobs), (*schema.features, *filter(None, [schema.label]))
     n_features = queries.shape[1]
@@ -244,14 +250,19 @@ def streamed_counts(
     verbose: int = 0,
     most_bytes: int = _MOST_BYTES,
     together: int = 1,
+    n_units: int | None = None,
+    one_each: bool = False,
 ) -> NDArray[np.int64]:
-    """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`."""
+    """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
+
+    ``n_units`` is the public number of subjects, or of rows. With ``one_each`` they learn from one row of each subject.
+    """
     seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
-    n_parts = max(source.fewest_parts, -(-source.n_rows * n_features * 8 // most_bytes))
+    n_parts = max(source.fewest_parts, -(-(n_units or source.n_rows) * n_features * 8 // most_bytes))
     n_runs = -(-n_teachers // together)
     edges = np.linspace(0, n_runs, min(n_parts, n_runs) + 1).astype(np.int64) * together
     compact = CompactRows(schema, owner, columns)
-    parts = _Teaching(learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers))
+    parts = _Teaching(learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers), one_each)
     source.verbose = verbose
     total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add))
     if total is None or int(total[-1]) != source.n_rows:
@@ -259,8 +270,18 @@ def streamed_counts(
     return total[:-1]
 
 
-def streamed_class_counts(source: RowSource, schema: Schema, owner: str) -> NDArray[np.int64]:
-    """Count the rows of each class of the schema, chunk by chunk; **private**."""
+def streamed_class_counts(
+    source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None
+) -> NDArray[np.int64]:
+    """Count the rows of each class of the schema, chunk by chunk, or one row of each subject; **private**.
+
+    A subject adds one to one count or, without rows, to none.
+    """
+    if n_subjects is not None:
+        return streamed_counts(
+            _classes_of, source, columns=(str(schema.label),), schema=schema, owner=owner, n_teachers=_COUNTED_APART,
+            n_features=1, rng=np.random.default_rng(1), n_units=n_subjects, one_each=True,
+        )  # fmt: skip
     counts = source.map_reduce(_ClassesOfAChunk(schema, owner), operator.add)
     if counts is None or int(counts.sum()) != source.n_rows:
         raise other_rows(owner)
@@ -277,6 +298,13 @@ class _ClassesOfAChunk:
     def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
         raw = RawTable.read(self.schema, chunk.table, owner=self.owner, may_be_empty=True)
         return np.bincount(raw.labels(), minlength=len(raw.classes))
+
+
+_COUNTED_APART = 64  # parts of subjects, where there are so many that they are counted in parts
+
+
+def _classes_of(raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.bincount(raw.labels(), minlength=len(raw.classes))
 
 
 def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:
@@ -316,6 +344,7 @@ class _Teaching:
     seed: int
     seeds: NDArray[np.int64]
     edges: NDArray[np.int64]
+    one_each: bool
 
     def _teachers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
@@ -332,6 +361,17 @@ class _Teaching:
     def vote(self, part: int, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Train the teachers of a part; their votes, one after the other, and how many rows they learned from."""
         first, stop = int(self.edges[part]), int(self.edges[part + 1])
-        rows = rows[np.argsort(rows["hash"], kind="stable")]
+        n_rows, rows = len(rows), rows[_by_key(rows)]
+        if self.one_each:
+            rows = rows[one_of_each(rows["hash"])]
         votes = self.learns(self.compact.table(rows), self._teachers(rows["hash"]) - first, self.seeds[first:stop])
-        return np.append(votes.ravel(), len(rows))
+        return np.append(votes.ravel(), n_rows)
+
+
+def _by_key(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """The order of rows by the hashes of their keys, and of those with one key by what is in them."""
+    order = np.argsort(rows["hash"], kind="stable")
+    hashes = rows["hash"][order]
+    if (hashes[1:] != hashes[:-1]).all():
+        return order
+    return np.lexsort([rows[name] for name in reversed(rows.dtype.names or ())])

@@ -240,6 +240,7 @@ def _count_votes(
         return _teachers.streamed_votes(
             teacher, data.source, rows, schema=owner.schema, owner=type(owner).__name__,
             n_teachers=n_teachers, n_classes=n_classes, rng=rng, n_jobs=owner.n_jobs, verbose=verbose,
+            n_units=data.n_units,
         )  # fmt: skip
     if data.subjects is None:
         parts = _teachers.position_partition(len(data.X), n_teachers, random_state=rng)
@@ -278,7 +279,8 @@ def _calibrate_table_prior(
 def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:
     """How many private rows have each class. **Private**."""
     if data.source is not None:
-        return _teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__)
+        n_subjects = None if data.subjects is None else data.subjects.n
+        return _teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__, n_subjects)
     return np.bincount(data.y, minlength=len(data.classes))
 
 
@@ -402,7 +404,7 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     if estimator.n_teachers != "auto":
         warn_of_many_teachers(estimator, data.n_units, len(data.classes), data.units)
     if data.source is not None and data.source.spills:
-        check_free_disk(_teachers.bytes_on_disk(estimator.schema, len(data.X)), owner, verbose=estimator.verbose)
+        check_free_disk(_teachers.bytes_on_disk(estimator.schema, data.n_units), owner, verbose=estimator.verbose)
     if data.public is None:
         rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
     else:

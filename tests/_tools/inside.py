@@ -38,7 +38,7 @@ PLACES = {
     "_tables._matrix": "MatrixColumn grid_counts number_column",
     "_teachers": (
         "MLPTeachers Parts Teachers as_classifiers bytes_on_disk fit_teachers position_partition streamed_counts "
-        "streamed_votes vote_histogram"
+        "streamed_class_counts streamed_votes vote_histogram"
     ),
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (

@@ -133,7 +133,7 @@ def bars_that_end_with_partitions(patch):
     from skfairdp._rows import _dask
 
     class AsTheyCome:
-        def __init__(self, bar):
+        def __init__(self, bar, n_rows):
             self.bar = bar
 
         def add(self, n_rows):

@@ -83,6 +83,7 @@ WIDE_SUMS = tests_in("networks.test_wide_sums")
 CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
+STREAMED_SUBJECTS = tests_in("rows.test_streamed_subjects")
 SUBJECT_SEARCHES = tests_in("model_selection.test_subjects")
 DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
@@ -132,7 +133,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26)]
 SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
@@ -1725,6 +1726,33 @@ NOTICED: dict[str, Noticed] = {
             "test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects",
             order=Named("tests.privacy.test_subject_unit.ORDERS", 0),
         ),
+    ),
+    "subjects.rows_in_chunks_by_their_number": also(
+        STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[6]),
+    ),
+    "subjects.rows_in_chunks_counted_as_subjects": also(
+        STREAMED_SUBJECTS("test_twice_the_rows_change_neither_plan_nor_parts", epsilon=8.0),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[7]),
+    ),
+    "subjects.rows_in_chunks_are_all_counted": also(
+        STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[7]),
+    ),
+    "subjects.rows_in_chunks_as_they_come": also(
+        STREAMED_SUBJECTS(
+            "test_neither_the_order_of_rows_nor_where_chunks_end_matters",
+            teacher=Named("tests.rows.test_streamed_subjects.NETWORKS"),
+        ),
+    ),
+    "subjects.rows_in_chunks_without_ids": also(
+        STREAMED_SUBJECTS(
+            "test_missing_ids_are_refused_before_anything_is_spent_in_words_that_hold_none", ids="texts", value=None
+        ),
+    ),
+    "subjects.bars_over_the_rows_of_subjects": also(
+        STREAMED_SUBJECTS("test_bars_count_tenths_and_no_rows", engine="chunks"),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[6]),
     ),
     "subjects.sizes_by_rows": also(
         DPSGD_SUBJECTS("test_plans_follow_the_number_of_subjects_and_never_that_of_rows"),

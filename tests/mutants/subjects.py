@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._networks import Network, _clipping as _dp_step
+from skfairdp._teachers import _teachers
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement
-from tests._tools.inside import Subjects, TrainingData
+from tests._tools.inside import RowSource, Subjects, TrainingData
 from tests.mutants.harness import mutant
 
 
@@ -175,3 +176,48 @@ def groups_are_randomised_row_by_row(patch):
     """Every row of a subject has an answer of its own about a group that all of them share."""
     patch.setattr(TrainingData, "groups_of_units", property(lambda self: self.groups))
     patch.setattr(TrainingData, "of_each_row", lambda self, of_units: of_units)
+
+
+@mutant
+def rows_in_chunks_by_their_number(patch):
+    """Rows that are read in chunks are dealt one by one, by their place: a subject is in several teachers."""
+    honest = _teachers.row_hashes
+    patch.setattr(_teachers, "row_hashes", lambda chunk, key, seed: honest(chunk, None, seed))
+
+
+@mutant
+def rows_in_chunks_counted_as_subjects(patch):
+    """The plan of rows in chunks follows how many rows there are, which is private where subjects are protected."""
+    read = Subjects.read_source.__func__
+
+    def by_rows(cls, source, *, owner):
+        return dataclasses.replace(read(cls, source, owner=owner), n=source.n_rows)
+
+    patch.setattr(Subjects, "read_source", classmethod(by_rows))
+
+
+@mutant
+def rows_in_chunks_are_all_counted(patch):
+    """The classes of rows in chunks are counted by row."""
+    patch.setattr(_teachers, "one_of_each", lambda hashes: np.arange(len(hashes)))
+
+
+@mutant
+def rows_in_chunks_as_they_come(patch):
+    """A teacher learns from the rows of a subject in the order in which an engine hands them on."""
+    patch.setattr(_teachers, "_by_key", lambda rows: np.argsort(rows["hash"], kind="stable"))
+
+
+@mutant
+def rows_in_chunks_without_ids(patch):
+    """Rows whose id is missing are those of one more subject, and move from one to another with what they say."""
+    from skfairdp._rows import _subjects
+
+    honest = _subjects._subjects_of
+    patch.setattr(_subjects, "_subjects_of", lambda key, chunk: (honest(key, chunk)[0], False))
+
+
+@mutant
+def bars_over_the_rows_of_subjects(patch):
+    """Bars say how many rows there are, which is private where subjects are protected."""
+    patch.setattr(RowSource, "bar", property(lambda self: ("rows of X", self.n_rows)))

@@ -1,6 +1,7 @@
 """The same comparison where all rows of one subject are others, more, fewer or none, or stand in other places."""
 
 import functools
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,17 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import ParetoSearchCV, PrivateSearchCV, SFPATEClassifier, SyntheticDataClassifier, SyntheticRows
+from skfairdp import (
+    KeyedRows,
+    ParetoSearchCV,
+    PrivateSearchCV,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
+    SyntheticRows,
+)
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.lagrangian import GroupModel
+from skfairdp.schema import Category, Number, Schema
 from tests._tools.catalogue import (
     CLEARLY,
     Fit,
@@ -107,6 +116,35 @@ def without_public_rows(estimator, rows):
     return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups, subject=rows.ids)
 
 
+def chunks_of(rows, size=50):
+    """The rows in chunks, whose column of ids lists all subjects."""
+    table = pd.DataFrame(rows.X, columns=list("abcd")).assign(y=rows.y, patient_id=rows.ids)
+    return [table[start : start + size] for start in range(0, len(table), size)]
+
+
+def by_chunks(estimator, rows):
+    public = pd.DataFrame(rows.X_public, columns=list("abcd"))
+    return estimator.fit(lambda: chunks_of(rows), X_public=public, subject="patient_id")
+
+
+def by_key(estimator, rows):
+    public = pd.DataFrame(rows.X_public, columns=list("abcd"))
+    given = {"X_public": public, "sensitive_features_public": rows.groups_public}
+    return estimator.fit(KeyedRows(lambda: chunks_of(rows, 33), key="patient_id"), subject="patient_id", **given)
+
+
+def by_files(estimator, rows):
+    """Files of texts, as Parquet keeps no list of numbers."""
+    public = pd.DataFrame(rows.X_public, columns=list("abcd"))
+    with tempfile.TemporaryDirectory() as folder:
+        for j, chunk in enumerate(chunks_of(rows, 80)):
+            ids = chunk["patient_id"].cat.rename_categories([f"p{one}" for one in range(N)])
+            chunk.assign(patient_id=ids).to_parquet(f"{folder}/{j}.parquet")
+        return estimator.fit(
+            folder, X_public=public, subject="patient_id", sensitive_features_public=rows.groups_public
+        )
+
+
 def named_answers(fitted, rows):
     return {"predict": fitted.predict(pd.DataFrame(rows.X_test, columns=list("abcd")))}
 
@@ -132,6 +170,11 @@ GROUP_PAIRS = [
 ]
 
 AUTO: dict[str, Any] = {"n_teachers": "auto"}
+IN_CHUNKS: dict[str, Any] = {
+    "classes": None,
+    "schema": Schema({**dict.fromkeys("abcd", Number(-6, 6)), "y": Category([0, 1]), "g": Category([0, 1])}, label="y",
+                     groups="g"),
+}  # fmt: skip
 OWN = {"groups": [0, 1], "public_data": SyntheticRows(n_rows=80)}
 
 
@@ -196,6 +239,13 @@ WAYS = [
     gone("folds of DP-SGD", pareto(dpsgd({"max_epochs": 1}, lam=0.0), {"net__lr": [0.5, 2.0]}), without_public_rows),
     way("a part held out", private(synthetic(), {"n_samples": [300, 400]}), without_public_rows),
     way("schema", functools.partial(SchemaOfVisits, subject="patient_id"), lambda one, rows: one.fit(rows), described),
+    way("PATE in chunks", pate(**IN_CHUNKS), by_chunks, named_answers),
+    way("PATE in chunks, counts", pate(**AUTO, **{**IN_CHUNKS, "epsilon": 0.5}), by_chunks, named_answers),
+    way("FairPATE in chunks, trees", fair_pate(
+        teacher=DecisionTreeClassifier(max_depth=2), voting="gnmax", **CLEARLY, **IN_CHUNKS), by_key, named_answers),
+    way("FairPATE in files, confident networks", fair_pate(
+        teacher=MLPTeachers(hidden=(4,), epochs=2), voting="confident", **CLEARLY, **IN_CHUNKS), by_files,
+        named_answers),
 ]  # fmt: skip
 
 
