@@ -16,8 +16,12 @@ from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import column_names
-from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
-from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
+from skfairdp.inspection._audit import (
+    _check_confidence,
+    audit_matched_filter,
+    audit_one_run_f_dp,
+    audit_one_run_gaussian,
+)
 from skfairdp.inspection._audit_worlds import (
     ABSENT,
     OF_GROUPS,

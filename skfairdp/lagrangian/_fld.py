@@ -18,8 +18,7 @@ from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
+from skfairdp.lagrangian._perceptron import LEFT_OPEN, FairPerceptron, settled, standard_scale
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net

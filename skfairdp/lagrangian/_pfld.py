@@ -23,8 +23,8 @@ from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
+from skfairdp.lagrangian._perceptron import LEFT_OPEN, settled
 from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan, as_primal, release_asked
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 

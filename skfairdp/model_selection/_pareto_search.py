@@ -15,7 +15,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
+from skfairdp.model_selection._frame import hypervolume, pareto_frontier
 from skfairdp.model_selection._scores import Bound, Objective, read_bounds, read_scoring
 from skfairdp.model_selection._search import SearchBase, divided
 from skfairdp.model_selection._search_data import SearchData, read_search

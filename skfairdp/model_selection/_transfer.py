@@ -16,10 +16,10 @@ from skfairdp.model_selection._frame import (
     as_gamma,
     composed_epsilon,
     guarantee_record,
+    hypervolume,
     mark_non_dominated,
     of_the_attribute,
 )
-from skfairdp.model_selection._pareto import hypervolume
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import Account, PrivacySpent, Protects
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skfairdp.inspection import OneRunAuditResult, audit_one_run
-from skfairdp.inspection._audit_one_run import _epsilon_lower, _log_probability
+from skfairdp.inspection._audit import _epsilon_lower, _log_probability
 from skfairdp.privacy import gdp_epsilon, gdp_mu
 
 DELTA = 1e-5
