@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from skfairdp.inspection._audit_worlds import (
     bits_epsilon,
     bits_mu,
     clopper_pearson_upper,
+    largest_refuted,
     rates_epsilon,
     rates_mu,
     rates_of_band,
@@ -90,11 +92,8 @@ class AuditResult:
             At least 0.
         """
         if self.error_rates is None:
-            from skfairdp.privacy import gdp_epsilon
-
             return gdp_epsilon(self.mu_lower, delta)
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta!r} instead.")
+        _check_delta(delta)
         if self.method == "bits":
             return bits_epsilon(self.error_rates[0], 1 - self.error_rates[1], self.n_queries, delta)
         return rates_epsilon(self.all_rates or (self.error_rates,), delta)
@@ -301,6 +300,11 @@ def _check_runs(n_runs: tuple[int, int], method: str) -> None:
         raise ValueError(f"An audit by {method!r} needs at least {least} runs a world. Got {n_runs} instead.")
 
 
+def _check_delta(delta: float) -> None:
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta!r} instead.")
+
+
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be a float in the range (0.0, 1.0). Got {confidence!r} instead.")
@@ -380,10 +384,6 @@ def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: fl
     )
 
 
-# Shares of the canaries to guess on where the caller names none: few sure guesses pay at large ε, many at small ε.
-_SHARES = (0.05, 0.3)
-
-
 @dataclass(frozen=True)
 class OneRunAuditResult:
     """What one run gave away. A lower bound refutes a claimed guarantee; it never certifies one."""
@@ -458,25 +458,25 @@ def audit_one_run(
     True
     """
     values, coins = _checked(scores, included)
-    _check_shares(delta, confidence)
+    _check_delta(delta)
+    _check_confidence(confidence)
     m = len(values)
-    numbers = _numbers_of_guesses(n_guesses, m)
-    risk = (1 - confidence) / len(numbers)
-    order = np.argsort(values, kind="stable")
-    found = []
-    for r in numbers:
-        lowest, highest = order[: r // 2], order[m - (r - r // 2) :]
-        v = int((~coins[lowest]).sum() + coins[highest].sum())
-        found.append((_epsilon_lower(m, r, v, delta, risk), r, v))
-    epsilon, r, v = max(found, key=lambda bound: bound[0])
+    numbers = _numbers_of_guesses(n_guesses, m, (0.05, 0.3))
+    lower = partial(_epsilon_lower, m, delta=delta)
+    epsilon, r, v = _best_guesses(values, coins, numbers, confidence, lower)
     return OneRunAuditResult(epsilon, delta, confidence, m, r, v)
 
 
-def _check_shares(delta: float, confidence: float) -> None:
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be a float in the range [0.0, 1.0). Got {delta!r} instead.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be a float in the range (0.0, 1.0). Got {confidence!r} instead.")
+def _best_guesses(
+    values: Array, coins: NDArray[np.bool_], numbers: list[int], confidence: float, lower: Callable[..., float]
+) -> tuple[float, int, int]:
+    """The largest of the lower bounds by so many guesses, which share the risk; how many, and how many are right."""
+    order, found = np.argsort(values, kind="stable"), []
+    for r in numbers:
+        lowest, highest = order[: r // 2], order[len(order) - (r - r // 2) :]
+        right = int((~coins[lowest]).sum() + coins[highest].sum())
+        found.append((lower(r, right, (1 - confidence) / len(numbers)), r, right))
+    return max(found, key=lambda bound: bound[0])
 
 
 def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
@@ -493,11 +493,13 @@ def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.
     return values, coins.astype(bool)
 
 
-def _numbers_of_guesses(n_guesses: int | Sequence[int] | None, m: int, shares: Sequence[float] = _SHARES) -> list[int]:
+def _numbers_of_guesses(n_guesses: int | Sequence[int] | None, m: int, shares: Sequence[float]) -> list[int]:
+    """As given, or these shares of the canaries: few sure guesses pay at large ε, many at small ε."""
     if n_guesses is None:
         return sorted({max(1, round(share * m)) for share in shares})
     numbers: list[Any] = [n_guesses] if np.ndim(n_guesses) == 0 else list(cast(Sequence[int], n_guesses))
-    if not numbers or not all(_is_integer(r) and 1 <= r <= m for r in numbers):
+    fit = [isinstance(r, Integral) and not isinstance(r, bool) and 1 <= int(r) <= m for r in numbers]
+    if not fit or not all(fit):
         raise ValueError(
             f"n_guesses must be an integer between 1 and the number of canaries, {m}, or a sequence of such integers. "
             f"Got {n_guesses!r} instead."
@@ -505,25 +507,9 @@ def _numbers_of_guesses(n_guesses: int | Sequence[int] | None, m: int, shares: S
     return sorted({int(r) for r in numbers})
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _epsilon_lower(m: int, r: int, v: int, delta: float, risk: float) -> float:
+def _epsilon_lower(m: int, r: int, v: int, risk: float, *, delta: float) -> float:
     """The largest ε up to which v right guesses of r have a probability of at most ``risk``, rounded down."""
-    goal = math.log(risk)
-    if _log_probability(m, r, v, delta, 0.0) > goal:
-        return 0.0
-    low, high = 0.0, 1.0
-    while _log_probability(m, r, v, delta, high) <= goal:
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        if _log_probability(m, r, v, delta, middle) <= goal:
-            low = middle
-        else:
-            high = middle
-    return low
+    return largest_refuted(lambda epsilon: _log_probability(m, r, v, delta, epsilon) <= math.log(risk))
 
 
 def _log_probability(m: int, r: int, v: int, delta: float, epsilon: float) -> float:
@@ -613,22 +599,16 @@ def audit_one_run_f_dp(
     True
     """
     values, coins = _checked(scores, included)
-    _check_shares(delta, confidence)
+    _check_delta(delta)
+    _check_confidence(confidence)
     if curve not in _CURVES:
         raise ValueError(f"curve must be 'gdp' or 'epsilon_delta'. Got {curve!r} instead.")
     if curve == "gdp" and delta == 0:
         raise ValueError("delta must be a float in the range (0.0, 1.0) for curve='gdp'. Got 0 instead.")
     m = len(values)
-    shares = (0.02, 0.1) if curve == "gdp" else (0.05, 0.3)
-    numbers = _numbers_of_guesses(n_guesses, m, shares)
-    risk = (1 - confidence) / len(numbers)
-    order = np.argsort(values, kind="stable")
-    found = []
-    for r in numbers:
-        lowest, highest = order[: r // 2], order[m - (r - r // 2) :]
-        c = int((~coins[lowest]).sum() + coins[highest].sum())
-        found.append((_parameter_lower(_needed(curve, delta), m, r, c, risk), r, c))
-    parameter, r, c = max(found, key=lambda bound: bound[0])
+    numbers = _numbers_of_guesses(n_guesses, m, (0.02, 0.1) if curve == "gdp" else (0.05, 0.3))
+    lower = partial(_parameter_lower, _needed(curve, delta), m)
+    parameter, r, c = _best_guesses(values, coins, numbers, confidence, lower)
     epsilon = gdp_epsilon(parameter, delta) if curve == "gdp" else parameter
     return TradeOffAuditResult(epsilon, delta, confidence, m, r, c, curve=curve, parameter_lower=parameter)
 

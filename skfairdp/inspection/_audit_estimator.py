@@ -268,8 +268,8 @@ def audit(
     """
     _check(estimator, n_runs, method, confidence, relation)
     rng = check_random_state(random_state)
-    ids = _ids(estimator, X, subject)
-    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features), ids)
+    groups = None if sensitive_features is None else np.asarray(sensitive_features)
+    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), groups, _ids(estimator, X, subject))
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
@@ -326,7 +326,11 @@ def _claimed(
     if epsilon is not None:  # is claimed for the relation that is given with it
         stated, own = Claim(epsilon, stated.delta), relation or own
     at_delta = delta if delta is not None else (stated.delta or 0.0)
-    claim = Claim(_claim(runner.estimator, stated.epsilon), at_delta, own or relation or RELATIONS[0], stated.event)
+    if stated.epsilon is None:
+        raise ValueError(f"{name} states no epsilon. Give its claim with the 'epsilon' argument.")
+    if not stated.epsilon >= 0:
+        raise ValueError(f"epsilon must be at least 0. Got {stated.epsilon!r} instead.")
+    claim = Claim(float(stated.epsilon), at_delta, own or relation or RELATIONS[0], stated.event)
     judged = relation or str(claim.relation)
     if judged == RELATIONS[3] and not _declares_rows(runner, claim, canaries):
         judged = RELATIONS[0]
@@ -563,14 +567,6 @@ def _check(estimator: Any, n_runs: int, method: str, confidence: float, relation
         )
 
 
-def _claim(estimator: Any, epsilon: float | None) -> float:
-    if epsilon is None:
-        raise ValueError(f"{type(estimator).__name__} states no epsilon. Give its claim with the 'epsilon' argument.")
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon must be at least 0. Got {epsilon!r} instead.")
-    return float(epsilon)
-
-
 def _checked(canaries: list[Canary], relation: str, n_rows: int) -> list[Canary]:
     if not canaries:
         raise ValueError("canaries must hold at least one Canary.")
@@ -583,7 +579,3 @@ def _checked(canaries: list[Canary], relation: str, n_rows: int) -> list[Canary]
                 + f" and a row from 0 to {n_rows - 1}. Got the canary {canary.name!r} at row {canary.row}."
             )
     return canaries
-
-
-def _groups(sensitive_features: ArrayLike | None) -> NDArray[Any] | None:
-    return None if sensitive_features is None else np.asarray(sensitive_features)

@@ -4,7 +4,6 @@ They reproduce papers. At a small ε they learn little, for their noise is that 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -20,7 +19,6 @@ from skfairdp.papers._adversarial import (
     AdversarialBackend,
     AdversarialPlan,
     BinnedGradients,
-    ConvolutionalLayers,
     CountsOfRows,
     MajorityBits,
     MeanGradient,
@@ -64,6 +62,7 @@ class PATEGANPlan(AdversarialPlan):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class PATEGANBackend(AdversarialBackend):
     """Teachers tell real rows from generated ones; a student learns from their noisy majority, the generator from it.
 
@@ -93,49 +92,16 @@ class PATEGANBackend(AdversarialBackend):
     PATEGANBackend(n_steps=10)
     """
 
-    _plan_of = PATEGANPlan
-    _parameter_constraints: dict[str, Any] = {
+    n_steps: int = 40
+    student_steps: int = 10
+    generator_steps: int = 10
+
+    _plan_of: ClassVar = PATEGANPlan
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **AdversarialBackend._parameter_constraints,
         "student_steps": [Interval(Integral, 1, None, closed="left")],
         "generator_steps": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        *,
-        n_teachers: int = 100,
-        sampling: str | None = None,
-        normalization: str | None = None,
-        teacher_loss: str = "plain",
-        n_steps: int = 40,
-        batch_size: int = 16,
-        teacher_steps: int = 2,
-        student_steps: int = 10,
-        generator_steps: int = 10,
-        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
-        latent: int = 16,
-        lr: float = 1e-3,
-        teacher_lr: float = 5e-4,
-        device: str = "cpu",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_teachers=n_teachers,
-            sampling=sampling,
-            normalization=normalization,
-            teacher_loss=teacher_loss,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            teacher_steps=teacher_steps,
-            hidden=hidden,
-            latent=latent,
-            lr=lr,
-            teacher_lr=teacher_lr,
-            device=device,
-            verbose=verbose,
-        )
-        self.student_steps = student_steps
-        self.generator_steps = generator_steps
 
 
 class GPATEPlan(AdversarialPlan):
@@ -177,6 +143,7 @@ class GPATEPlan(AdversarialPlan):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class GPATEBackend(AdversarialBackend):
     """Teachers vote on bins of a few random directions of the gradient.
 
@@ -207,52 +174,17 @@ class GPATEBackend(AdversarialBackend):
     GPATEBackend(n_coordinates=5)
     """
 
-    _plan_of = GPATEPlan
-    _parameter_constraints: dict[str, Any] = {
+    n_coordinates: int = 10
+    n_bins: int = 5
+    threshold: float = 0.4
+
+    _plan_of: ClassVar = GPATEPlan
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **AdversarialBackend._parameter_constraints,
         "n_coordinates": [Interval(Integral, 1, None, closed="left")],
         "n_bins": [Interval(Integral, 2, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
     }
-
-    def __init__(
-        self,
-        *,
-        n_teachers: int = 100,
-        sampling: str | None = None,
-        normalization: str | None = None,
-        teacher_loss: str = "plain",
-        n_steps: int = 10,
-        batch_size: int = 16,
-        teacher_steps: int = 2,
-        n_coordinates: int = 10,
-        n_bins: int = 5,
-        threshold: float = 0.4,
-        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
-        latent: int = 16,
-        lr: float = 1e-3,
-        teacher_lr: float = 5e-4,
-        device: str = "cpu",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_teachers=n_teachers,
-            sampling=sampling,
-            normalization=normalization,
-            teacher_loss=teacher_loss,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            teacher_steps=teacher_steps,
-            hidden=hidden,
-            latent=latent,
-            lr=lr,
-            teacher_lr=teacher_lr,
-            device=device,
-            verbose=verbose,
-        )
-        self.n_coordinates = n_coordinates
-        self.n_bins = n_bins
-        self.threshold = threshold
 
 
 class DataLensPlan(AdversarialPlan):
@@ -286,6 +218,7 @@ class DataLensPlan(AdversarialPlan):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class DataLensBackend(AdversarialBackend):
     """Teachers vote with the signs of their gradients' largest coordinates.
 
@@ -314,49 +247,16 @@ class DataLensBackend(AdversarialBackend):
     DataLensBackend(k=50)
     """
 
-    _plan_of = DataLensPlan
-    _parameter_constraints: dict[str, Any] = {
+    batch_size: int = 32
+    k: int = 20
+    min_norm: float = 1.0
+
+    _plan_of: ClassVar = DataLensPlan
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **AdversarialBackend._parameter_constraints,
         "k": [Interval(Integral, 1, None, closed="left")],
         "min_norm": [Interval(Real, 0, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        *,
-        n_teachers: int = 100,
-        sampling: str | None = None,
-        normalization: str | None = None,
-        teacher_loss: str = "plain",
-        n_steps: int = 10,
-        batch_size: int = 32,
-        teacher_steps: int = 2,
-        k: int = 20,
-        min_norm: float = 1.0,
-        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
-        latent: int = 16,
-        lr: float = 1e-3,
-        teacher_lr: float = 5e-4,
-        device: str = "cpu",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_teachers=n_teachers,
-            sampling=sampling,
-            normalization=normalization,
-            teacher_loss=teacher_loss,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            teacher_steps=teacher_steps,
-            hidden=hidden,
-            latent=latent,
-            lr=lr,
-            teacher_lr=teacher_lr,
-            device=device,
-            verbose=verbose,
-        )
-        self.k = k
-        self.min_norm = min_norm
 
 
 _COUNTS_SHARE = 0.05  # of a step's squared cost, where bounds move by noisy counts
@@ -450,6 +350,7 @@ class GSWGANPlan(AdversarialPlan):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class GSWGANBackend(AdversarialBackend):
     """In each step discriminators show the generator clipped gradients by its rows, with noise.
 
@@ -504,49 +405,20 @@ class GSWGANBackend(AdversarialBackend):
     GSWGANBackend(n_steps=100, n_teachers=1000)
     """
 
-    _plan_of = GSWGANPlan
-    _parameter_constraints: dict[str, Any] = {
+    n_steps: int = 400
+    batch_size: int = 32
+    teacher_steps: int = 3
+    latent: int = 8
+    teacher_lr: float = 1e-3
+    discriminators: str = "all"
+    clipping: str = "unit"
+
+    _plan_of: ClassVar = GSWGANPlan
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **AdversarialBackend._parameter_constraints,
         "discriminators": [StrOptions({"all", "one"})],
         "clipping": [StrOptions({"unit", "dpsgd_f", "global_adapt"})],
     }
-
-    def __init__(
-        self,
-        *,
-        discriminators: str = "all",
-        clipping: str = "unit",
-        n_teachers: int = 100,
-        sampling: str | None = None,
-        normalization: str | None = None,
-        teacher_loss: str = "plain",
-        n_steps: int = 400,
-        batch_size: int = 32,
-        teacher_steps: int = 3,
-        hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64),
-        latent: int = 8,
-        lr: float = 1e-3,
-        teacher_lr: float = 1e-3,
-        device: str = "cpu",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_teachers=n_teachers,
-            sampling=sampling,
-            normalization=normalization,
-            teacher_loss=teacher_loss,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            teacher_steps=teacher_steps,
-            hidden=hidden,
-            latent=latent,
-            lr=lr,
-            teacher_lr=teacher_lr,
-            device=device,
-            verbose=verbose,
-        )
-        self.discriminators = discriminators
-        self.clipping = clipping
 
     def _checked(self, layout: Layout) -> None:
         super()._checked(layout)

@@ -97,7 +97,7 @@ PLACES = {
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",
     "privacy._ledger": "PrivacyLedger",
     "privacy._recompute": "SecondOpinion to_replace_one",
-    "privacy._statement": "registry_yaml PrivacyStatement attack_bound digest_of",
+    "privacy._statement": "PrivacyStatement attack_bound digest_of",
     "privacy._account": "carrying held_by record_of",
     "privacy._report": "PerformedRelease rounded_up",
     "privacy._verify": "UnreadableStatementError verify_file",
