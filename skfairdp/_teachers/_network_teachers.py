@@ -92,9 +92,9 @@ class MLPTeachers(_StackedTeachers):
 
     Parameters
     ----------
+    {trained_as_stacks}
     hidden : tuple of int, default=(64, 64)
         Widths of the hidden layers.
-    {trained_as_stacks}
 
     Examples
     --------

@@ -81,9 +81,9 @@ class PATEGANBackend(AdversarialBackend):
         Rounds of queries, and bits in each.
     teacher_steps : int, default=2
         Steps of all teachers before each round.
+    {networks_of_gan, device, verbose}
     student_steps, generator_steps : int, default=10, 10
         Steps after each round, on the bits of the last ten rounds: post-processing.
-    {networks_of_gan, device, verbose}
 
     Examples
     --------
@@ -159,13 +159,13 @@ class GPATEBackend(AdversarialBackend):
     n_steps, batch_size : int, default=10, 16
         Steps of the generator, and rows (aggregated gradients) in each.
     {teacher_steps}
+    {networks_of_gan, device, verbose}
     n_coordinates : int, default=10
         Random directions, public and fixed for the fit.
     n_bins : int, default=5
         Cells of a coordinate between −2 and 2, of gradients of norm one.
     threshold : float, default=0.4
         Share of the teachers that must agree on a bin.
-    {networks_of_gan, device, verbose}
 
     Examples
     --------
@@ -234,11 +234,11 @@ class DataLensBackend(AdversarialBackend):
     n_steps, batch_size : int, default=10, 32
         Steps of the generator, and rows (aggregated gradients) in each.
     {teacher_steps}
+    {networks_of_gan, device, verbose}
     k : int, default=20
         Coordinates that a teacher votes on.
     min_norm : float, default=1.0
         Votes below this many standard deviations of the noise count as none.
-    {networks_of_gan, device, verbose}
 
     Examples
     --------
@@ -376,12 +376,6 @@ class GSWGANBackend(AdversarialBackend):
 
     Parameters
     ----------
-    discriminators : {"all", "one"}, default="all"
-        Who answers in a step.
-    clipping : {"unit", "dpsgd_f", "global_adapt"}, default="unit"
-        ``"unit"``: every gradient has norm C. ``"dpsgd_f"``: a bound for each group of the generated rows, larger where
-        more of its gradients exceed C (Xu, Du & Wu 2020). ``"global_adapt"``: gradients are scaled by C/Z and clipped
-        above Z (Esipova et al. 2022). Both with ``discriminators="all"``.
     n_teachers : int, default=100
         Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
         minority's size would be a release.
@@ -397,6 +391,12 @@ class GSWGANBackend(AdversarialBackend):
     teacher_steps : int, default=3
         Steps of all discriminators before each release, with a gradient penalty.
     {networks_of_gan, device, verbose}
+    discriminators : {"all", "one"}, default="all"
+        Who answers in a step.
+    clipping : {"unit", "dpsgd_f", "global_adapt"}, default="unit"
+        ``"unit"``: every gradient has norm C. ``"dpsgd_f"``: a bound for each group of the generated rows, larger where
+        more of its gradients exceed C (Xu, Du & Wu 2020). ``"global_adapt"``: gradients are scaled by C/Z and clipped
+        above Z (Esipova et al. 2022). Both with ``discriminators="all"``.
 
     Examples
     --------

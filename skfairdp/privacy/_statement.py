@@ -540,7 +540,6 @@ def registry_entry(
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):
         raise ValueError(f"publication_date must have the form YYYY-MM-DD. Got {publication_date!r} instead.")
     content = statement.content
-    releases = "; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"])
     basic = {
         "name": name,
         "data_curators": list(data_curators),
@@ -568,11 +567,7 @@ def registry_entry(
             "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
             "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
         },
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": _story(content),
-            "mechanisms": _MECHANISMS.format(version=content["versions"]["skfairdp"], releases=releases),
-            "justification": justification,
-        },
+        "implementation": _implementation(content, justification),
         "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
     }
     slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
@@ -609,6 +604,15 @@ def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
         "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
         "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
         "privacy_parameters_details": _listed(curve + mu + attack),
+    }
+
+
+def _implementation(content: Mapping[str, Any], justification: str | None) -> dict[str, Any]:
+    releases = "; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"])
+    return {
+        "preprocessing_and_hyperparameter_tuning": _story(content),
+        "mechanisms": _MECHANISMS.format(version=content["versions"]["skfairdp"], releases=releases),
+        "justification": justification,
     }
 
 
