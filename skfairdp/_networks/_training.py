@@ -116,27 +116,6 @@ class PublicTerm(Protocol):
         """Its gradient, by parameter name."""
 
 
-def _step(
-    module: nn.Module,
-    loss: PerSampleLoss,
-    batch: PrivateRows,
-    step: DPStep,
-    source: NoiseSource,
-    penalty: PublicTerm | None,
-    **how: Any,
-) -> dict[str, Tensor]:
-    """What is released of a batch, and beside it the gradient of the public term."""
-    if penalty is not None and penalty.per_sample:
-        zeros = {name: torch.zeros_like(p) for name, p in module.named_parameters() if p.requires_grad}
-        how |= {"fused": False, "shared": zeros | penalty.gradients(module)}  # clip(g_i + λr) needs each g_i
-    how |= {"present": batch.present, "weights": batch.weights}
-    released = step.release(module, loss, batch.X, batch.targets, source, **how)
-    if penalty is not None and not penalty.per_sample:
-        for name, gradient in penalty.gradients(module).items():
-            released[name] += gradient
-    return released
-
-
 class _TailAverage:
     """The mean of the last iterates: ``module`` is what would be returned by now."""
 
@@ -165,7 +144,7 @@ def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
-def _cross_entropy_of_first(outputs: Tensor, targets: Tensor) -> Tensor:
+def _cross_entropy_of_classes(outputs: Tensor, targets: Tensor) -> Tensor:
     return _cross_entropy(outputs, targets[:, 0])
 
 
@@ -230,8 +209,8 @@ class Network:
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_first)
-        how = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
+        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
+        how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
         codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
         of_step = products_of_step(step.expected_batch_size, module)
         seconds = seconds_of_steps(step.steps, of_step, row_by_row=True)
@@ -242,7 +221,14 @@ class Network:
                 if loss is not None:
                     loss.update(t, average.module, rows, source)
                 batch = rows.drawn(step.sample(len(rows), source))
-                released = _step(module, row_loss, batch, step, source, penalty, **how)
+                how |= {"present": batch.present, "weights": batch.weights}
+                if penalty is not None and penalty.per_sample:  # clip(g_i + λr) needs each g_i
+                    zeros = {name: torch.zeros_like(p) for name, p in parameters.items()}
+                    how |= {"fused": False, "shared": zeros | penalty.gradients(module)}
+                released = step.release(module, row_loss, batch.X, batch.targets, source, **how)
+                if penalty is not None and not penalty.per_sample:
+                    for name, gradient in penalty.gradients(module).items():
+                        released[name] += gradient
                 for name, parameter in parameters.items():
                     parameter.grad = released[name].to(parameter.dtype)  # rounding of what is released: post-processing
                 optimizer.step()

@@ -235,8 +235,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
         check_is_fitted(self, "net_")
         features = read_features(self, X)
-        found: Array = softmax(predict_logits(self.net_.module_, features), axis=1)
-        return found
+        return softmax(predict_logits(self.net_.module_, features), axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
@@ -294,10 +293,8 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         """What the groups are called: as given, or by the columns of weights."""
         if membership is None or sensitive_features is None:
             return [] if membership is None else list(range(membership.shape[1]))
-        found: list[Any] = _utils.group_domain(
-            _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
-        ).tolist()
-        return found
+        groups = _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
+        return _utils.group_domain(groups).tolist()
 
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")

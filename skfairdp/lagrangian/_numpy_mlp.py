@@ -161,8 +161,7 @@ class PlainRows:
 
 
 def _dots(a: Array, b: Array) -> Array:
-    found: Array = np.einsum("ij,ij->i", a, b)
-    return found
+    return np.einsum("ij,ij->i", a, b)
 
 
 def _added(parts: list[Array]) -> Array:

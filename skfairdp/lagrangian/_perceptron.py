@@ -72,8 +72,7 @@ class Perceptron:
 
     def predict_proba(self, X: Array) -> Array:
         """Class probabilities, (n_rows, n_classes)."""
-        found: Array = softmax(self.scores(X), axis=1)
-        return found
+        return softmax(self.scores(X), axis=1)
 
 
 def standard_scale(X: Array) -> tuple[Array, Array]:

@@ -606,5 +606,4 @@ _SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {
 
 def as_primal(primal: Any, owner: str) -> GroupModel | NoisyGradients:
     """The part that a ``primal`` parameter names or is, its own parameters checked."""
-    part: GroupModel | NoisyGradients = as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)
-    return part
+    return as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)

@@ -29,8 +29,7 @@ def planned_entry(model: Any, ledger: str, X: Any, y: Any, arguments: Mapping[st
     question on. A meta-estimator that is not ours is fitted, up to the point where the fit inside of it would spend.
     """
     if hasattr(model, "_planned_entry"):
-        entry: LedgerEntry = model._planned_entry(X, y, **arguments)
-        return entry
+        return model._planned_entry(X, y, **arguments)
     if isinstance(model, Pipeline):
         name, last = model.steps[-1]
         X, given = _before_the_last(model, X, y, arguments)

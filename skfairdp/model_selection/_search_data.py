@@ -359,8 +359,7 @@ class SearchData:
     @property
     def ledger(self) -> PrivacyLedger | None:
         """Of the search."""
-        ledger: PrivacyLedger | None = ledger_in_use(self.candidate.parameter("ledger"))
-        return ledger
+        return ledger_in_use(self.candidate.parameter("ledger"))
 
     @property
     def noise_seed(self) -> int | None:

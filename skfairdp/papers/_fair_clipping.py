@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._column_tables import Scaling
@@ -388,7 +387,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
-            rule = method.rule(plan, counted, noise)
+            rule: Any = method.rule(plan, counted, noise)
             step = FairClippingStep.of(plan.step, rule)
             module = network.trained(
                 data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose,
@@ -403,7 +402,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         if data.domain is not None:
             self.groups_ = data.domain
         if isinstance(method, Reweighting):
-            self.group_weights_ = _weights_of(rule)
+            self.group_weights_ = rule.weights.numpy()
         if plan.look is not None and not found.is_better:
             plan.look.warn(found, module, data.classes, owner)
         return self
@@ -459,10 +458,4 @@ def _beside(*parts: Any) -> DpEvent | None:
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:
     """Return the part that ``method`` is or names, with its parameters checked."""
     parts: dict[str, Any] = {"reweight": Reweighting, "dpsgd_f": DPSGDF, "global_adapt": GlobalAdapt}
-    part: Reweighting | DPSGDF | GlobalAdapt = as_part(method, parts, parameter="method", owner=owner)
-    return part
-
-
-def _weights_of(rule: Any) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = rule.weights.numpy()
-    return weights
+    return as_part(method, parts, parameter="method", owner=owner)

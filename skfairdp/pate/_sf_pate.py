@@ -512,8 +512,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     @property
     def _variant(self) -> GroupTeachers | FairTeachers:
-        part: GroupTeachers | FairTeachers = self._parts()["variant"]
-        return part
+        return self._parts()["variant"]
 
     def _voting(self) -> SoftVoting | GNMaxVoting:
         return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)
