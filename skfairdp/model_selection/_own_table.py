@@ -160,7 +160,10 @@ def frontier_of_table(
     >>> bool(found.frame["epsilon"][0] <= 2.0), found.privacy.epsilon < 2.1, found.schema.group_values
     (True, True, ('f', 'm'))
     """
-    _check_methods(methods)
+    if isinstance(methods, str) or not methods or not set(methods) <= set(_METHODS):
+        raise ValueError(
+            f"The 'methods' of frontier_of_table must be a list of some of {[*_METHODS]}. Got {methods!r} instead."
+        )
     subject = getattr(schema, "subject", None) if subject is None else subject
     learned, held = _split(table, test_size, random_state, subject)
     if not len(learned) or not len(held):
@@ -251,13 +254,6 @@ def _fitted(method: str, release: "_Release", planned: DpEvent) -> "list[_Point]
     return points
 
 
-def _check_methods(methods: Sequence[str]) -> None:
-    if isinstance(methods, str) or not methods or not set(methods) <= set(_METHODS):
-        raise ValueError(
-            f"The 'methods' of frontier_of_table must be a list of some of {[*_METHODS]}. Got {methods!r} instead."
-        )
-
-
 def _within(
     method: str,
     asked: "_Release",
@@ -308,22 +304,6 @@ def _planned(method: str, release: "_Release") -> DpEvent:
         warnings.simplefilter("ignore")
         event: DpEvent = _MODELS[method](release).planned_privacy(release.rows).own.event
     return event
-
-
-def _mu_of_figures(
-    releases: Sequence[tuple[str, "_Release"]], models: DpEvent, paid: Sequence[DpEvent], delta: float
-) -> float:
-    """What the figures of all models may cost: as much as the models do together.
-
-    A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
-    are had for nothing until they cost, beside the schema, what the models cost. Where noise is Gaussian through and
-    through, that is the sum of squares; by other curves the accountant says it.
-    """
-    mu = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for _, release in releases))
-    most = epsilon_of(compose(*paid, models), delta)
-    while epsilon_of(compose(*paid, GaussianDpEvent(1 / mu)), delta) > most:
-        mu *= 0.99
-    return mu
 
 
 @dataclass(frozen=True)
@@ -475,8 +455,15 @@ class _Sweep:
         pairs = itertools.product(self.epsilons, self.methods)
         releases = [(method, _within(method, replace(asked, epsilon=e), paid)) for e, method in pairs]
         events = [_planned(method, release) for method, release in releases]
-        mu = _mu_of_figures(releases, compose(*events), [one.event for one in paid], self.delta)
-        n_models = len(self.epsilons) * sum(_n_points(method, self.bounds, schema) for method in self.methods)
+        # A record is in one part only, so figures are had for nothing until they cost, beside the schema, what the
+        # models cost together. Where noise is Gaussian through and through, that is the sum of squares.
+        costs, mu = [one.event for one in paid], math.sqrt(sum(gdp_mu(e.epsilon, e.delta) ** 2 for _, e in releases))
+        most = epsilon_of(compose(*costs, *events), self.delta)
+        while epsilon_of(compose(*costs, GaussianDpEvent(1 / mu)), self.delta) > most:
+            mu *= 0.99
+        n_learners = len(_learners(self.bounds, len(schema.classes or ())))
+        n_points = {"dpsgd": 1, "fair_pate": len(self.bounds), "synthetic": n_learners}
+        n_models = len(self.epsilons) * sum(n_points[method] for method in self.methods)
         figures = _Figures(schema, mu, self.delta, n_models, self.replaced)
         return _Budget(releases, events, figures, tuple(paid), self.relation, self.subject or "")
 
@@ -644,12 +631,6 @@ _METHODS: dict[str, Callable[[_Release], list[_Point]]] = {
 }  # fmt: skip
 
 
-def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> int:
-    if method == "dpsgd":
-        return 1
-    return len(bounds) if method == "fair_pate" else len(_learners(bounds, len(schema.classes or ())))
-
-
 def _plain() -> LogisticRegression:
     return LogisticRegression(max_iter=1000)
 
@@ -695,7 +676,7 @@ class _Figures:
     def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Group and class of each row, as positions in the schema; what it does not list comes after all of them."""
         numbers = self.schema.numbers(rows)
-        sizes = [_n_values(self.schema, name) for name in self.schema.groups]
+        sizes = [len(getattr(self.schema.columns[name], "values", (False, True))) for name in self.schema.groups]
         read = np.stack([numbers[name] for name in self.schema.groups])
         known = ~np.isnan(read).any(axis=0)
         groups = np.full(len(rows), math.prod(sizes), dtype=np.int64)
@@ -725,7 +706,7 @@ class _Figures:
         seen = of_groups.sum(axis=1) > 20 * self.mechanism.sigma * n_classes
         shown = np.rint(np.maximum(of_groups[seen], 0.0)).astype(np.int64)
         by_class = released.sum(axis=(0, 2))[:-1]
-        right = self._share(float(np.trace(released.sum(axis=0)[:-1])), len(rows))
+        right = min(max(float(np.trace(released.sum(axis=0)[:-1])) / len(rows), 0.0), 1.0)
         return {
             "accuracy": right,
             "accuracy_error": self._error(right, (n_groups + 1) * n_classes, len(rows)),
@@ -756,10 +737,6 @@ class _Figures:
                 row.update(disparity=0.0, gap_bound=0.0)
         return shares
 
-    @staticmethod
-    def _share(count: float, n_rows: int) -> float:
-        return min(max(count / n_rows, 0.0), 1.0)
-
     def _error(self, share: float, n_cells: float, n_rows: int) -> float:
         """Half of the width of a 95 % interval around a share: the noise of its cells, and the sampling of its rows."""
         sampled = max(share * (1 - share), 1 / n_rows) / n_rows
@@ -775,11 +752,6 @@ def _has_one_answer(model: Any) -> bool:
     from skfairdp._networks import is_constant, module_of
 
     return is_constant(module_of(model.net_)) if hasattr(model, "net_") else False
-
-
-def _n_values(schema: Schema, name: str) -> int:
-    column = schema.columns[name]
-    return len(getattr(column, "values", (False, True)))
 
 
 def _expression(gap: float | None) -> str:

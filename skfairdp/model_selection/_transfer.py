@@ -140,17 +140,13 @@ def _table(given: Any, name: str) -> pd.DataFrame:
 def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
     """For each ε of the target the one of the source that it stands for. An ε of another guarantee is no likeness."""
     known = {kind: np.unique(part["epsilon"]) for kind, part in source.groupby(_GUARANTEE)}
-    kinds = target[_GUARANTEE].itertuples(index=False, name=None)
-    return [
-        _nearest(known[kind], value) if kind in known else float(value)
-        for kind, value in zip(kinds, target["epsilon"], strict=True)
-    ]
-
-
-def _nearest(levels: np.ndarray, value: float) -> float:
-    nearest = float(levels[np.argmin(np.abs(levels - value))])
-    close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
-    return nearest if close else float(value)
+    kinds, found = target[_GUARANTEE].itertuples(index=False, name=None), []
+    for kind, value in zip(kinds, target["epsilon"].astype(float).tolist(), strict=True):
+        levels = known.get(kind, np.array([value]))
+        nearest = float(levels[np.argmin(np.abs(levels - value))])
+        close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
+        found.append(nearest if close else value)
+    return found
 
 
 def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
@@ -162,12 +158,6 @@ def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
         & (moved["coverage_target"] >= row["coverage_source"] - tolerance)
     )
     return float(moved.loc[meets, "accuracy_target"].max()) if meets.any() else math.nan
-
-
-def _worst(*tables: np.ndarray) -> tuple[float, float]:
-    """The smallest accuracy and the largest gap in any of the tables: one corner, or volumes would not compare."""
-    together = np.concatenate(tables)
-    return float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
 
 
 def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) -> dict[str, Any]:
@@ -183,7 +173,10 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
     found["frontier_kept"] = float(chosen["non_dominated_target"].mean())
     found["feasible"] = float(chosen["feasible"].mean())
     pairs = {side: part[[f"accuracy_{side}", f"disparity_{side}"]].to_numpy(float) for side in ("source", "target")}
-    corner = _worst(*pairs.values()) if reference is None else reference
+    corner = reference
+    if corner is None:  # the smallest accuracy and the largest gap of both: one corner, or volumes would not compare
+        together = np.concatenate(list(pairs.values()))
+        corner = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
     for side, points in pairs.items():
         found[f"hypervolume_{side}"] = hypervolume(points, corner, [False, True])
     return found

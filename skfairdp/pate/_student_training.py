@@ -101,9 +101,6 @@ class LabelGate(VoteGate):
     LabelGate(min_count=20)
     """
 
-    def __init__(self, *, min_count: int = 50, rule: str = "excess") -> None:
-        super().__init__(min_count=min_count, rule=rule)
-
 
 #: By their shorthands.
 GATES: dict[str, Any] = {"votes": VoteGate, "labels": LabelGate}
