@@ -1,8 +1,9 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ Notion = str | RateParity | RateBound
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     """Network held to fairness constraints by Lagrange multipliers (F-LD).
 
@@ -116,9 +118,20 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     True
     """
 
+    constraints: Any = "demographic_parity"
+    moments: int = 2
+    net: Any = "mlp"
+    lam_max: float = 5.0
+    dual_step: float | None = None
+    dual_steps: int = 40
+    violations: str = "predictions"
+    average_last: float = 0.25
+    random_state: _utils.RandomStateLike = None
+    verbose: int = 0
+
     __metadata_request__fit = {"sensitive_features": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": [object],
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "net": [object],
@@ -130,31 +143,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        *,
-        constraints: Any = "demographic_parity",
-        moments: int = 2,
-        net: Any = "mlp",
-        lam_max: float = 5.0,
-        dual_step: float | None = None,
-        dual_steps: int = 40,
-        violations: str = "predictions",
-        average_last: float = 0.25,
-        random_state: _utils.RandomStateLike = None,
-        verbose: int = 0,
-    ) -> None:
-        self.constraints = constraints
-        self.moments = moments
-        self.net = net
-        self.lam_max = lam_max
-        self.dual_step = dual_step
-        self.dual_steps = dual_steps
-        self.violations = violations
-        self.average_last = average_last
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -111,6 +111,7 @@ _FEW = 3  # so few candidates are composed: every one of them is then tried, exa
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(SearchBase):
     """Search over parameters of which only the winner comes out, for about the price of two to three fits.
 
@@ -200,7 +201,22 @@ class PrivateSearchCV(SearchBase):
     (10, 'selection', 1.0)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    scoring: Any = "accuracy"
+    bounds: Mapping[str, str] | None = None
+    method: str = "auto"
+    trial_distribution: str = "logarithmic"
+    expected_trials: float | None = None
+    cv: Any = None
+    test_size: float = 0.2
+    score_epsilon: float = 0.25
+    total_epsilon: float | None = None
+    delta: float | None = None
+    random_state: RandomStateLike = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
         "scoring": "no_validation",
@@ -215,37 +231,6 @@ class PrivateSearchCV(SearchBase):
         "delta": [Interval(Real, 0, 1, closed="neither"), None],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        scoring: Any = "accuracy",
-        bounds: Mapping[str, str] | None = None,
-        method: str = "auto",
-        trial_distribution: str = "logarithmic",
-        expected_trials: float | None = None,
-        cv: Any = None,
-        test_size: float = 0.2,
-        score_epsilon: float = 0.25,
-        total_epsilon: float | None = None,
-        delta: float | None = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.scoring = scoring
-        self.bounds = bounds
-        self.method = method
-        self.trial_distribution = trial_distribution
-        self.expected_trials = expected_trials
-        self.cv = cv
-        self.test_size = test_size
-        self.score_epsilon = score_epsilon
-        self.total_epsilon = total_epsilon
-        self.delta = delta
-        self.random_state = random_state
 
     def fit(
         self,

@@ -31,6 +31,7 @@ from skfairdp.privacy import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ConvolutionalLayers(BaseEstimator):
     """Convolutional generator and discriminators, for ``hidden=`` of a backend; "cnn" is this with its defaults.
 
@@ -53,9 +54,8 @@ class ConvolutionalLayers(BaseEstimator):
     (8, 16)
     """
 
-    def __init__(self, image_shape: Sequence[int] | None = None, channels: Sequence[int] = (16, 32)) -> None:
-        self.image_shape = image_shape
-        self.channels = channels
+    image_shape: Sequence[int] | None = None
+    channels: Sequence[int] = (16, 32)
 
 
 def layers_for(hidden: Any, kind: str, n_columns: int, owner: str) -> Any:

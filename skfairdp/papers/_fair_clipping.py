@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Reweighting(BaseEstimator):
     """Clipped gradients times a weight of their group, so that all groups count alike (Choi et al. 2020, on DP-SGD).
 
@@ -51,13 +52,12 @@ class Reweighting(BaseEstimator):
     2.0
     """
 
-    _parameter_constraints: dict[str, Any] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
+    max_ratio: float = 4.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
 
     reads_groups = True
     counts_once = True
-
-    def __init__(self, *, max_ratio: float = 4.0) -> None:
-        self.max_ratio = max_ratio
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
         """Release the sizes of the groups, and weigh by them.
@@ -84,6 +84,7 @@ class Reweighting(BaseEstimator):
         return WeightsByGroup(weights, max_norm=plan.step.max_grad_norm)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSGDF(BaseEstimator):
     """DP-SGD-F (Xu, Du & Wu 2020): each group has a clipping bound, larger where more of its gradients exceed C.
 
@@ -101,13 +102,12 @@ class DPSGDF(BaseEstimator):
     2.0
     """
 
-    _parameter_constraints: dict[str, Any] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
+    max_ratio: float = 4.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
 
     reads_groups = True
     counts_once = False
-
-    def __init__(self, *, max_ratio: float = 4.0) -> None:
-        self.max_ratio = max_ratio
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
         """Let bounds follow the noisy counts of each batch.
@@ -137,6 +137,7 @@ class DPSGDF(BaseEstimator):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GlobalAdapt(BaseEstimator):
     """DPSGD-Global-Adapt (Esipova et al. 2022): gradients are scaled by C/Z and clipped only above Z.
 
@@ -156,17 +157,16 @@ class GlobalAdapt(BaseEstimator):
     1.0
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    quantile: float = 0.1
+    start: float = 4.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "start": [Interval(Real, 0, None, closed="neither")],
     }
 
     reads_groups = False
     counts_once = False
-
-    def __init__(self, *, quantile: float = 0.1, start: float = 4.0) -> None:
-        self.quantile = quantile
-        self.start = start
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
         """Let one scale for all follow the noisy count of each batch.
