@@ -20,7 +20,6 @@ from skfairdp.inspection._audit_worlds import (
     clopper_pearson_upper,
     largest_refuted,
     rates_epsilon,
-    rates_mu,
     rates_of_band,
 )
 from skfairdp.privacy import gdp_epsilon
@@ -360,8 +359,9 @@ def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditRes
     middle = float(np.median(np.concatenate([scores_0, scores_1])))
     plain = [(part.sum() + 0.5) / (part.size + 1) for part in (scores_0 > middle, scores_1 <= middle)]
     mu_hat = -float(ndtri(plain[0]) + ndtri(plain[1]))
+    mu_lower = max(0.0, *(-float(ndtri(fpr) + ndtri(fnr)) for fpr, fnr in rates))
     n_runs = (scores_0.size, scores_1.size)
-    return AuditResult("band", mu_hat, rates_mu(rates), math.inf, confidence, n_runs, best, rates)
+    return AuditResult("band", mu_hat, mu_lower, math.inf, confidence, n_runs, best, rates)
 
 
 def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: float) -> AuditResult:

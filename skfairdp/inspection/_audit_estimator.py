@@ -4,7 +4,7 @@ import html
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -386,23 +386,18 @@ def _warn_of_reach(reach: float, claim: float) -> None:
 # ---------------------------------------------------------------- runs
 
 
+@dataclass
 class _Runner:
     """Fits clones on tables that it is given, and shows what is seen of them."""
 
-    def __init__(
-        self,
-        estimator: Any,
-        world: World,
-        fit_params: dict[str, Any],
-        rng: Any,
-        n_jobs: int | None,
-        attributes: bool,
-        score: Callable[[Any], Any] | None,
-    ) -> None:
-        self.estimator, self.world, self.fit_params = estimator, world, fit_params
-        self.rng, self.n_jobs, self.attributes, self.score = rng, n_jobs, attributes, score
-        self.reseed = bool(seeds_of_noise(estimator))
-        self.n_fits = 0
+    estimator: Any
+    world: World
+    fit_params: dict[str, Any]
+    rng: Any
+    n_jobs: int | None
+    attributes: bool
+    score: Callable[[Any], Any] | None
+    n_fits: int = field(default=0, init=False)
 
     def stated(self) -> tuple[Claim, str | None]:
         """What a fit on the common rows states, and its error where there is one."""
@@ -414,12 +409,13 @@ class _Runner:
         names = self.estimator.get_params(deep=True)
         told = {name: value for name, value in names.items() if name.split("__")[-1] == "public_n_rows"}
         model = clone(self.estimator).set_params(**{name: value or len(self.world.y) for name, value in told.items()})
-        return _Runner(model, self.world, self.fit_params, self.rng, self.n_jobs, self.attributes, self.score)
+        return replace(self, estimator=model)
 
     def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
         """One fit for each table."""
         self.n_fits += len(tables)
-        seeds = [self.seed() if self.reseed else None for _ in tables]
+        reseed = bool(seeds_of_noise(self.estimator))
+        seeds = [self.seed() if reseed else None for _ in tables]
         return list(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(fit_and_see)(self.estimator, table, look, seed, self.fit_params)
@@ -447,7 +443,11 @@ def _many_runs(
     best: tuple[float, Canary, Callable[[Sequence[Seen]], Array]] | None = None
     for canary in given:
         pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
-        learned = _score_of(pilot, runner, method)
+        learned: Any
+        if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
+            learned = _GivenScore(pilot)
+        else:
+            learned = LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
         if best is None or learned.strength > best[0]:
             best = learned.strength, canary, learned
     assert best is not None
@@ -470,12 +470,6 @@ class _GivenScore:
 
     def __call__(self, runs: Sequence[Seen]) -> Array:
         return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])
-
-
-def _score_of(pilot: Sequence[Sequence[Seen]], runner: _Runner, method: str) -> Any:
-    if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
-        return _GivenScore(pilot)
-    return LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
 
 
 def _one_run(

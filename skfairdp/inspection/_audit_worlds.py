@@ -350,11 +350,6 @@ def rates_epsilon(rates: Iterable[Rates], delta: float) -> float:
     return math.log(ratio) if ratio > 1 else 0.0
 
 
-def rates_mu(rates: Iterable[Rates]) -> float:
-    """Lower bound on the μ of a mechanism that is μ-GDP."""
-    return max(0.0, *(-float(ndtri(fpr) + ndtri(fnr)) for fpr, fnr in rates))
-
-
 def largest_refuted(refuted: Callable[[float], bool], *, most: float = math.inf) -> float:
     """The largest figure up to which every one is refuted, rounded down; inf where those beyond ``most`` are."""
     if not refuted(0.0):

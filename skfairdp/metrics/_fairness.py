@@ -442,11 +442,7 @@ def rejection_rate_by_group(
     {'a': 0.5, 'b': 0.0}
     """
     owner = "rejection_rate_by_group"
-    check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
-    n_rows = None if y_true is None else len(read_labels(y_true, "y_true", owner))
-    predicted = read_labels(y_pred, "y_pred", owner, n_rows)
-    codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)
-    rejected = read_rejected(predicted, reject_label, owner)
+    _, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     rows = np.bincount(codes, minlength=len(domain))
     refused = np.bincount(codes[rejected], minlength=len(domain))
     return {

@@ -246,8 +246,12 @@ class ParetoSearchCV(SearchBase):
         return self
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, GroupsPlan]:
-        objectives = read_scoring(self.scoring, owner=type(self).__name__)
-        data = read_search(self, X, y, **given, objectives=objectives, shown=_usual_beside(objectives))
+        owner = type(self).__name__
+        objectives = read_scoring(self.scoring, owner=owner)
+        # What the frontier display draws and nobody asked for: from the same tables, at no cost.
+        beside = [name for name in _ALWAYS if name not in {objective.name for objective in objectives}]
+        shown = read_scoring(beside, owner=owner) if beside else []
+        data = read_search(self, X, y, **given, objectives=objectives, shown=shown)
         return divided(
             data, self.total_epsilon, partial(plan_groups, error_score=self.error_score, refits=self.refit is not False)
         )
@@ -319,10 +323,3 @@ class ParetoSearchCV(SearchBase):
 
     def _means(self, objectives: list[Objective]) -> NDArray[np.float64]:
         return np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
-
-
-def _usual_beside(objectives: list[Objective]) -> list[Objective]:
-    """What the frontier display draws and nobody asked for: from the same tables, at no cost."""
-    names = {objective.name for objective in objectives}
-    missing = [name for name in _ALWAYS if name not in names]
-    return read_scoring(missing, owner="ParetoSearchCV") if missing else []

@@ -15,7 +15,7 @@ from skfairdp._utils import PublicData, RandomStateLike, silence, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions
 from skfairdp.exceptions import UnplannedReleaseError, UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
-from skfairdp.model_selection._scores import Bound, Objective, read_bounds, read_scoring
+from skfairdp.model_selection._scores import Bound, read_bounds, read_scoring
 from skfairdp.model_selection._search import SearchBase, divided, search_facts
 from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.privacy import (
@@ -297,7 +297,15 @@ class PrivateSearchCV(SearchBase):
         return self
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, "_Plan"]:
-        objectives, bounds = self._objectives()
+        owner, scoring = type(self).__name__, self.scoring
+        if isinstance(scoring, tuple) or callable(scoring):
+            scoring = {"score": scoring}
+        elif not isinstance(scoring, str) and not (isinstance(scoring, Mapping) and len(scoring) == 1):
+            raise ValueError(f"The 'scoring' parameter of {owner} must be a single objective. Got {scoring!r} instead.")
+        objective = read_scoring(scoring, owner=owner)[0]
+        bounded = [name for name in (self.bounds or {}) if name != objective.name]
+        objectives = [objective, *(read_scoring(bounded, owner=owner) if bounded else [])]  # first what to be best in
+        bounds = read_bounds(self.bounds, objectives, owner=owner)
         holdout = self.test_size if self.cv is None else None
         data = read_search(self, X, y, **given, objectives=objectives, holdout=holdout, quiet=True)
         return divided(data, self.total_epsilon, partial(self._plan, bounds=bounds))
@@ -306,14 +314,6 @@ class PrivateSearchCV(SearchBase):
         trials = plan_trials(data, bounds, refits=self.cv is not None)
         method = self._cheapest_method(trials)
         return _Plan(trials, method, self._event(trials, method))
-
-    def _objectives(self) -> tuple[list[Objective], list[Bound]]:
-        """The objective to be best in, first, and those that are bounded."""
-        owner = type(self).__name__
-        objective = read_scoring(_one(self.scoring, owner), owner=owner)[0]
-        bounded = [name for name in (self.bounds or {}) if name != objective.name]
-        objectives = [objective, *(read_scoring(bounded, owner=owner) if bounded else [])]
-        return objectives, read_bounds(self.bounds, objectives, owner=owner)
 
     def _best(self, trials: Trials, noise: NoiseSource) -> tuple[int, Any, float] | None:
         """Position, model and score of the best trial; None where none was made."""
@@ -365,11 +365,3 @@ class _Plan:
     trials: Trials
     method: str
     event: DpEvent
-
-
-def _one(scoring: Any, owner: str) -> Any:
-    if isinstance(scoring, str) or (isinstance(scoring, Mapping) and len(scoring) == 1):
-        return scoring
-    if isinstance(scoring, tuple) or callable(scoring):
-        return {"score": scoring}
-    raise ValueError(f"The 'scoring' parameter of {owner} must be a single objective. Got {scoring!r} instead.")

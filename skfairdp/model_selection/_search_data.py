@@ -217,29 +217,10 @@ def make_source_splits(
             "unique ids and that X gives the same rows each time."
         )
     folds = range(rule.n_folds if test_size is None else 1)
-    parts = [
+    return [
         (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
         for j in folds
     ]
-    return list(parts)
-
-
-def make_subject_splits(
-    subjects: Subjects, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
-) -> list[Split]:
-    """The same by subject: the list of subjects, which is public, is cut, and each brings all of its rows."""
-    if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool)):
-        raise ValueError(
-            f"The 'cv' parameter of {owner} must be a number of folds where subjects are protected: a fold holds all "
-            f"rows of its subjects. Got {cv!r} instead."
-        )
-    secret = SecretDraws(None)  # nothing is drawn, as no subject comes or goes
-    cut: Any
-    if test_size is None:
-        cut = make_splits(cv, np.zeros(subjects.n), planned=planned, secret=secret, owner=owner)
-    else:
-        cut = make_holdout(test_size, subjects.n, planned=planned, seed=seed, secret=secret, owner=owner)
-    return [(subjects.part(train), subjects.part(test)) for train, test in cut]
 
 
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
@@ -435,17 +416,25 @@ def _splits(
 ) -> list[Split]:
     """Train and test parts of private rows."""
     owner, secret = type(search).__name__, SecretDraws(candidate.parameter("noise_seed"))
-    if rows.subjects is not None:
-        return make_subject_splits(
-            rows.subjects, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner
-        )
-    if rows.y is None:
+    subjects, y, n_units = rows.subjects, rows.y, rows.n_rows
+    if subjects is not None:
+        if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):
+            raise ValueError(
+                f"The 'cv' parameter of {owner} must be a number of folds where subjects are protected: a fold holds "
+                f"all rows of its subjects. Got {search.cv!r} instead."
+            )
+        # The list of subjects is cut, which is public: nothing is drawn, as none comes or goes.
+        y, n_units, secret = np.zeros(subjects.n), subjects.n, SecretDraws(None)
+    elif y is None:
         source = opened(rows.X)
         assert source is not None
         return make_source_splits(source, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner)
+    cut: Any
     if holdout is None:
-        return make_splits(search.cv, rows.y, planned=planned, secret=secret, owner=owner)
-    return make_holdout(holdout, rows.n_rows, planned=planned, seed=seed, secret=secret, owner=owner)
+        cut = make_splits(search.cv, y, planned=planned, secret=secret, owner=owner)
+    else:
+        cut = make_holdout(holdout, n_units, planned=planned, seed=seed, secret=secret, owner=owner)
+    return cut if subjects is None else [(subjects.part(train), subjects.part(test)) for train, test in cut]
 
 
 def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any]) -> Rows:
