@@ -421,7 +421,7 @@ class DPStep:
             guess = _central_limit_noise(probability, steps, epsilon, delta)
             try:
                 noise_multiplier = privacy.calibrate_noise(
-                    lambda sigma: _with(_event(probability, sigma, steps), beside), epsilon, delta, guess=guess
+                    lambda sigma: _event(probability, sigma, steps, beside), epsilon, delta, guess=guess
                 )
             except ValueError as reason:
                 raise ValueError(nothing_left or str(reason)) from None
@@ -434,7 +434,7 @@ class DPStep:
 
     def event_with(self, beside: privacy.DpEvent | None) -> privacy.DpEvent:
         """All steps together with what else is released."""
-        return _with(_event(self.sampling_probability, self.noise_multiplier, self.steps), beside)
+        return _event(self.sampling_probability, self.noise_multiplier, self.steps, beside)
 
     @property
     def sums(self) -> privacy.GaussianMechanism:
@@ -472,12 +472,11 @@ def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: 
     return min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
 
 
-def _event(probability: float, noise_multiplier: float, steps: int) -> privacy.DpEvent:
+def _event(
+    probability: float, noise_multiplier: float, steps: int, beside: privacy.DpEvent | None = None
+) -> privacy.DpEvent:
     step: privacy.DpEvent = privacy.GaussianDpEvent(noise_multiplier)
-    return privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
-
-
-def _with(event: privacy.DpEvent, beside: privacy.DpEvent | None) -> privacy.DpEvent:
+    event = privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
     return event if beside is None else privacy.compose(event, beside)
 
 
