@@ -166,7 +166,12 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
         net = self.read_net()
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
-        membership = self._membership(sensitive_features, group_weights, len(features))
+        membership = None
+        if self.constraints is not None:
+            membership = _utils.group_membership(
+                sensitive_features, group_weights, len(features), owner=type(self).__name__,
+                otherwise=", or set constraints=None",
+            )  # fmt: skip
         groups = self._names(sensitive_features if group_weights is None else None, membership)
         notions = self._notions(groups, classes.tolist())
         seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
@@ -287,14 +292,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
         return {name: getattr(self, name) for name in names}
-
-    def _membership(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array | None:
-        if self.constraints is None:
-            return None
-        otherwise = ", or set constraints=None"
-        return _utils.group_membership(
-            sensitive_features, group_weights, n_rows, owner=type(self).__name__, otherwise=otherwise
-        )
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

@@ -147,7 +147,12 @@ def frontier(
     named = _named(estimators)
     public = _public_rows(X_public, sensitive_features_public)
     sweep = _Sweep(epsilons, gammas, lams, idp3)
-    delta = _common_delta(named)
+    deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
+    if len(deltas) > 1:
+        raise ValueError(
+            f"All estimators of one frontier must have the same 'delta', so that their ε add up. Got {sorted(deltas)}."
+        )
+    delta = deltas.pop()
     test = EvaluationSet(X_test, y_test, sensitive_features_test)
     totals = Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
@@ -360,12 +365,3 @@ def _named(estimators: Any) -> dict[str, Any]:
                 "SyntheticDataClassifier."
             )
     return named
-
-
-def _common_delta(named: Mapping[str, Any]) -> float:
-    deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
-    if len(deltas) > 1:
-        raise ValueError(
-            f"All estimators of one frontier must have the same 'delta', so that their ε add up. Got {sorted(deltas)}."
-        )
-    return deltas.pop()

@@ -97,16 +97,6 @@ class Trials:
         return fitted
 
 
-def plan_trials(data: SearchData, bounds: Sequence[Bound], *, refits: bool) -> Trials:
-    """Plan the fits of every candidate. All of them must give the same kind of guarantee."""
-    planned = [data.plan(params) for params in data.grid]
-    kinds = {(whole.protects, whole.neighboring_relation) for whole, _ in planned}
-    if len(kinds) > 1:
-        raise ValueError(f"The candidates give unlike guarantees ({len(kinds)} kinds). Search them separately.")
-    fits = [(whole.event, [part.event for part in parts]) for whole, parts in planned]
-    return Trials(data, bounds, refits, fits)
-
-
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
 
 
@@ -311,7 +301,12 @@ class PrivateSearchCV(SearchBase):
         return divided(data, self.total_epsilon, partial(self._plan, bounds=bounds))
 
     def _plan(self, data: SearchData, bounds: list[Bound]) -> "_Plan":
-        trials = plan_trials(data, bounds, refits=self.cv is not None)
+        planned = [data.plan(params) for params in data.grid]
+        kinds = {(whole.protects, whole.neighboring_relation) for whole, _ in planned}
+        if len(kinds) > 1:
+            raise ValueError(f"The candidates give unlike guarantees ({len(kinds)} kinds). Search them separately.")
+        fits = [(whole.event, [part.event for part in parts]) for whole, parts in planned]
+        trials = Trials(data, bounds, self.cv is not None, fits)
         method = self._cheapest_method(trials)
         return _Plan(trials, method, self._event(trials, method))
 

@@ -286,7 +286,12 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     spent: dict[tuple[str, str], PrivacySpent] = {}
     n_fits: dict[tuple[str, str], set[Any]] = {}
     for name, estimator in _by_name(estimators).items():
-        privacy = _privacy_of(name, estimator)
+        privacy = Account.of(estimator).total()
+        if privacy is None:
+            raise ValueError(
+                f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. "
+                "Leave it out."
+            )
         kind = privacy.protects, privacy.neighboring_relation
         spent[kind] = spent[kind] + privacy if kind in spent else privacy
         fits = {
@@ -337,14 +342,3 @@ def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[s
         "idp3": refuses,
         **test.measure_predictions(estimator.predict(test.X, **asked), estimator.classes_),
     }
-
-
-def _privacy_of(name: str, estimator: Any) -> PrivacySpent:
-    """Of an estimator with all that is inside."""
-    spent = Account.of(estimator).total()
-    if spent is None:
-        raise ValueError(
-            f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. Leave it "
-            "out."
-        )
-    return spent

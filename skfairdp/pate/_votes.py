@@ -410,18 +410,15 @@ class ConfidentVoting(Voting):
             return threshold, privacy.GNMax(second, n_classes=asked.n_classes, **votes)
 
         plan = partial(VotePlan, relation=asked.relation, n_queries=n_queries, n_teachers=asked.n_teachers)
-        if self._filters(asked.n_classes, asked.noise):
-            return self._filtered(plan, *mechanisms(1.0), asked)
-        return self._counted(plan, mechanisms, n_maxima, asked)
-
-    def _filters(self, n_classes: int, noise: str) -> bool:
-        """Whether the adaptive Gaussian filter accounts for the transcript."""
-        if self.accounting == "gdp" and noise != "gaussian":
+        if self.accounting == "gdp" and asked.noise != "gaussian":
             raise ValueError(
                 "accounting='gdp' of ConfidentVoting needs noise='gaussian': the discrete Gaussian is not exactly "
                 "Gaussian-DP. Use accounting='binary' or 'auto' with noise='discrete_gaussian'."
             )
-        return self.accounting == "gdp" or (self.accounting == "auto" and n_classes > 2 and noise == "gaussian")
+        several = asked.n_classes > 2 and asked.noise == "gaussian"
+        if self.accounting == "gdp" or (self.accounting == "auto" and several):
+            return self._filtered(plan, *mechanisms(1.0), asked)
+        return self._counted(plan, mechanisms, n_maxima, asked)
 
     def _filtered(
         self, plan: Callable[..., VotePlan], bit: privacy.NoisyThreshold, maximum: privacy.GNMax, asked: Asked
