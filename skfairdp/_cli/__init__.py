@@ -1,19 +1,6 @@
 """The commands of the command line: each reads files, does one thing with the package, and prints what came of it."""
 
 from skfairdp._cli._arguments import command_line
-from skfairdp._cli._demo import Sweep, run_demo
+from skfairdp._cli._demo import Sweep, run_demo, run_verify
 from skfairdp._cli._files import UsageError, read_table
 from skfairdp._cli._own_table import print_frontier, run_frontier, run_schema
-from skfairdp._cli._verify import run_verify
-
-__all__ = [
-    "Sweep",
-    "UsageError",
-    "command_line",
-    "print_frontier",
-    "read_table",
-    "run_demo",
-    "run_frontier",
-    "run_schema",
-    "run_verify",
-]

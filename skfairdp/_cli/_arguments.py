@@ -37,7 +37,14 @@ def command_line() -> argparse.ArgumentParser:
     _own_table_parser(commands)
     _schema_parser(commands)
     _demo_parser(commands)
-    _verify_parser(commands)
+    verify = commands.add_parser(
+        "verify",
+        help="recompute every figure of a privacy statement or a ledger",
+        description="Recomputes every figure of a privacy statement (privacy_statement().to_json()) or of a "
+        "ledger's file from the releases it lists, with dp-accounting and a second implementation, and without the "
+        "data. Exit code 1 and a line for each claim that is too low.",
+    )
+    verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
     return parser
 
 
@@ -69,17 +76,6 @@ def _demo_parser(commands: Any) -> None:
         default=0,
         help="for public randomness only: split and partition. The noise stays secret (default: 0)",
     )
-
-
-def _verify_parser(commands: Any) -> None:
-    verify = commands.add_parser(
-        "verify",
-        help="recompute every figure of a privacy statement or a ledger",
-        description="Recomputes every figure of a privacy statement (privacy_statement().to_json()) or of a "
-        "ledger's file from the releases it lists, with dp-accounting and a second implementation, and without the "
-        "data. Exit code 1 and a line for each claim that is too low.",
-    )
-    verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
 
 
 def _own_table_parser(commands: Any) -> None:
@@ -125,17 +121,6 @@ def _own_table_parser(commands: Any) -> None:
         "--out", metavar="DIR", default="skfairdp-frontier",
         help="folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)",
     )  # fmt: skip
-    _account_arguments(frontier)
-    frontier.add_argument(
-        "--seed",
-        metavar="S",
-        type=_seed,
-        default=0,
-        help="for public randomness only; the noise is secret (default: 0)",
-    )
-
-
-def _account_arguments(frontier: Any) -> None:
     frontier.add_argument(
         "--ledger", metavar="FILE",
         help="account of all that is spent on this table; an existing one goes on (default: ledger.jsonl in DIR)",
@@ -144,6 +129,13 @@ def _account_arguments(frontier: Any) -> None:
         "--budget", metavar="E", type=_positive,
         help="ceiling of a new account: what would go beyond it is refused before anything is spent (default: none)",
     )  # fmt: skip
+    frontier.add_argument(
+        "--seed",
+        metavar="S",
+        type=_seed,
+        default=0,
+        help="for public randomness only; the noise is secret (default: 0)",
+    )
 
 
 def _schema_parser(commands: Any) -> None:

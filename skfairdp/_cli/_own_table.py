@@ -60,19 +60,22 @@ def print_frontier(table: "pd.DataFrame") -> None:
     several = table["estimator"].nunique() > 1
     print(f"{'ε':>7} {'γ':>6} {'IDP3':>6} {'gap':>7} {name:>9} {'coverage':>9}{'  method' if several else ''}")
     for row in shown.to_dict("records"):
+        gap = row["disparity"]
         gamma = "none" if math.isnan(row["gamma"]) else f"{row['gamma']:g}"
         refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
             f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
-            f"{_gap_text(row['disparity']):>7} {row[utility]:>{shape}} {row['coverage']:>9.1%}"
+            f"{'?' if math.isnan(gap) else f'{gap:.3f}':>7} {row[utility]:>{shape}} {row['coverage']:>9.1%}"
             + (f"  {row['estimator']}" if several else "")
         )
     for one in attrs.get("references", []):
         print(f"{'':>22} {one['disparity']:>7.3f} {one[utility]:>{shape}}  to compare with: {one['name']}")
     if shown["idp3"].any():
         print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
+    n_fits = attrs["n_fits"]
+    releases = "1 release, every γ from it" if n_fits == 1 else f"{n_fits} releases, every γ from them"
     print(
-        f"\nPublishing the whole table ({_releases(attrs['n_fits'])}) costs "
+        f"\nPublishing the whole table ({releases}) costs "
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
         f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'])}\n"
         + (
@@ -94,14 +97,6 @@ def _print_noise(table: "pd.DataFrame") -> None:
             )
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
-
-
-def _releases(number: int) -> str:
-    return "1 release, every γ from it" if number == 1 else f"{number} releases, every γ from them"
-
-
-def _gap_text(gap: float) -> str:
-    return "?" if math.isnan(gap) else f"{gap:.3f}"
 
 
 def print_notes(table: "pd.DataFrame", caught: Sequence[warnings.WarningMessage]) -> None:

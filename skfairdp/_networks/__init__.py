@@ -41,7 +41,6 @@ from skfairdp._networks._process import (
     seconds_of_steps,
     threads_of_steps,
 )
-from skfairdp._networks._row_isolation import input_dtype
 from skfairdp._networks._shorthands import CNN, MLP, ResNet
 from skfairdp._networks._stacked import (
     batch_stream,
@@ -55,6 +54,7 @@ from skfairdp._networks._training import (
     Network,
     PrivateRows,
     RowsOnDemand,
+    input_dtype,
     predict_logits,
     prepare_network,
     private_logits,

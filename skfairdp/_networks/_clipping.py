@@ -110,7 +110,13 @@ def clipped_gradient_sum(
         return total
     each = hooked_gradients if hooked else vectorized_gradients if vectorized else looped_gradients
     form = partial(_gradient_rows, module, loss, layers=layers, fused=fused, form=each, shared=shared)
-    gradients, fails = _formed(module, loss, form, (X, y) if weights is None else (X, y, weights))
+
+    def forward(samples: tuple[Tensor, ...]) -> Tensor:
+        rows, targets = samples[:2] if weights is None else (part.flatten(0, 1) for part in samples[:2])
+        return loss(module(rows), targets)
+
+    samples = (X, y) if weights is None else (X, y, weights)
+    gradients, fails = _without_failures(lambda samples: form(*samples), forward, samples)
     norms = gradients.norms()
     nothing = ~torch.isfinite(norms) | fails
     if present is not None:
@@ -204,18 +210,17 @@ def _gradient_rows(
             if weights is None:
                 return LayerRows(trace.layers, trace.prepared(losses.sum()))
             prepared = trace.prepared((losses * weights.flatten().to(losses)).sum())
-            return LayerRows(trace.layers, _joined(prepared, weights.shape[1]))
+            of_samples = {  # the rows of a sample are positions of it
+                name: (rule, tuple(rule.joined(part, weights.shape[1]) for part in parts))
+                for name, (rule, parts) in prepared.items()
+            }
+            return LayerRows(trace.layers, of_samples)
         if fused:
             raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
     gradients = form(module, loss, X, y)
     if weights is not None:
         gradients = {name: _weighed(gradient, weights) for name, gradient in gradients.items()}
     return DenseRows(gradients, shared)
-
-
-def _joined(prepared: dict[str, Prepared], times: int) -> dict[str, Prepared]:
-    """The rows of a sample as positions of it."""
-    return {name: (rule, tuple(rule.joined(part, times) for part in parts)) for name, (rule, parts) in prepared.items()}
 
 
 def _weighed(gradient: Tensor, weights: Tensor) -> Tensor:
@@ -246,18 +251,6 @@ def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
         parts.append(torch.where(unknown[:, None], torch.nan, found))
     module.train(training)
     return torch.cat(parts)
-
-
-def _formed(
-    module: nn.Module, loss: PerSampleLoss, form: Callable[..., GradientRows], samples: tuple[Tensor, ...]
-) -> tuple[GradientRows, Tensor]:
-    """The gradients of a batch, and at which samples the module fails."""
-
-    def forward(samples: tuple[Tensor, ...]) -> Tensor:
-        X, y = samples[:2] if len(samples) == 2 else (part.flatten(0, 1) for part in samples[:2])
-        return loss(module(X), y)
-
-    return _without_failures(lambda samples: form(*samples), forward, samples)
 
 
 def _without_failures(
@@ -428,7 +421,7 @@ class DPStep:
             guess = _central_limit_noise(probability, steps, epsilon, delta)
             try:
                 noise_multiplier = privacy.calibrate_noise(
-                    lambda sigma: _with(_event(probability, sigma, steps), beside), epsilon, delta, guess=guess
+                    lambda sigma: _event(probability, sigma, steps, beside), epsilon, delta, guess=guess
                 )
             except ValueError as reason:
                 raise ValueError(nothing_left or str(reason)) from None
@@ -441,7 +434,7 @@ class DPStep:
 
     def event_with(self, beside: privacy.DpEvent | None) -> privacy.DpEvent:
         """All steps together with what else is released."""
-        return _with(_event(self.sampling_probability, self.noise_multiplier, self.steps), beside)
+        return _event(self.sampling_probability, self.noise_multiplier, self.steps, beside)
 
     @property
     def sums(self) -> privacy.GaussianMechanism:
@@ -463,22 +456,11 @@ class DPStep:
         self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
     ) -> dict[str, Tensor]:
         """The noisy mean gradient of a batch, by parameter name."""
-        total = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, **options)
-        return released_mean(total, self.sums, source, self.expected_batch_size)
-
-
-def released_mean(
-    sums: dict[str, Tensor], mechanism: privacy.GaussianMechanism, source: NoiseSource, divisor: float
-) -> dict[str, Tensor]:
-    """Release the sums of all parameters as one vector, over a public divisor.
-
-    Each noisy sum is a multiple of the mechanism's grid; what follows, and the precision it is stored in, is
-    post-processing.
-    """
-    flat = torch.cat([value.flatten() for value in sums.values()]).double().cpu()
-    noisy = torch.from_numpy(mechanism.release(flat.numpy(), source)) / divisor
-    parts = noisy.split([value.numel() for value in sums.values()])
-    return {name: part.view_as(value).to(value) for (name, value), part in zip(sums.items(), parts, strict=True)}
+        sums = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, **options)
+        flat = torch.cat([value.flatten() for value in sums.values()]).double().cpu()  # one vector of all parameters
+        noisy = torch.from_numpy(self.sums.release(flat.numpy(), source)) / self.expected_batch_size
+        parts = noisy.split([value.numel() for value in sums.values()])
+        return {name: part.view_as(value).to(value) for (name, value), part in zip(sums.items(), parts, strict=True)}
 
 
 def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
@@ -490,12 +472,11 @@ def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: 
     return min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
 
 
-def _event(probability: float, noise_multiplier: float, steps: int) -> privacy.DpEvent:
+def _event(
+    probability: float, noise_multiplier: float, steps: int, beside: privacy.DpEvent | None = None
+) -> privacy.DpEvent:
     step: privacy.DpEvent = privacy.GaussianDpEvent(noise_multiplier)
-    return privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
-
-
-def _with(event: privacy.DpEvent, beside: privacy.DpEvent | None) -> privacy.DpEvent:
+    event = privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
     return event if beside is None else privacy.compose(event, beside)
 
 

@@ -210,8 +210,7 @@ class ScaledModule(nn.Module):
         return getattr(self.module, "predicts_rows_alone", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        outputs: Tensor = self.module(self.scales(X))
-        return outputs
+        return self.module(self.scales(X))
 
 
 def behind(scales: ColumnScales | None, module: nn.Module) -> nn.Module:

@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,6 +26,11 @@ from skfairdp.privacy import held_by
 
 _AUTO = "'auto', "
 _SHORTHANDS: dict[str, type[nn.Module]] = {"mlp": MLP, "cnn": CNN, "resnet": ResNet}
+_NUMBERS: dict[str, tuple[Any, str]] = {
+    "lr": (Real, "a positive, finite number"),
+    "batch_size": (Integral, "a positive integer"),
+    "max_epochs": (Real, "a positive, finite number"),
+}
 # What a skorch net can be told that our loop does not follow; all else is either read or only a matter of display.
 _NEVER_RUN = ("callbacks", "train_split", "iterator_train", "dataset", "warm_start", "compile")
 
@@ -97,14 +101,15 @@ class Net:
 
     def _refuse_unseen_price(self, module: nn.Module) -> None:
         """What a function hides cannot be added up before it is called: a module with a price is given itself."""
-        inside = [getattr(part, "privacy_", None) for part in module.modules()]
-        known = {spent.release for spent in held_by([self.module, dict(self.module_options)])}
-        if any(spent is not None and spent.release not in known for spent in inside):
-            raise ValueError(
-                f"The callable of the 'net' parameter of {self.owner} returns a network with parts that private rows "
-                "have trained, and what these have cost is not added up. Give the module itself, or as an option of "
-                "the net (module__body=...)."
-            )
+        known = [spent.release for spent in held_by([self.module, dict(self.module_options)])]
+        for part in module.modules():
+            spent = getattr(part, "privacy_", None)
+            if spent is not None and spent.release not in known:
+                raise ValueError(
+                    f"The callable of the 'net' parameter of {self.owner} returns a network with parts that private "
+                    "rows have trained, and what these have cost is not added up. Give the module itself, or as an "
+                    "option of the net (module__body=...)."
+                )
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimiser of the trainable parameters of a module."""
@@ -160,7 +165,12 @@ def as_net(
             f"torch.nn.Module (class or instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
         )
     numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
-    _check_numbers(numbers, owner)
+    for name, value in numbers.items():
+        kind, what = _NUMBERS[name]
+        if value is None:  # the estimator chooses
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+            raise ValueError(f"The 'net__{name}' parameter of {owner} must be {what}. Got {value!r} instead.")
     given = _options("optimizer__", own)
     return Net(
         module,
@@ -265,11 +275,6 @@ def module_of(net: Any) -> Any:
     return getattr(net, "module_", net)
 
 
-@lru_cache(maxsize=256)
-def _names_of_class(kind: type) -> set[str]:
-    return _argument_names(kind)
-
-
 def _argument_names(make: Any) -> set[str]:
     try:
         return set(inspect.signature(make).parameters)
@@ -291,7 +296,7 @@ def _described(net: Any) -> str:
 
 def _check_names(net: NeuralNetClassifier, params: Mapping[str, Any], owner: str) -> None:
     """Refuse a misspelt setting, which skorch itself would only find when it trains."""
-    known = {name for kind in type(net).__mro__ for name in _names_of_class(kind)}
+    known = {name for kind in type(net).__mro__ for name in _argument_names(kind)}
     unknown = sorted(name for name in params if "__" not in name and name not in known and name[0] != "_")
     if unknown:
         raise ValueError(
@@ -336,16 +341,3 @@ def _alike(value: Any, usual: Any) -> bool:
     if value is None or value is usual or (isinstance(value, str | list | tuple) and value in ("disable", [], ())):
         return True
     return type(value) is type(usual) and getattr(value, "__dict__", value) == getattr(usual, "__dict__", usual)
-
-
-def _check_numbers(numbers: Mapping[str, Any], owner: str) -> None:
-    for name, kind, what in (
-        ("lr", Real, "a positive, finite number"),
-        ("batch_size", Integral, "a positive integer"),
-        ("max_epochs", Real, "a positive, finite number"),
-    ):
-        value = numbers[name]
-        if value is None:  # the estimator chooses
-            continue
-        if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-            raise ValueError(f"The 'net__{name}' parameter of {owner} must be {what}. Got {value!r} instead.")

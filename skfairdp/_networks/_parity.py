@@ -227,42 +227,34 @@ def fine_tune_for_parity(
         raise ValueError("The network has no trainable parameter. Set requires_grad of those to fine-tune.")
     small = len(X) * sum(p.numel() for p in parameters) < _SMALL
     # Threads do not pay for products this small; on a busy machine their waiting took most of the time.
+    optimizer, batches = torch.optim.Adam(parameters, lr=lr), X.split(_BATCH)
+    before: Tensor | None = None
+    best: dict[str, Tensor] | None = None
     with threadpool_limits(limits=1 if small else None):
-        best = _best_iterate(tuned, torch.optim.Adam(parameters, lr=lr), X, groups, n_groups, keep, steps, temperature)
+        for t in range(steps + 1):
+            with torch.no_grad():
+                logits = torch.cat([tuned(batch) for batch in batches])
+            if before is None:
+                before = torch.softmax(logits, dim=1)
+                temperature *= _median_lead(logits)
+                contrasts = group_contrasts(torch.from_numpy(groups).to(logits.device), n_groups, logits.dtype)
+            elif keep(logits.argmax(1).cpu().numpy()):
+                best = {name: value.clone() for name, value in tuned.state_dict().items()}
+            if t == steps:
+                break
+            weight = float(_WEIGHTS[t * len(_WEIGHTS) // steps])
+            _, slope = disparity_and_slope(logits, contrasts, temperature=temperature, maximum="soft")
+            slope = weight * slope + (torch.softmax(logits, dim=1) - before) / len(X)
+            # A second forward pass per batch keeps the memory of a step independent of the number of rows.
+            optimizer.zero_grad(set_to_none=True)
+            for batch, part in zip(batches, slope.split(_BATCH), strict=True):
+                torch.autograd.backward(tuned(batch), part)
+            optimizer.step()
     if best is None:
         return None
     tuned.load_state_dict(best)
     tuned.zero_grad(set_to_none=True)
     return tuned
-
-
-def _best_iterate(
-    tuned: nn.Module, optimizer: Any, X: Tensor, groups: NDArray[np.int64], n_groups: int,
-    keep: Callable[[NDArray[np.int64]], bool], steps: int, temperature: float,
-) -> dict[str, Tensor] | None:  # fmt: skip
-    batches = X.split(_BATCH)
-    before: Tensor | None = None
-    best: dict[str, Tensor] | None = None
-    for t in range(steps + 1):
-        with torch.no_grad():
-            logits = torch.cat([tuned(batch) for batch in batches])
-        if before is None:
-            before = torch.softmax(logits, dim=1)
-            temperature *= _median_lead(logits)
-            contrasts = group_contrasts(torch.from_numpy(groups).to(logits.device), n_groups, logits.dtype)
-        elif keep(logits.argmax(1).cpu().numpy()):
-            best = {name: value.clone() for name, value in tuned.state_dict().items()}
-        if t == steps:
-            break
-        weight = float(_WEIGHTS[t * len(_WEIGHTS) // steps])
-        _, slope = disparity_and_slope(logits, contrasts, temperature=temperature, maximum="soft")
-        slope = weight * slope + (torch.softmax(logits, dim=1) - before) / len(X)
-        # A second forward pass per batch keeps the memory of a step independent of the number of rows.
-        optimizer.zero_grad(set_to_none=True)
-        for batch, part in zip(batches, slope.split(_BATCH), strict=True):
-            torch.autograd.backward(tuned(batch), part)
-        optimizer.step()
-    return best
 
 
 def _median_lead(logits: Tensor) -> float:

@@ -7,6 +7,7 @@ with bfloat16 weights one row has changed the gradients of others.
 
 import contextlib
 import math
+import operator
 import os
 import threading
 from collections.abc import Iterator
@@ -169,10 +170,6 @@ def _is_narrow(value: Tensor) -> bool:
 
 def _setting(path: str) -> Any:
     """A setting of torch.backends; None where this torch has none, or answers by an error."""
-    value: Any = torch.backends
-    try:
-        for name in path.split("."):
-            value = getattr(value, name)
-    except (AttributeError, RuntimeError):
-        return None
-    return value
+    with contextlib.suppress(AttributeError, RuntimeError):
+        return operator.attrgetter(path)(torch.backends)
+    return None

@@ -150,21 +150,15 @@ def listed_channels(channels: Sequence[int]) -> tuple[int, ...]:
 
 def image_sizes(image_shape: Sequence[int] | None, n_features: int) -> tuple[int, int, int]:
     """Channels, height and width of images in flat rows; None stands for square images."""
-    return _square_images(n_features) if image_shape is None else _checked(image_shape, n_features)
-
-
-def _square_images(n_features: int) -> tuple[int, int, int]:
-    for depth in (1, 3):
-        side = math.isqrt(n_features // depth)
-        if depth * side**2 == n_features:
-            return depth, side, side
-    raise ValueError(
-        f"rows of {n_features} features are no square images of one or three channels. Give 'image_shape', the "
-        "channels, height and width that a row holds flat, for example cnn(image_shape=(3, 14, 20))."
-    )
-
-
-def _checked(image_shape: Sequence[int], n_features: int) -> tuple[int, int, int]:
+    if image_shape is None:
+        for depth in (1, 3):
+            side = math.isqrt(n_features // depth)
+            if depth * side**2 == n_features:
+                return depth, side, side
+        raise ValueError(
+            f"rows of {n_features} features are no square images of one or three channels. Give 'image_shape', the "
+            "channels, height and width that a row holds flat, for example cnn(image_shape=(3, 14, 20))."
+        )
     if not _positive(image_shape) or len(image_shape) != 3:
         raise ValueError(
             f"'image_shape' must be three positive integers (channels, height, width). Got {image_shape!r} instead."

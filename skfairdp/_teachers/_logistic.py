@@ -1,5 +1,6 @@
 """Logistic-regression teachers, fitted together by batched Newton steps."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ _LARGEST = 1e300  # that an entry may be in its own units
 _FARTHEST = 8.0  # times as far as a Newton step
 
 
+@dataclass(eq=False, repr=False)
 class LogisticTeachers(BaseEstimator):
     r"""L2-penalised logistic regressions as teachers; what ``teacher="logistic"`` stands for.
 
@@ -47,17 +49,15 @@ class LogisticTeachers(BaseEstimator):
     {'C': 0.5, 'max_iter': 50, 'scale': None, 'tol': 1e-06}
     """
 
+    C: float = 1.0
+    _: KW_ONLY
+    max_iter: int = 50
+    tol: float = 1e-6
+    scale: ArrayLike | None = None
+
     # Entries of the design matrices in one batch (2 MiB): read several times per step, they should stay in cache.
     _batch_entries: ClassVar[int] = 2**18
     _teachers_per_task: ClassVar[int] = 32
-
-    def __init__(
-        self, C: float = 1.0, *, max_iter: int = 50, tol: float = 1e-6, scale: ArrayLike | None = None
-    ) -> None:
-        self.C = C
-        self.max_iter = max_iter
-        self.tol = tol
-        self.scale = scale
 
     def _validate(self, X: Any) -> NDArray[np.floating]:
         """Check the parameters and return X as a finite float array."""

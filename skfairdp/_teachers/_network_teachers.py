@@ -24,14 +24,15 @@ _STACK_PARAMETERS = 2**19
 _STACK_NETWORKS = 32
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _StackedTeachers(BaseEstimator):
     """What all neural teachers share: Adam settings, and the loop over stacks of fixed size."""
 
-    epochs: int
-    batch_size: int
-    lr: float
-    weight_decay: float
-    device: str
+    epochs: int = 30
+    batch_size: int = 32
+    lr: float = 1e-3
+    weight_decay: float = 1e-4
+    device: str = "cpu"
     _networks_per_stack: ClassVar[int] = _STACK_NETWORKS
 
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedMLP | StackedModule":
@@ -80,6 +81,7 @@ class _StackedTeachers(BaseEstimator):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class MLPTeachers(_StackedTeachers):
     """Multilayer perceptrons as teachers; what ``teacher="mlp"`` stands for.
 
@@ -90,9 +92,9 @@ class MLPTeachers(_StackedTeachers):
 
     Parameters
     ----------
+    {trained_as_stacks}
     hidden : tuple of int, default=(64, 64)
         Widths of the hidden layers.
-    {trained_as_stacks}
 
     Examples
     --------
@@ -102,22 +104,7 @@ class MLPTeachers(_StackedTeachers):
     (16,)
     """
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (64, 64),
-        epochs: int = 30,
-        batch_size: int = 32,
-        lr: float = 1e-3,
-        weight_decay: float = 1e-4,
-        device: str = "cpu",
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.device = device
+    hidden: Sequence[int] = (64, 64)
 
     def _validate(self, X: Any) -> NDArray[np.floating]:
         """Check the parameters and return X as a finite float table."""
@@ -140,6 +127,7 @@ class MLPTeachers(_StackedTeachers):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class ModuleTeachers(_StackedTeachers):
     """Copies of a torch module as teachers, trained as stacks through ``torch.func``.
 
@@ -161,22 +149,7 @@ class ModuleTeachers(_StackedTeachers):
     5
     """
 
-    def __init__(
-        self,
-        module: "torch.nn.Module | Callable[[], torch.nn.Module]",
-        *,
-        epochs: int = 30,
-        batch_size: int = 32,
-        lr: float = 1e-3,
-        weight_decay: float = 1e-4,
-        device: str = "cpu",
-    ) -> None:
-        self.module = module
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.device = device
+    module: "torch.nn.Module | Callable[[], torch.nn.Module]"
 
     def _net(self, X: NDArray[np.floating], n_classes: int) -> "StackedModule":
         import torch

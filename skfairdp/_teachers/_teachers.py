@@ -154,8 +154,7 @@ def _remembered(store: Memory, asked: tuple[Any, ...], n_jobs: int | None, verbo
         digest = hmac.new(key.read_bytes(), hash_of(asked).encode(), "sha256").hexdigest()
         # A Memory prints the arguments of what it calls, which here are private rows, unless it is told not to.
         train = store.cache(_train_once, ignore=["asked", "n_jobs", "verbose"], verbose=0)
-        found: _Ensemble = train(digest, asked, n_jobs, verbose)
-        return found
+        return train(digest, asked, n_jobs, verbose)
     finally:
         os.umask(before)
 

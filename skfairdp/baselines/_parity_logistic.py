@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     """Logistic regression whose rates are the same in every group.
 
@@ -92,9 +93,16 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     0.0
     """
 
+    constraints: Any = "demographic_parity"
+    slack: float = 0.0
+    C: float = 1.0
+    penalty: float = 10.0
+    max_rounds: int = 15
+    tol: float = 1e-3
+
     __metadata_request__fit = {"sensitive_features": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": [object],
         "slack": [Interval(Real, 0, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -102,23 +110,6 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         "max_rounds": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        *,
-        constraints: Any = "demographic_parity",
-        slack: float = 0.0,
-        C: float = 1.0,
-        penalty: float = 10.0,
-        max_rounds: int = 15,
-        tol: float = 1e-3,
-    ) -> None:
-        self.constraints = constraints
-        self.slack = slack
-        self.C = C
-        self.penalty = penalty
-        self.max_rounds = max_rounds
-        self.tol = tol
 
     def fit(
         self,

@@ -309,8 +309,12 @@ def make_color_mnist(
     """
     owner = "make_color_mnist"
     pixels = _checked_images(images, owner)
-    target = _checked_labels(labels, len(pixels), owner)
-    side, n = pixels.shape[1], len(pixels)
+    target, side, n = np.asarray(labels), pixels.shape[1], len(pixels)
+    if target.shape != (n,):
+        raise ValueError(
+            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. "
+            f"Got shape {target.shape} instead."
+        )
     size = side if size is None else _checked_count("size", size, side, "the side of the images", owner)
     n_samples = n if n_samples is None else _checked_count("n_samples", n_samples, n, "the number of images", owner)
     rng = public_generator(random_state)
@@ -356,16 +360,6 @@ def _checked_errors(color_error: Any, n: int, owner: str) -> NDArray[np.float64]
             f"image. Got {repr(color_error) if errors.ndim == 0 else f'an array of shape {errors.shape}'} instead."
         )
     return np.broadcast_to(errors.astype(float), (n,))
-
-
-def _checked_labels(labels: ArrayLike, n: int, owner: str) -> NDArray[Any]:
-    target = np.asarray(labels)
-    if target.shape != (n,):
-        raise ValueError(
-            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. "
-            f"Got shape {target.shape} instead."
-        )
-    return target
 
 
 def _arrays_of(path: os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -234,7 +234,8 @@ def make_rotated_subgroups(
     ((1797, 8, 8), 0.2)
     """
     owner = "make_rotated_subgroups"
-    pixels, target = _labelled(images, labels, owner)
+    pixels = _checked_images(images, owner)
+    target = _one_label_each(labels, len(pixels), owner)
     if not isinstance(minority_share, Real) or not 0 < minority_share < 1:
         raise ValueError(
             f"The 'minority_share' parameter of {owner} must be a float in the range (0, 1). Got {minority_share!r} "
@@ -299,11 +300,8 @@ def make_class_bias(
     ['a', 'b', 'b']
     """
     owner = "make_class_bias"
-    pixels, target = np.asarray(images), np.asarray(labels)
-    if target.shape != (len(pixels),):
-        raise ValueError(
-            f"The 'labels' parameter of {owner} must have shape ({len(pixels)},), one per image. Got {target.shape}."
-        )
+    pixels = np.asarray(images)
+    target = _one_label_each(labels, len(pixels), owner)
     rare = np.flatnonzero(target == minority)
     if not len(rare):
         raise ValueError(f"The 'minority' parameter of {owner} must be one of the labels. Got {minority!r} instead.")
@@ -314,10 +312,10 @@ def make_class_bias(
     return Bunch(data=pixels[kept], target=target[kept], sensitive_features=target[kept], indices=kept)
 
 
-def _labelled(images: ArrayLike, labels: ArrayLike, owner: str) -> tuple[Any, Any]:
-    pixels, target = _checked_images(images, owner), np.asarray(labels)
-    if target.shape != (len(pixels),):
+def _one_label_each(labels: ArrayLike, n: int, owner: str) -> NDArray[Any]:
+    target = np.asarray(labels)
+    if target.shape != (n,):
         raise ValueError(
-            f"The 'labels' parameter of {owner} must have shape ({len(pixels)},), one per image. Got {target.shape}."
+            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. Got {target.shape}."
         )
-    return pixels, target
+    return target

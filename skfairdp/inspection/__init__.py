@@ -3,19 +3,17 @@
 from skfairdp.inspection._additive_terms import AdditiveTerms
 from skfairdp.inspection._audit import (
     AuditResult,
+    OneRunAuditResult as OneRunAuditResult,
+    TradeOffAuditResult as TradeOffAuditResult,
     audit_count_statistic as audit_count_statistic,
     audit_known_shift as audit_known_shift,
     audit_matched_filter as audit_matched_filter,
-    noise_scale_interval as noise_scale_interval,
-)
-from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
-from skfairdp.inspection._audit_one_run import (
-    OneRunAuditResult as OneRunAuditResult,
-    TradeOffAuditResult as TradeOffAuditResult,
     audit_one_run,
     audit_one_run_f_dp as audit_one_run_f_dp,
     audit_one_run_gaussian as audit_one_run_gaussian,
+    noise_scale_interval as noise_scale_interval,
 )
+from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
 from skfairdp.inspection._audit_worlds import poisoned_queries
 from skfairdp.inspection._frontier_display import ParetoFrontierDisplay
 from skfairdp.inspection._frontier_frame import epsilon_meaning as epsilon_meaning, epsilon_text as epsilon_text

@@ -4,7 +4,7 @@ import html
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,12 @@ from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import column_names
-from skfairdp.inspection._audit import _check_confidence, audit_matched_filter
-from skfairdp.inspection._audit_one_run import audit_one_run_f_dp, audit_one_run_gaussian
+from skfairdp.inspection._audit import (
+    _check_confidence,
+    audit_matched_filter,
+    audit_one_run_f_dp,
+    audit_one_run_gaussian,
+)
 from skfairdp.inspection._audit_worlds import (
     ABSENT,
     OF_GROUPS,
@@ -264,8 +268,8 @@ def audit(
     """
     _check(estimator, n_runs, method, confidence, relation)
     rng = check_random_state(random_state)
-    ids = _ids(estimator, X, subject)
-    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), _groups(sensitive_features), ids)
+    groups = None if sensitive_features is None else np.asarray(sensitive_features)
+    world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), groups, _ids(estimator, X, subject))
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
@@ -322,7 +326,11 @@ def _claimed(
     if epsilon is not None:  # is claimed for the relation that is given with it
         stated, own = Claim(epsilon, stated.delta), relation or own
     at_delta = delta if delta is not None else (stated.delta or 0.0)
-    claim = Claim(_claim(runner.estimator, stated.epsilon), at_delta, own or relation or RELATIONS[0], stated.event)
+    if stated.epsilon is None:
+        raise ValueError(f"{name} states no epsilon. Give its claim with the 'epsilon' argument.")
+    if not stated.epsilon >= 0:
+        raise ValueError(f"epsilon must be at least 0. Got {stated.epsilon!r} instead.")
+    claim = Claim(float(stated.epsilon), at_delta, own or relation or RELATIONS[0], stated.event)
     judged = relation or str(claim.relation)
     if judged == RELATIONS[3] and not _declares_rows(runner, claim, canaries):
         judged = RELATIONS[0]
@@ -378,23 +386,18 @@ def _warn_of_reach(reach: float, claim: float) -> None:
 # ---------------------------------------------------------------- runs
 
 
+@dataclass
 class _Runner:
     """Fits clones on tables that it is given, and shows what is seen of them."""
 
-    def __init__(
-        self,
-        estimator: Any,
-        world: World,
-        fit_params: dict[str, Any],
-        rng: Any,
-        n_jobs: int | None,
-        attributes: bool,
-        score: Callable[[Any], Any] | None,
-    ) -> None:
-        self.estimator, self.world, self.fit_params = estimator, world, fit_params
-        self.rng, self.n_jobs, self.attributes, self.score = rng, n_jobs, attributes, score
-        self.reseed = bool(seeds_of_noise(estimator))
-        self.n_fits = 0
+    estimator: Any
+    world: World
+    fit_params: dict[str, Any]
+    rng: Any
+    n_jobs: int | None
+    attributes: bool
+    score: Callable[[Any], Any] | None
+    n_fits: int = field(default=0, init=False)
 
     def stated(self) -> tuple[Claim, str | None]:
         """What a fit on the common rows states, and its error where there is one."""
@@ -406,12 +409,13 @@ class _Runner:
         names = self.estimator.get_params(deep=True)
         told = {name: value for name, value in names.items() if name.split("__")[-1] == "public_n_rows"}
         model = clone(self.estimator).set_params(**{name: value or len(self.world.y) for name, value in told.items()})
-        return _Runner(model, self.world, self.fit_params, self.rng, self.n_jobs, self.attributes, self.score)
+        return replace(self, estimator=model)
 
     def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
         """One fit for each table."""
         self.n_fits += len(tables)
-        seeds = [self.seed() if self.reseed else None for _ in tables]
+        reseed = bool(seeds_of_noise(self.estimator))
+        seeds = [self.seed() if reseed else None for _ in tables]
         return list(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(fit_and_see)(self.estimator, table, look, seed, self.fit_params)
@@ -439,7 +443,11 @@ def _many_runs(
     best: tuple[float, Canary, Callable[[Sequence[Seen]], Array]] | None = None
     for canary in given:
         pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
-        learned = _score_of(pilot, runner, method)
+        learned: Any
+        if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
+            learned = _GivenScore(pilot)
+        else:
+            learned = LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
         if best is None or learned.strength > best[0]:
             best = learned.strength, canary, learned
     assert best is not None
@@ -462,12 +470,6 @@ class _GivenScore:
 
     def __call__(self, runs: Sequence[Seen]) -> Array:
         return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])
-
-
-def _score_of(pilot: Sequence[Sequence[Seen]], runner: _Runner, method: str) -> Any:
-    if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
-        return _GivenScore(pilot)
-    return LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
 
 
 def _one_run(
@@ -559,14 +561,6 @@ def _check(estimator: Any, n_runs: int, method: str, confidence: float, relation
         )
 
 
-def _claim(estimator: Any, epsilon: float | None) -> float:
-    if epsilon is None:
-        raise ValueError(f"{type(estimator).__name__} states no epsilon. Give its claim with the 'epsilon' argument.")
-    if not epsilon >= 0:
-        raise ValueError(f"epsilon must be at least 0. Got {epsilon!r} instead.")
-    return float(epsilon)
-
-
 def _checked(canaries: list[Canary], relation: str, n_rows: int) -> list[Canary]:
     if not canaries:
         raise ValueError("canaries must hold at least one Canary.")
@@ -579,7 +573,3 @@ def _checked(canaries: list[Canary], relation: str, n_rows: int) -> list[Canary]
                 + f" and a row from 0 to {n_rows - 1}. Got the canary {canary.name!r} at row {canary.row}."
             )
     return canaries
-
-
-def _groups(sensitive_features: ArrayLike | None) -> NDArray[Any] | None:
-    return None if sensitive_features is None else np.asarray(sensitive_features)

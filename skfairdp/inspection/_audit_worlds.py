@@ -102,7 +102,7 @@ class Seen:
 
 def default_canaries(world: World, relation: str) -> list[Canary]:
     """Canaries for a table of which nothing is known: another label, and records far outside, on either side."""
-    x = _record(world.X, 0)
+    x = world.X.iloc[0] if isinstance(world.X, pd.DataFrame) else np.array(world.X[0])
     label, group = world.y[0], None if world.groups is None else world.groups[0]
     if relation in OF_GROUPS:
         if world.groups is None:
@@ -135,7 +135,10 @@ def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]
     for row, record in everywhere:
         if record is None:
             continue
-        _put(X, row, record[0])
+        if isinstance(X, pd.DataFrame):
+            X.iloc[row] = record[0]
+        else:
+            X[row] = record[0]
         y[row] = record[1]
         if groups is not None and len(record) > 2 and record[2] is not None:
             groups[row] = record[2]
@@ -155,10 +158,6 @@ def _numbers(X: Any) -> NDArray[np.float64]:
     return values if values.size else np.zeros((1, 1))
 
 
-def _record(X: Any, row: int) -> Any:
-    return X.iloc[row] if isinstance(X, pd.DataFrame) else np.array(X[row])
-
-
 def _filled(x: Any, value: float) -> Any:
     if not isinstance(x, pd.Series):
         return np.full(np.shape(x), value, dtype=float)
@@ -171,13 +170,6 @@ def _copy(X: Any) -> Any:
         return X.astype(dict.fromkeys(X.select_dtypes("number").columns, float))
     X = np.array(X)
     return X.astype(float) if X.dtype.kind in "iub" else X
-
-
-def _put(X: Any, row: int, x: Any) -> None:
-    if isinstance(X, pd.DataFrame):
-        X.iloc[row] = x
-    else:
-        X[row] = x
 
 
 # ---------------------------------------------------------------- what is seen
@@ -248,7 +240,9 @@ class Observer:
         self.attributes = attributes
 
     def __call__(self, model: Any) -> tuple[NDArray[np.float64], str]:
-        seen = {"predictions": self._predictions(model)}
+        ways = (name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name))
+        way = next(ways, None)
+        seen = {"predictions": None if way is None else _as_numbers(getattr(model, way)(self.probes))}
         if self.attributes:
             for name in sorted(vars(model)):
                 if name.endswith("_") and not name.startswith("_"):
@@ -261,12 +255,6 @@ class Observer:
         text = hashlib.sha256(repr(shapes).encode()).hexdigest()[:12]
         arrays = [np.ravel(value).astype(float) for value in seen.values() if value is not None]
         return np.concatenate(arrays) if arrays else np.empty(0), text
-
-    def _predictions(self, model: Any) -> Any:
-        for name in ("predict_proba", "decision_function", "predict"):
-            if hasattr(model, name):
-                return _as_numbers(getattr(model, name)(self.probes))
-        return None
 
 
 def _as_numbers(value: Any) -> Any:
@@ -362,9 +350,19 @@ def rates_epsilon(rates: Iterable[Rates], delta: float) -> float:
     return math.log(ratio) if ratio > 1 else 0.0
 
 
-def rates_mu(rates: Iterable[Rates]) -> float:
-    """Lower bound on the μ of a mechanism that is μ-GDP."""
-    return max(0.0, *(-float(ndtri(fpr) + ndtri(fnr)) for fpr, fnr in rates))
+def largest_refuted(refuted: Callable[[float], bool], *, most: float = math.inf) -> float:
+    """The largest figure up to which every one is refuted, rounded down; inf where those beyond ``most`` are."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while refuted(high):
+        low, high = high, 2 * high
+        if high > most:
+            return math.inf
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
 
 
 # ---------------------------------------------------------------- real-valued scores
@@ -414,20 +412,7 @@ def bits_delta(epsilon: float, low: float, high: float, n_queries: int) -> float
 
 def bits_epsilon(low: float, high: float, n_queries: int, delta: float) -> float:
     """The largest ε at which these bits give away more than δ, rounded down."""
-    if high <= low or bits_delta(0.0, low, high, n_queries) <= delta:
-        return 0.0
-    least, most = 0.0, 1.0
-    while bits_delta(most, low, high, n_queries) > delta:
-        least, most = most, 2 * most
-        if most > 1e4:
-            return math.inf
-    while most - least > 1e-9 * most:
-        middle = (least + most) / 2
-        if bits_delta(middle, low, high, n_queries) > delta:
-            least = middle
-        else:
-            most = middle
-    return least
+    return largest_refuted(lambda epsilon: high > low and bits_delta(epsilon, low, high, n_queries) > delta, most=1e4)
 
 
 def bits_mu(low: float, high: float, n_queries: int) -> float:

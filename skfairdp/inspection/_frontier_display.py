@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._docs import shared_docs
+from skfairdp._utils import write_text
 from skfairdp.inspection._frontier_frame import (
     AXES,
     Part,
@@ -21,7 +22,7 @@ from skfairdp.inspection._frontier_frame import (
     parts_of,
     refusal_kind,
 )
-from skfairdp.inspection._html import write_frontier_page
+from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import join_frontiers, measure_estimators, utility_in
 
 # Marker, its area and its words.
@@ -276,7 +277,7 @@ class ParetoFrontierDisplay:
         path : pathlib.Path
             The file.
         """
-        return write_frontier_page(self.frame, path, title=title)
+        return write_text(path, frontier_page(self.frame, title=title))
 
     def _draw(self, ax: Any, part: Part, *, legend: bool = True, title: bool = True) -> None:
         ink, soft = "#16161d", "#5a5c6b"

@@ -10,25 +10,17 @@ import html
 import inspect
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import skfairdp
 from skfairdp import __version__
-from skfairdp._utils import write_text
 from skfairdp.inspection._frontier_frame import Part, check_frame, epsilon_text, level_colors, parts_of, refusal_kind
 from skfairdp.model_selection import utility_in
-
-
-def write_frontier_page(frame: pd.DataFrame, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-    """Write the page of a frontier frame and return its path."""
-    return write_text(path, frontier_page(frame, title=title))
 
 
 def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:

@@ -61,24 +61,6 @@ class RowGradients(Protocol):
         """How many numbers are added up for one of a weighted sum, at most, one after the other."""
 
 
-def row_gradients(
-    module: nn.Module,
-    X: Tensor,
-    outputs_to_slopes: Callable[[Tensor], Tensor],
-    layers: FusedLayers | None,
-    *,
-    vectorized: bool,
-) -> RowGradients:
-    """Run the module on a batch and prepare the gradients of the columns."""
-    if layers is not None:
-        trace = _networks.trace_layers(module, layers, X)
-        if trace is not None:
-            return _Fused(module, trace, outputs_to_slopes(trace.outputs.detach()))
-    with torch.no_grad():
-        slopes = outputs_to_slopes(module(X))
-    return _Dense(module, X, slopes, vectorized)
-
-
 def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tuple[int, int], Array]) -> Array:
     """Norms of the gradients minus the mean of their cell, shape (n_rows, n_columns with cells).
     Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back."""
@@ -318,20 +300,20 @@ class ConstraintGradient:
     def _rows(self, module: nn.Module, positions: NDArray[np.int64], with_loss: bool = False) -> RowGradients:
         layers, by_hand = self._layers(module)
         if by_hand:
-            y = self._arrays[1][positions]
+            of_rows = self._arrays[1][positions]
 
             def by_logits(logits: Tensor) -> Any:
-                return self._slopes(torch.softmax(logits, dim=1).numpy(), y, with_loss)
+                return self._slopes(torch.softmax(logits, dim=1).numpy(), of_rows, with_loss)
 
             return PlainRows(NumpyMLP.of(module), self.X.numpy().take(positions, axis=0), by_logits)
         at = torch.from_numpy(positions).to(self.X.device)
-        return row_gradients(
-            module,
-            self.X[at],
-            lambda logits: self._slopes(torch.softmax(logits, dim=1), self.y[at], with_loss),
-            layers,
-            vectorized=self.vectorized,
-        )
+        X, y = self.X[at], self.y[at]
+        trace = None if layers is None else _networks.trace_layers(module, layers, X)
+        if trace is not None:
+            return _Fused(module, trace, self._slopes(torch.softmax(trace.outputs.detach(), dim=1), y, with_loss))
+        with torch.no_grad():
+            slopes = self._slopes(torch.softmax(module(X), dim=1), y, with_loss)
+        return _Dense(module, X, slopes, self.vectorized)
 
     def _slopes(self, probabilities: Any, y: Any, with_loss: bool) -> Any:
         """Of the columns and, last, the loss, by the logits, (n_rows, n_columns, n_classes); of arrays or tensors."""
@@ -435,8 +417,7 @@ class ConstraintGradient:
 
 
 def _as_array(weights: Tensor) -> Array:
-    found: Array = weights.detach().cpu().double().numpy()
-    return found
+    return weights.detach().cpu().double().numpy()
 
 
 def _with_column(weights: Array, *value: float) -> Array:

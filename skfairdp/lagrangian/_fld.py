@@ -1,8 +1,9 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,7 @@ from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import FairPerceptron, standard_scale
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
+from skfairdp.lagrangian._perceptron import LEFT_OPEN, FairPerceptron, settled, standard_scale
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
@@ -29,6 +29,7 @@ Notion = str | RateParity | RateBound
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     """Network held to fairness constraints by Lagrange multipliers (F-LD).
 
@@ -117,9 +118,20 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     True
     """
 
+    constraints: Any = "demographic_parity"
+    moments: int = 2
+    net: Any = "mlp"
+    lam_max: float = 5.0
+    dual_step: float | None = None
+    dual_steps: int = 40
+    violations: str = "predictions"
+    average_last: float = 0.25
+    random_state: _utils.RandomStateLike = None
+    verbose: int = 0
+
     __metadata_request__fit = {"sensitive_features": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": [object],
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "net": [object],
@@ -131,31 +143,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        *,
-        constraints: Any = "demographic_parity",
-        moments: int = 2,
-        net: Any = "mlp",
-        lam_max: float = 5.0,
-        dual_step: float | None = None,
-        dual_steps: int = 40,
-        violations: str = "predictions",
-        average_last: float = 0.25,
-        random_state: _utils.RandomStateLike = None,
-        verbose: int = 0,
-    ) -> None:
-        self.constraints = constraints
-        self.moments = moments
-        self.net = net
-        self.lam_max = lam_max
-        self.dual_step = dual_step
-        self.dual_steps = dual_steps
-        self.violations = violations
-        self.average_last = average_last
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,
@@ -179,7 +166,12 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
         net = self.read_net()
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
-        membership = self._membership(sensitive_features, group_weights, len(features))
+        membership = None
+        if self.constraints is not None:
+            membership = _utils.group_membership(
+                sensitive_features, group_weights, len(features), owner=type(self).__name__,
+                otherwise=", or set constraints=None",
+            )  # fmt: skip
         groups = self._names(sensitive_features if group_weights is None else None, membership)
         notions = self._notions(groups, classes.tolist())
         seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
@@ -236,8 +228,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
         check_is_fitted(self, "net_")
         features = read_features(self, X)
-        found: Array = softmax(predict_logits(self.net_.module_, features), axis=1)
-        return found
+        return softmax(predict_logits(self.net_.module_, features), axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
@@ -295,22 +286,12 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         """What the groups are called: as given, or by the columns of weights."""
         if membership is None or sensitive_features is None:
             return [] if membership is None else list(range(membership.shape[1]))
-        found: list[Any] = _utils.group_domain(
-            _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
-        ).tolist()
-        return found
+        groups = _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
+        return _utils.group_domain(groups).tolist()
 
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
         return {name: getattr(self, name) for name in names}
-
-    def _membership(self, sensitive_features: Any, group_weights: Any, n_rows: int) -> Array | None:
-        if self.constraints is None:
-            return None
-        otherwise = ", or set constraints=None"
-        return _utils.group_membership(
-            sensitive_features, group_weights, n_rows, owner=type(self).__name__, otherwise=otherwise
-        )
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

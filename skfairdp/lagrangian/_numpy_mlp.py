@@ -161,8 +161,7 @@ class PlainRows:
 
 
 def _dots(a: Array, b: Array) -> Array:
-    found: Array = np.einsum("ij,ij->i", a, b)
-    return found
+    return np.einsum("ij,ij->i", a, b)
 
 
 def _added(parts: list[Array]) -> Array:
@@ -267,22 +266,17 @@ class NumpyMLPTraining(OneNetwork):
     def pull(self, multipliers: NDArray[np.float64]) -> None:
         """Let primal steps follow these multipliers."""
         super().pull(multipliers)
-        asked = self.row_weights if self.gradient is None else self._asked_of_all()
-        if asked is None:
-            self.pulls = None
-            return
+        asked = self.row_weights
+        if self.gradient is not None:  # then only what is asked of all rows, whatever their groups
+            if not self._has_open_part:
+                self.pulls = None
+                return
+            asked = torch.zeros(self.constraints.cells.shape, dtype=self.dtype)
+            if self.open_weights is not None:
+                asked += self.open_weights
+            asked[:, self.of_errors] += self.price
         nothing = torch.zeros(1, dtype=self.dtype).expand(len(self.rows), self.constraints.n_classes)
         self.pulls = self.constraints.probability_weights(asked, nothing, self.y).numpy()
-
-    def _asked_of_all(self) -> Tensor | None:
-        """Weight of each row's h in what is asked of all rows, whatever their groups."""
-        if not self._has_open_part:
-            return None
-        found = torch.zeros(self.constraints.cells.shape, dtype=self.dtype)
-        if self.open_weights is not None:
-            found += self.open_weights
-        found[:, self.of_errors] += self.price
-        return found
 
     # ------------------------------------------------------------------ primal
 

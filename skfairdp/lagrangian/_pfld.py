@@ -23,8 +23,8 @@ from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
+from skfairdp.lagrangian._perceptron import LEFT_OPEN, settled
 from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan, as_primal, release_asked
-from skfairdp.lagrangian._schedule import LEFT_OPEN, settled
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema
 
@@ -270,7 +270,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups[counted], of_counted.row_cells, constraints.n_cells, noise)
             of_asked = counts if chosen is None else counts * (len(chosen) / len(groups[counted]))
-            asked = partial(release_asked, plan, *_asked_of(constraints, groups, watched), noise)
+            followed = (constraints, groups) if watched is None else (watched[1], groups[watched[0]])
+            asked = partial(release_asked, plan, *followed, noise)
             released = primal(groups, noise)
             del primal, read  # and all that these hold of the rows
             module, multipliers = train_lagrangian(
@@ -454,15 +455,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _dual_settings(self) -> dict[str, Any]:
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
         return {name: getattr(self, name) for name in names}
-
-
-def _asked_of(
-    constraints: FairnessConstraints,
-    groups: NDArray[np.int64],
-    watched: tuple[NDArray[np.int64], FairnessConstraints] | None,
-) -> tuple[FairnessConstraints, NDArray[np.int64]]:
-    """The constraints and groups of the rows that multipliers follow."""
-    return (constraints, groups) if watched is None else (watched[1], groups[watched[0]])
 
 
 def _constant(data: TrainingData) -> Any:

@@ -440,6 +440,7 @@ def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: A
 PrimalRelease = Callable[[NDArray[np.int64], NoiseSource], dict[str, Any]]
 
 
+@dataclass(eq=False, repr=False)
 class GroupModel(BaseEstimator):
     """Primal steps that follow estimates of the groups.
 
@@ -462,15 +463,14 @@ class GroupModel(BaseEstimator):
     32
     """
 
+    n_features: int = 64
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {"n_features": [Interval(Integral, 1, None, closed="left")]}
     usual_split: ClassVar[Mapping[str, float]] = {"sizes": 0.02, "primal": 0.49, "dual": 0.49}
     #: From so many rows of a larger table the model learns, and these are whom multipliers follow; all rows are
     #: estimated by it and have a loss. At ε = 1 its noise then moves the log-odds of a row by .02 between equal groups,
     #: and by .6 for a group of one row in a hundred, whose rate chance moves by .014.
     MOST_ROWS: ClassVar[int] = 2**17
-
-    def __init__(self, n_features: int = 64) -> None:
-        self.n_features = n_features
 
     def _planned(self) -> dict[str, Any]:
         """What a :class:`PFLDPlan` has to know."""
@@ -522,6 +522,7 @@ class _EstimatedGroups:
         return {"membership": described.estimates(coefficients, self.rows.cpu(), self.y)}
 
 
+@dataclass(eq=False, repr=False)
 class NoisyGradients(BaseEstimator):
     """Primal steps that follow noisy gradients of the constraints.
 
@@ -547,6 +548,11 @@ class NoisyGradients(BaseEstimator):
     50
     """
 
+    n_steps: int = 200
+    sampling_probability: float | None = None
+    max_grad_norm: float | None = None
+    n_components: int | None = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "sampling_probability": [Interval(Real, 0, 1, closed="neither"), None],
@@ -554,18 +560,6 @@ class NoisyGradients(BaseEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
     }
     usual_split: ClassVar[Mapping[str, float]] = {"sizes": 0.02, "primal": 0.78, "dual": 0.20}
-
-    def __init__(
-        self,
-        n_steps: int = 200,
-        sampling_probability: float | None = None,
-        max_grad_norm: float | None = None,
-        n_components: int | None = None,
-    ) -> None:
-        self.n_steps = n_steps
-        self.sampling_probability = sampling_probability
-        self.max_grad_norm = max_grad_norm
-        self.n_components = n_components
 
     def _planned(self) -> dict[str, Any]:
         """What a :class:`PFLDPlan` has to know."""
@@ -606,5 +600,4 @@ _SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {
 
 def as_primal(primal: Any, owner: str) -> GroupModel | NoisyGradients:
     """The part that a ``primal`` parameter names or is, its own parameters checked."""
-    part: GroupModel | NoisyGradients = as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)
-    return part
+    return as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)

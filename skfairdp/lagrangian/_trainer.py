@@ -9,7 +9,7 @@ primal steps follow, and gets numbers that are released already (or, for F-LD, n
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,24 +27,9 @@ from skfairdp.lagrangian._stack import Stack, StackedParity
 Array = NDArray[np.float64]
 
 
-class _Learner(Protocol):
-    """One network, or a stack of them, on its way."""
-
-    @property
-    def of_step(self) -> float:
-        """How many products a step makes."""
-
-    def scores(self) -> Any:
-        """The scores h of all rows that multipliers follow."""
-
-    def pull(self, multipliers: Any) -> None:
-        """Let primal steps follow these multipliers from now on."""
-
-    def step(self, t: int) -> None:
-        """One step of the primal minimisation."""
-
-
-def _train(learner: _Learner, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int) -> None:
+def _train(
+    learner: OneNetwork | NumpyMLPTraining | Stack, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int
+) -> None:
     """Descend in θ and ascend in λ, in turns."""
     dual_at = {} if ascent is None else dual_schedule(steps, dual_steps)
     seconds = seconds_of_steps(steps, learner.of_step)
@@ -83,7 +68,11 @@ def train_lagrangian(
         lambda found, h: seen.project_to_bounds(found, seen.means(h)), sizes / len(seen.y),
     )  # fmt: skip
     with own_generator(seed, network.device):
-        optimizer = _adam(module, training) if make_optimizer is None else make_optimizer(module)
+        if make_optimizer is None:
+            trained = [p for p in module.parameters() if p.requires_grad]
+            optimizer: torch.optim.Optimizer = torch.optim.Adam(trained, lr=training.lr, **training.optimizer_options)
+        else:
+            optimizer = make_optimizer(module)
         by_hand = NumpyMLPTraining.fits(module, rows, of_rows, optimizer)
         learner = (NumpyMLPTraining if by_hand else OneNetwork)(
             module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient,
@@ -96,11 +85,6 @@ def train_lagrangian(
     result = deepcopy(network.module)
     result.load_state_dict({name: value.cpu() for name, value in module.state_dict().items()})
     return result.eval(), ascent.multipliers
-
-
-def _adam(module: nn.Module, training: LagrangianTraining) -> torch.optim.Optimizer:
-    trained = [p for p in module.parameters() if p.requires_grad]
-    return torch.optim.Adam(trained, lr=training.lr, **training.optimizer_options)
 
 
 def train_with_groups(

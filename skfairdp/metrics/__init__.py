@@ -3,12 +3,14 @@
 from skfairdp.metrics._bounds import gap_bound, rate_intervals
 from skfairdp.metrics._fairness import (
     accuracy_disparity,
+    coverage_score,
     demographic_disparity,
     equalized_odds_disparity,
     ks_disparity,
+    rejection_rate_by_group,
+    selective_accuracy,
     wasserstein_disparity,
 )
-from skfairdp.metrics._selective import coverage_score, rejection_rate_by_group, selective_accuracy
 from skfairdp.metrics._synthetic import (
     distribution_disparity,
     downstream_scores,

@@ -31,8 +31,7 @@ def planned_entry(model: Any, ledger: str, X: Any, y: Any, arguments: Mapping[st
     question on. A meta-estimator that is not ours is fitted, up to the point where the fit inside of it would spend.
     """
     if hasattr(model, "_planned_entry"):
-        entry: LedgerEntry = model._planned_entry(X, y, **arguments)
-        return entry
+        return model._planned_entry(X, y, **arguments)
     if isinstance(model, Pipeline):
         name, last = model.steps[-1]
         X, given = _before_the_last(model, X, y, arguments)
@@ -156,7 +155,12 @@ class Candidate:
                 f"The 'estimator' of {owner} must hold exactly one private estimator, one with a parameter 'ledger', "
                 f"so that what its fit costs is known beforehand. Got {type(estimator).__name__}, with {len(names)}."
             )
-        _announce_fitted_steps(estimator, owner)
+        for name in steps_fitted_on_private_rows(estimator) if isinstance(estimator, Pipeline) else []:
+            warn_caller(
+                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
+                "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
+                PrivacyLeakWarning,
+            )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
         if self.parameter("noise_seed") is not None and ledger_in_use(self.parameter("ledger")) is not None:
             raise ValueError(
@@ -303,16 +307,6 @@ def _parts_of(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
         seen[id(value)] = value
         yield value
         yield from _parts_of(list(vars(value).values()), seen)
-
-
-def _announce_fitted_steps(estimator: Any, owner: str) -> None:
-    """A scaler that learns from private rows is a release that no event stands for."""
-    for name in steps_fitted_on_private_rows(estimator) if isinstance(estimator, Pipeline) else []:
-        warn_caller(
-            f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
-            "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
-            PrivacyLeakWarning,
-        )
 
 
 def _inside(estimator: Any, step: str) -> Any:

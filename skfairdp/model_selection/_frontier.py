@@ -147,7 +147,12 @@ def frontier(
     named = _named(estimators)
     public = _public_rows(X_public, sensitive_features_public)
     sweep = _Sweep(epsilons, gammas, lams, idp3)
-    delta = _common_delta(named)
+    deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
+    if len(deltas) > 1:
+        raise ValueError(
+            f"All estimators of one frontier must have the same 'delta', so that their ε add up. Got {sorted(deltas)}."
+        )
+    delta = deltas.pop()
     test = EvaluationSet(X_test, y_test, sensitive_features_test)
     totals = Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
@@ -162,7 +167,12 @@ def frontier(
             bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
             bar.update()
     compared = {} if reference is None else {"without_privacy": clone(reference).fit(X, y)}
-    return _as_frame(rows, totals.guarantees(delta), len(test.groups), test.references(dataset, **compared))
+    references, guarantees = test.references(dataset, **compared), totals.guarantees(delta)
+    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
+    frame["non_dominated"] = mark_non_dominated(frame, references)
+    frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
+    frame.attrs.update(n_test=len(test.groups), references=references)
+    return frame
 
 
 def _public_rows(X_public: Any, groups: Any) -> PublicData | None:
@@ -172,16 +182,6 @@ def _public_rows(X_public: Any, groups: Any) -> PublicData | None:
         return None
     public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, groups)
     return PublicData(public.X, groups) if public.sensitive_features is None and groups is not None else public
-
-
-def _as_frame(
-    rows: list[dict[str, Any]], guarantees: list[dict[str, Any]], n_test: int, references: list[dict[str, Any]]
-) -> pd.DataFrame:
-    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
-    frame["non_dominated"] = mark_non_dominated(frame, references)
-    frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
-    frame.attrs.update(n_test=n_test, references=references)
-    return frame
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,28 @@ class _Sweep:
     idp3: Sequence[bool | str]
 
     def __post_init__(self) -> None:
-        _check_grid(self.epsilons, self.gammas, self.lams, self.idp3)
+        epsilons, gammas, lams, idp3 = self.epsilons, self.gammas, self.lams, self.idp3
+        if len(lams) == 0 or not all(lam >= 0 and math.isfinite(lam) for lam in lams):
+            raise ValueError(
+                f"The 'lams' parameter of frontier must be finite numbers from 0 on. Got {lams!r} instead."
+            )
+        if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
+            raise ValueError(
+                f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
+            )
+        if len(gammas) == 0 or not all(gamma is None or 0 <= gamma <= 1 for gamma in gammas):
+            raise ValueError(
+                f"The 'gammas' parameter of frontier must be numbers in [0, 1], or None. Got {gammas!r} instead."
+            )
+        if len(idp3) == 0 or not all(isinstance(how, bool | np.bool_) or how == "only" for how in idp3):
+            raise ValueError(
+                f"The 'idp3' parameter of frontier must be a sequence of False, True and 'only'. Got {idp3!r} instead."
+            )
+        if all(gamma is None for gamma in gammas) and all(idp3):
+            raise ValueError(
+                "frontier has nothing to do: IDP3 needs a number among 'gammas', and all are None. Add one, or add "
+                "False to 'idp3'."
+            )
 
     def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
         """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
@@ -344,36 +365,3 @@ def _named(estimators: Any) -> dict[str, Any]:
                 "SyntheticDataClassifier."
             )
     return named
-
-
-def _check_grid(
-    epsilons: Sequence[float], gammas: Sequence[float | None], lams: Sequence[float], idp3: Sequence[bool | str]
-) -> None:
-    if len(lams) == 0 or not all(lam >= 0 and math.isfinite(lam) for lam in lams):
-        raise ValueError(f"The 'lams' parameter of frontier must be finite numbers from 0 on. Got {lams!r} instead.")
-    if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
-        raise ValueError(
-            f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
-        )
-    if len(gammas) == 0 or not all(gamma is None or 0 <= gamma <= 1 for gamma in gammas):
-        raise ValueError(
-            f"The 'gammas' parameter of frontier must be numbers in [0, 1], or None. Got {gammas!r} instead."
-        )
-    if len(idp3) == 0 or not all(isinstance(how, bool | np.bool_) or how == "only" for how in idp3):
-        raise ValueError(
-            f"The 'idp3' parameter of frontier must be a sequence of False, True and 'only'. Got {idp3!r} instead."
-        )
-    if all(gamma is None for gamma in gammas) and all(idp3):
-        raise ValueError(
-            "frontier has nothing to do: IDP3 needs a number among 'gammas', and all are None. Add one, or add False "
-            "to 'idp3'."
-        )
-
-
-def _common_delta(named: Mapping[str, Any]) -> float:
-    deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
-    if len(deltas) > 1:
-        raise ValueError(
-            f"All estimators of one frontier must have the same 'delta', so that their ε add up. Got {sorted(deltas)}."
-        )
-    return deltas.pop()

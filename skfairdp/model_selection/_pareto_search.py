@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.model_selection._pareto import hypervolume, pareto_frontier
+from skfairdp.model_selection._frame import hypervolume, pareto_frontier
 from skfairdp.model_selection._scores import Bound, Objective, read_bounds, utility_of
 from skfairdp.model_selection._search import SearchBase, divided
 from skfairdp.model_selection._search_data import SearchData, read_search
@@ -25,6 +26,7 @@ _DRAWN = ("disparity", "coverage", "epsilon")  # by the frontier display, beside
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class ParetoSearchCV(SearchBase):
     """Search over parameters for the best trade-offs between accuracy, fairness and privacy.
 
@@ -152,7 +154,23 @@ class ParetoSearchCV(SearchBase):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    scoring: Any = None
+    bounds: Mapping[str, str] | None = None
+    refit: bool | str = True
+    cv: Any = 3
+    score_epsilon: float = 0.25
+    total_epsilon: float | None = None
+    delta: float | None = None
+    n_jobs: int | None = None
+    error_score: Any = math.nan
+    reference: Mapping[str, float] | None = None
+    verbose: int = 0
+    random_state: RandomStateLike = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
         "scoring": "no_validation",
@@ -168,39 +186,6 @@ class ParetoSearchCV(SearchBase):
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        scoring: Any = None,
-        bounds: Mapping[str, str] | None = None,
-        refit: bool | str = True,
-        cv: Any = 3,
-        score_epsilon: float = 0.25,
-        total_epsilon: float | None = None,
-        delta: float | None = None,
-        n_jobs: int | None = None,
-        error_score: Any = math.nan,
-        reference: Mapping[str, float] | None = None,
-        verbose: int = 0,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.scoring = scoring
-        self.bounds = bounds
-        self.refit = refit
-        self.cv = cv
-        self.score_epsilon = score_epsilon
-        self.total_epsilon = total_epsilon
-        self.delta = delta
-        self.n_jobs = n_jobs
-        self.error_score = error_score
-        self.reference = reference
-        self.verbose = verbose
-        self.random_state = random_state
 
     def fit(
         self,

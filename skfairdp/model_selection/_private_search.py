@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from skfairdp._utils import PublicData, RandomStateLike, silence, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions
 from skfairdp.exceptions import UnplannedReleaseError, UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
-from skfairdp.model_selection._scores import Bound, Objective, read_bounds, utility_of
+from skfairdp.model_selection._scores import Bound, read_bounds, utility_of
 from skfairdp.model_selection._search import SearchBase, divided, search_facts
 from skfairdp.model_selection._search_data import SearchData, read_search
 from skfairdp.privacy import (
@@ -97,20 +97,11 @@ class Trials:
         return fitted
 
 
-def plan_trials(data: SearchData, bounds: Sequence[Bound], *, refits: bool) -> Trials:
-    """Plan the fits of every candidate. All of them must give the same kind of guarantee."""
-    planned = [data.plan(params) for params in data.grid]
-    kinds = {(whole.protects, whole.neighboring_relation) for whole, _ in planned}
-    if len(kinds) > 1:
-        raise ValueError(f"The candidates give unlike guarantees ({len(kinds)} kinds). Search them separately.")
-    fits = [(whole.event, [part.event for part in parts]) for whole, parts in planned]
-    return Trials(data, bounds, refits, fits)
-
-
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(SearchBase):
     """Search over parameters of which only the winner comes out, for about the price of two to three fits.
 
@@ -201,7 +192,22 @@ class PrivateSearchCV(SearchBase):
     (10, 'selection', 1.0)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    scoring: Any = None
+    bounds: Mapping[str, str] | None = None
+    method: str = "auto"
+    trial_distribution: str = "logarithmic"
+    expected_trials: float | None = None
+    cv: Any = None
+    test_size: float = 0.2
+    score_epsilon: float = 0.25
+    total_epsilon: float | None = None
+    delta: float | None = None
+    random_state: RandomStateLike = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "param_grid": [dict, list],
         "scoring": "no_validation",
@@ -216,37 +222,6 @@ class PrivateSearchCV(SearchBase):
         "delta": [Interval(Real, 0, 1, closed="neither"), None],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        scoring: Any = None,
-        bounds: Mapping[str, str] | None = None,
-        method: str = "auto",
-        trial_distribution: str = "logarithmic",
-        expected_trials: float | None = None,
-        cv: Any = None,
-        test_size: float = 0.2,
-        score_epsilon: float = 0.25,
-        total_epsilon: float | None = None,
-        delta: float | None = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.scoring = scoring
-        self.bounds = bounds
-        self.method = method
-        self.trial_distribution = trial_distribution
-        self.expected_trials = expected_trials
-        self.cv = cv
-        self.test_size = test_size
-        self.score_epsilon = score_epsilon
-        self.total_epsilon = total_epsilon
-        self.delta = delta
-        self.random_state = random_state
 
     def fit(
         self,
@@ -313,24 +288,29 @@ class PrivateSearchCV(SearchBase):
         return self
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, "_Plan"]:
-        objectives, bounds = self._objectives()
+        owner = type(self).__name__
+        scoring = utility_of(self.estimator) if self.scoring is None else self.scoring
+        if isinstance(scoring, tuple) or callable(scoring):
+            scoring = {"score": scoring}
+        elif not isinstance(scoring, str) and not (isinstance(scoring, Mapping) and len(scoring) == 1):
+            raise ValueError(f"The 'scoring' parameter of {owner} must be a single objective. Got {scoring!r} instead.")
+        objective = self._scoring_of(scoring)[0]
+        bounded = [name for name in (self.bounds or {}) if name != objective.name]
+        objectives = [objective, *(self._scoring_of(bounded) if bounded else [])]  # first what to be best in
+        bounds = read_bounds(self.bounds, objectives, owner=owner)
         holdout = self.test_size if self.cv is None else None
         data = read_search(self, X, y, **given, objectives=objectives, holdout=holdout, quiet=True)
         return divided(data, self.total_epsilon, partial(self._plan, bounds=bounds))
 
     def _plan(self, data: SearchData, bounds: list[Bound]) -> "_Plan":
-        trials = plan_trials(data, bounds, refits=self.cv is not None)
+        planned = [data.plan(params) for params in data.grid]
+        kinds = {(whole.protects, whole.neighboring_relation) for whole, _ in planned}
+        if len(kinds) > 1:
+            raise ValueError(f"The candidates give unlike guarantees ({len(kinds)} kinds). Search them separately.")
+        fits = [(whole.event, [part.event for part in parts]) for whole, parts in planned]
+        trials = Trials(data, bounds, self.cv is not None, fits)
         method = self._cheapest_method(trials)
         return _Plan(trials, method, self._event(trials, method))
-
-    def _objectives(self) -> tuple[list[Objective], list[Bound]]:
-        """The objective to be best in, first, and those that are bounded."""
-        owner = type(self).__name__
-        scoring = utility_of(self.estimator) if self.scoring is None else self.scoring
-        objective = self._scoring_of(_one(scoring, owner))[0]
-        bounded = [name for name in (self.bounds or {}) if name != objective.name]
-        objectives = [objective, *(self._scoring_of(bounded) if bounded else [])]
-        return objectives, read_bounds(self.bounds, objectives, owner=owner)
 
     def _best(self, trials: Trials, noise: NoiseSource) -> tuple[int, Any, float] | None:
         """Position, model and score of the best trial; None where none was made."""
@@ -382,11 +362,3 @@ class _Plan:
     trials: Trials
     method: str
     event: DpEvent
-
-
-def _one(scoring: Any, owner: str) -> Any:
-    if isinstance(scoring, str) or (isinstance(scoring, Mapping) and len(scoring) == 1):
-        return scoring
-    if isinstance(scoring, tuple) or callable(scoring):
-        return {"score": scoring}
-    raise ValueError(f"The 'scoring' parameter of {owner} must be a single objective. Got {scoring!r} instead.")

@@ -4,6 +4,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -54,7 +55,7 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
     if total is None:
         return data, plan(data)
     _check(data)
-    data = data.with_total(total)
+    data = replace(data, total_epsilon=total)
     tried: dict[float, float] = {}
 
     def excess(exponent: float) -> float:
@@ -177,13 +178,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     estimator: Any
     bounds: Mapping[str, str] | None
     privacy_: PrivacySpent
-    __metadata_request__fit = {
-        "sensitive_features": True,
-        "X_public": True,
-        "sensitive_features_public": True,
-        "validation": True,
-        "subject": True,
-    }
+    __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
     __metadata_request__score = {"sensitive_features": True}
 
     def _validate_params(self) -> None:

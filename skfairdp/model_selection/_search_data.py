@@ -75,66 +75,47 @@ from skfairdp.privacy import (
     ledger_in_use,
     repeat,
 )
-from skfairdp.schema import RawTable, Schema
+from skfairdp.schema import RawTable
+
+#: Classes and codes of labels, and the domain and codes of groups where there are any.
+Scored = tuple[NDArray[Any], NDArray[Any], NDArray[np.object_] | None, NDArray[np.int64] | None]
 
 
-@dataclass(frozen=True)
-class ScoredRows:
-    """What a noisy table counts beside the predictions. Of amounts there are no classes."""
-
-    classes: NDArray[Any]
-    labels: NDArray[Any]
-    domain: NDArray[np.object_] | None
-    group_codes: NDArray[np.int64] | None
-
-
-def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> ScoredRows:
-    """Read the private rows that are scored. With a schema every cell can be read, so nothing about them is an
-    error.
+def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> Scored:
+    """Read the private rows that are scored; of amounts there are no classes. With a schema every cell can be read, so
+    nothing about them is an error.
     """
-    schema = candidate.domain("schema")
+    schema, classes = candidate.domain("schema"), candidate.domain("classes")
     labels: NDArray[Any]
     if schema is not None:
-        return _by_schema(owner, candidate, schema, rows, private=private)
+        raw = RawTable.roles(schema, rows.X, owner=owner)
+        if candidate.of_amounts:
+            classes, labels = np.empty(0), candidate.amounts(rows.y, raw)
+        else:
+            classes, labels = raw.classes, raw.labels(rows.y, public=not private)
+        if rows.sensitive_features is None and not raw.has_groups:
+            return classes, labels, None, None
+        return classes, labels, raw.domain, raw.groups(rows.sensitive_features)
     if candidate.of_amounts:
         classes, labels = np.empty(0), candidate.amounts(rows.y)
     else:
-        classes = _classes(owner, candidate, rows, private=private)
+        if classes is not None:
+            classes = np.asarray(sorted(given_domain(classes, owner=owner, parameter="classes").tolist()))
+        else:
+            if private:
+                _leaks(owner, "classes")
+            classes = np.unique(rows.y)
         labels = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
-    groups = _groups_of(owner, candidate, rows)
-    if groups is None:
-        return ScoredRows(classes, labels, None, None)
+    columns = candidate.domain("sensitive_columns")
+    if rows.sensitive_features is not None:
+        groups: Any = as_groups(rows.sensitive_features, len(rows.y), owner=owner)
+    elif columns is not None:
+        groups = split_sensitive_columns(rows.X, columns, owner=owner)[1]
+    else:
+        return classes, labels, None, None
     domain = _group_domain(owner, candidate, rows, groups)
     of_groups = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
-    return ScoredRows(classes, labels, domain, of_groups)
-
-
-def _by_schema(owner: str, candidate: Candidate, schema: Schema, rows: Rows, *, private: bool) -> ScoredRows:
-    raw = RawTable.roles(schema, rows.X, owner=owner)
-    labels: NDArray[Any]
-    if candidate.of_amounts:
-        classes, labels = np.empty(0), candidate.amounts(rows.y, raw)
-    else:
-        classes, labels = raw.classes, raw.labels(rows.y, public=not private)
-    if rows.sensitive_features is None and not raw.has_groups:
-        return ScoredRows(classes, labels, None, None)
-    return ScoredRows(classes, labels, raw.domain, raw.groups(rows.sensitive_features))
-
-
-def _classes(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> NDArray[Any]:
-    given = candidate.domain("classes")
-    if given is not None:
-        return np.asarray(sorted(given_domain(given, owner=owner, parameter="classes").tolist()))
-    if private:
-        _leaks(owner, "classes")
-    return np.unique(rows.y)
-
-
-def _groups_of(owner: str, candidate: Candidate, rows: Rows) -> NDArray[Any] | None:
-    if rows.sensitive_features is not None:
-        return as_groups(rows.sensitive_features, len(rows.y), owner=owner)
-    columns = candidate.domain("sensitive_columns")
-    return None if columns is None else split_sensitive_columns(rows.X, columns, owner=owner)[1]
+    return classes, labels, domain, of_groups
 
 
 def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
@@ -244,29 +225,10 @@ def make_source_splits(
             "unique ids and that X gives the same rows each time."
         )
     folds = range(rule.n_folds if test_size is None else 1)
-    parts = [
+    return [
         (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
         for j in folds
     ]
-    return list(parts)
-
-
-def make_subject_splits(
-    subjects: Subjects, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
-) -> list[Split]:
-    """The same by subject: the list of subjects, which is public, is cut, and each brings all of its rows."""
-    if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool)):
-        raise ValueError(
-            f"The 'cv' parameter of {owner} must be a number of folds where subjects are protected: a fold holds all "
-            f"rows of its subjects. Got {cv!r} instead."
-        )
-    secret = SecretDraws(None)  # nothing is drawn, as no subject comes or goes
-    cut: Any
-    if test_size is None:
-        cut = make_splits(cv, np.zeros(subjects.n), planned=planned, secret=secret, owner=owner)
-    else:
-        cut = make_holdout(test_size, subjects.n, planned=planned, seed=seed, secret=secret, owner=owner)
-    return [(subjects.part(train), subjects.part(test)) for train, test in cut]
 
 
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
@@ -335,10 +297,6 @@ class SearchData:
     planned: LedgerEntry
     total_epsilon: float | None = None
 
-    def with_total(self, total_epsilon: float) -> "SearchData":
-        """The same, where so much is to be divided."""
-        return replace(self, total_epsilon=total_epsilon)
-
     def scaled(self, factor: float) -> "SearchData":
         """The same, with so many times the ε for every fit and every table of scores."""
         scores = self.scores
@@ -369,8 +327,7 @@ class SearchData:
     @property
     def ledger(self) -> PrivacyLedger | None:
         """Of the search."""
-        ledger: PrivacyLedger | None = ledger_in_use(self.candidate.parameter("ledger"))
-        return ledger
+        return ledger_in_use(self.candidate.parameter("ledger"))
 
     @property
     def noise_seed(self) -> int | None:
@@ -410,17 +367,6 @@ class SearchData:
         return composed(fit, *held_by(self.candidate.estimator)).epsilon
 
 
-def _grid_of(search: Any, owner: str) -> list[dict[str, Any]]:
-    """Every candidate."""
-    grid = list(ParameterGrid(search.param_grid))
-    if not grid:
-        raise ValueError(
-            f"The 'param_grid' parameter of {owner} lists no candidate. Give a dict of lists, such as "
-            "{'epsilon': [1.0, 2.0]}; {} is the estimator as it is."
-        )
-    return grid
-
-
 def read_search(
     search: Any,
     X: Any,
@@ -444,7 +390,12 @@ def read_search(
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
     subject = getattr(schema, "subject", None) if subject is None else subject
     rows = _rows(owner, X, y, sensitive_features, public, schema, subject)
-    grid = _grid_of(search, owner)
+    grid = list(ParameterGrid(search.param_grid))
+    if not grid:
+        raise ValueError(
+            f"The 'param_grid' parameter of {owner} lists no candidate. Give a dict of lists, such as "
+            "{'epsilon': [1.0, 2.0]}; {} is the estimator as it is."
+        )
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
     if rows.subjects is not None and not NeighboringRelation(planned.neighboring_relation).of_subjects:
         raise ValueError(
@@ -474,17 +425,25 @@ def _splits(
 ) -> list[Split]:
     """Train and test parts of private rows."""
     owner, secret = type(search).__name__, SecretDraws(candidate.parameter("noise_seed"))
-    if rows.subjects is not None:
-        return make_subject_splits(
-            rows.subjects, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner
-        )
-    if rows.y is None:
+    subjects, y, n_units = rows.subjects, rows.y, rows.n_rows
+    if subjects is not None:
+        if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):
+            raise ValueError(
+                f"The 'cv' parameter of {owner} must be a number of folds where subjects are protected: a fold holds "
+                f"all rows of its subjects. Got {search.cv!r} instead."
+            )
+        # The list of subjects is cut, which is public: nothing is drawn, as none comes or goes.
+        y, n_units, secret = np.zeros(subjects.n), subjects.n, SecretDraws(None)
+    elif y is None:
         source = opened(rows.X)
         assert source is not None
         return make_source_splits(source, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner)
+    cut: Any
     if holdout is None:
-        return make_splits(search.cv, rows.y, planned=planned, secret=secret, owner=owner)
-    return make_holdout(holdout, rows.n_rows, planned=planned, seed=seed, secret=secret, owner=owner)
+        cut = make_splits(search.cv, y, planned=planned, secret=secret, owner=owner)
+    else:
+        cut = make_holdout(holdout, n_units, planned=planned, seed=seed, secret=secret, owner=owner)
+    return cut if subjects is None else [(subjects.part(train), subjects.part(test)) for train, test in cut]
 
 
 def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any]) -> Rows:
@@ -660,53 +619,39 @@ def _check_groups_at_prediction(owner: str, models: Iterable[Any], groups: Any) 
 
 
 def _private_scores(
-    owner: str,
-    candidate: Candidate,
-    rows: Rows,
-    planned: LedgerEntry,
-    objectives: Sequence[Objective],
-    shown: Sequence[Objective],
-    table: tuple[float, float, NeighboringRelation],
-) -> PaidScores:
-    """Domains and codes of the noisy tables."""
+    owner: str, candidate: Candidate, rows: Rows, planned: LedgerEntry, objectives: Sequence[Objective],
+    shown: Sequence[Objective], table: tuple[float, float, NeighboringRelation],
+) -> PaidScores:  # fmt: skip
+    """Domains and codes of the noisy tables; where rows are read in chunks, their schema knows classes and groups."""
+    last = candidate.estimator.steps[-1][1] if isinstance(candidate.estimator, Pipeline) else candidate.estimator
+    may_refuse, every = hasattr(last, "reject_mask"), [*objectives, *shown]
+    domain: NDArray[Any] | None = None
     if rows.y is None:
-        return _chunk_scores(owner, candidate, objectives, shown, table)
-    read = read_scored(owner, candidate, rows, private=planned.protects != "sensitive attribute")
-    _need_groups(owner, read.group_codes, objectives, "pass sensitive_features to fit")
-    domain = np.array([None], dtype=object) if read.domain is None else read.domain
-    groups = None if read.group_codes is None else domain[read.group_codes]
-    scores: PaidScores
-    wanted = [*objectives, *shown]
-    if candidate.of_amounts:
-        candidate.check_unit(owner)
-        amounts = AmountTable(domain, *table)
-        scores = AmountScores(amounts, wanted, rows.X, read.labels, read.group_codes, groups, candidate.private_part)
+        schema = candidate.domain("schema")
+        if schema.groups:
+            domain = given_domain(schema.group_values, owner=owner, parameter="schema")
+        _need_groups(owner, domain, objectives, "name their columns in the schema")
+        tables = ScoreTable(np.asarray(sorted(schema.classes)), _or_one(domain), *table, may_refuse)
+        scores: PaidScores = ChunkScores(tables, every, schema, owner)
     else:
-        tables = ScoreTable(read.classes, domain, *table, _may_refuse(candidate.estimator))
-        scores = PrivateScores(tables, wanted, rows.X, read.labels, read.group_codes, groups)
+        private = planned.protects != "sensitive attribute"
+        classes, labels, domain, of_groups = read_scored(owner, candidate, rows, private=private)
+        _need_groups(owner, of_groups, objectives, "pass sensitive_features to fit")
+        groups = None if domain is None or of_groups is None else domain[of_groups]
+        if candidate.of_amounts:
+            candidate.check_unit(owner)
+            sums = AmountTable(_or_one(domain), *table)
+            scores = AmountScores(sums, every, rows.X, labels, of_groups, groups, candidate.private_part)
+        else:
+            tables = ScoreTable(classes, _or_one(domain), *table, may_refuse)
+            scores = PrivateScores(tables, every, rows.X, labels, of_groups, groups)
     scores.rehearse(objectives)
     return scores
 
 
-def _chunk_scores(
-    owner: str,
-    candidate: Candidate,
-    objectives: Sequence[Objective],
-    shown: Sequence[Objective],
-    table: tuple[float, float, NeighboringRelation],
-) -> PaidScores:
-    """The same for rows that are read in chunks, whose schema knows classes and groups."""
-    schema = candidate.domain("schema")
-    groups = np.array([None], dtype=object)
-    if schema.groups:
-        groups = given_domain(schema.group_values, owner=owner, parameter="schema")
-    _need_groups(owner, groups if schema.groups else None, objectives, "name their columns in the schema")
-    classes = np.asarray(sorted(schema.classes))
-    scores = ChunkScores(
-        ScoreTable(classes, groups, *table, _may_refuse(candidate.estimator)), [*objectives, *shown], schema, owner
-    )
-    scores.rehearse(objectives)
-    return scores
+def _or_one(domain: NDArray[Any] | None) -> NDArray[Any]:
+    """The groups of a table, one without a name where there are none."""
+    return np.array([None], dtype=object) if domain is None else domain
 
 
 def _need_groups(owner: str, groups: Any, objectives: Sequence[Objective], remedy: str) -> None:
@@ -716,9 +661,3 @@ def _need_groups(owner: str, groups: Any, objectives: Sequence[Objective], remed
             f"{owner} needs the groups of the rows it scores for the objective {wanted[0]!r}: {remedy}, or leave that "
             "objective out."
         )
-
-
-def _may_refuse(estimator: Any) -> bool:
-    """Whether predictions of this kind of estimator may be refusals."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    return hasattr(last, "reject_mask")

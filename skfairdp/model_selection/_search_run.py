@@ -117,7 +117,12 @@ def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPl
             planned.append(CandidateGroup(served, teachers, free, whole, tuple(parts) or (whole,)))
     if problem is not None and not planned:
         raise problem
-    _check_alike(data.owner, planned)
+    kinds = {(group.whole.protects, group.whole.neighboring_relation) for group in planned}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The candidates of {data.owner} give unlike guarantees ({len(kinds)} kinds), which do not add up. Search "
+            "them separately."
+        )
     reserve: DpEvent = NoOpDpEvent()
     for group in planned if refits else ():
         reserve = reserve_for(reserve, group, data)
@@ -146,15 +151,6 @@ def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Mem
 def _among(name: str, names: frozenset[str]) -> bool:
     """Whether a parameter is one of these, or a parameter of what one of these holds."""
     return any(name == one or name.startswith(f"{one}__") for one in names)
-
-
-def _check_alike(owner: str, groups: list[CandidateGroup]) -> None:
-    kinds = {(group.whole.protects, group.whole.neighboring_relation) for group in groups}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"The candidates of {owner} give unlike guarantees ({len(kinds)} kinds), which do not add up. Search them "
-            "separately."
-        )
 
 
 def score_fold(

@@ -16,10 +16,10 @@ from skfairdp.model_selection._frame import (
     as_gamma,
     composed_epsilon,
     guarantee_record,
+    hypervolume,
     mark_non_dominated,
     of_the_attribute,
 )
-from skfairdp.model_selection._pareto import hypervolume
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import Account, PrivacySpent, Protects
 
@@ -140,17 +140,13 @@ def _table(given: Any, name: str) -> pd.DataFrame:
 def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
     """For each ε of the target the one of the source that it stands for. An ε of another guarantee is no likeness."""
     known = {kind: np.unique(part["epsilon"]) for kind, part in source.groupby(_GUARANTEE)}
-    kinds = target[_GUARANTEE].itertuples(index=False, name=None)
-    return [
-        _nearest(known[kind], value) if kind in known else float(value)
-        for kind, value in zip(kinds, target["epsilon"], strict=True)
-    ]
-
-
-def _nearest(levels: np.ndarray, value: float) -> float:
-    nearest = float(levels[np.argmin(np.abs(levels - value))])
-    close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
-    return nearest if close else float(value)
+    kinds, found = target[_GUARANTEE].itertuples(index=False, name=None), []
+    for kind, value in zip(kinds, target["epsilon"].astype(float).tolist(), strict=True):
+        levels = known.get(kind, np.array([value]))
+        nearest = float(levels[np.argmin(np.abs(levels - value))])
+        close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
+        found.append(nearest if close else value)
+    return found
 
 
 def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
@@ -162,12 +158,6 @@ def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
         & (moved["coverage_target"] >= row["coverage_source"] - tolerance)
     )
     return float(moved.loc[meets, "accuracy_target"].max()) if meets.any() else math.nan
-
-
-def _worst(*tables: np.ndarray) -> tuple[float, float]:
-    """The smallest accuracy and the largest gap in any of the tables: one corner, or volumes would not compare."""
-    together = np.concatenate(tables)
-    return float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
 
 
 def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) -> dict[str, Any]:
@@ -183,7 +173,10 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
     found["frontier_kept"] = float(chosen["non_dominated_target"].mean())
     found["feasible"] = float(chosen["feasible"].mean())
     pairs = {side: part[[f"accuracy_{side}", f"disparity_{side}"]].to_numpy(float) for side in ("source", "target")}
-    corner = _worst(*pairs.values()) if reference is None else reference
+    corner = reference
+    if corner is None:  # the smallest accuracy and the largest gap of both: one corner, or volumes would not compare
+        together = np.concatenate(list(pairs.values()))
+        corner = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
     for side, points in pairs.items():
         found[f"hypervolume_{side}"] = hypervolume(points, corner, [False, True])
     return found
@@ -293,7 +286,12 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     spent: dict[tuple[str, str], PrivacySpent] = {}
     n_fits: dict[tuple[str, str], set[Any]] = {}
     for name, estimator in _by_name(estimators).items():
-        privacy = _privacy_of(name, estimator)
+        privacy = Account.of(estimator).total()
+        if privacy is None:
+            raise ValueError(
+                f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. "
+                "Leave it out."
+            )
         kind = privacy.protects, privacy.neighboring_relation
         spent[kind] = spent[kind] + privacy if kind in spent else privacy
         fits = {
@@ -344,14 +342,3 @@ def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[s
         "idp3": refuses,
         **test.measure_predictions(estimator.predict(test.X, **asked), estimator.classes_),
     }
-
-
-def _privacy_of(name: str, estimator: Any) -> PrivacySpent:
-    """Of an estimator with all that is inside."""
-    spent = Account.of(estimator).total()
-    if spent is None:
-        raise ValueError(
-            f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. Leave it "
-            "out."
-        )
-    return spent

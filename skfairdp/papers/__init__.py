@@ -7,16 +7,16 @@ from skfairdp.papers._data_dependent import (
     pate_data_dependent_epsilon,
 )
 from skfairdp.papers._fair_clipping import DPSGDF, FairClippingClassifier, GlobalAdapt, Reweighting
-from skfairdp.papers._gan_ensembles import DataLensBackend, GPATEBackend, PATEGANBackend
-from skfairdp.papers._gs_wgan import GSWGANBackend
+from skfairdp.papers._gan_ensembles import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.papers._pate_analysis import (
     ExcessiveRiskDisplay as ExcessiveRiskDisplay,
     FlippingProbabilityDisplay as FlippingProbabilityDisplay,
     LabelEffect as LabelEffect,
     PATEAnalysis,
     PATEFairnessAnalysis,
+    SFPATEBounds as SFPATEBounds,
+    sfpate_bounds,
 )
-from skfairdp.papers._sfpate_bounds import sfpate_bounds
 
 __all__ = [
     "DPSGDF",

@@ -31,6 +31,7 @@ from skfairdp.privacy import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ConvolutionalLayers(BaseEstimator):
     """Convolutional generator and discriminators, for ``hidden=`` of a backend; "cnn" is this with its defaults.
 
@@ -53,9 +54,8 @@ class ConvolutionalLayers(BaseEstimator):
     (8, 16)
     """
 
-    def __init__(self, image_shape: Sequence[int] | None = None, channels: Sequence[int] = (16, 32)) -> None:
-        self.image_shape = image_shape
-        self.channels = channels
+    image_shape: Sequence[int] | None = None
+    channels: Sequence[int] = (16, 32)
 
 
 def layers_for(hidden: Any, kind: str, n_columns: int, owner: str) -> Any:
@@ -191,6 +191,7 @@ _EVIDENCE = 4.0  # standard deviations of noise that such a count must exceed
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdversarialBackend(GeneratorBackend):
     """Base of the backends whose teachers are discriminators. Its parameters are those that all of them have.
 
@@ -198,7 +199,21 @@ class AdversarialBackend(GeneratorBackend):
     has defaults of its own, and documents them.
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    n_teachers: int = 100
+    sampling: str | None = None
+    normalization: str | None = None
+    teacher_loss: str = "plain"
+    n_steps: int = 10
+    batch_size: int = 16
+    teacher_steps: int = 2
+    hidden: Sequence[int] | str | ConvolutionalLayers = (64, 64)
+    latent: int = 16
+    lr: float = 1e-3
+    teacher_lr: float = 5e-4
+    device: str = "cpu"
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_teachers": [Interval(Integral, 1, None, closed="left")],
         "sampling": [StrOptions(set(SAMPLINGS)), None],
         "normalization": [StrOptions(set(NORMALIZATIONS)), None],
@@ -213,37 +228,6 @@ class AdversarialBackend(GeneratorBackend):
         "device": [str],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        *,
-        n_teachers: int,
-        sampling: str | None,
-        normalization: str | None,
-        teacher_loss: str,
-        n_steps: int,
-        batch_size: int,
-        teacher_steps: int,
-        hidden: Sequence[int] | str | ConvolutionalLayers,
-        latent: int,
-        lr: float,
-        teacher_lr: float,
-        device: str,
-        verbose: int,
-    ) -> None:
-        self.n_teachers = n_teachers
-        self.sampling = sampling
-        self.normalization = normalization
-        self.teacher_loss = teacher_loss
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.teacher_steps = teacher_steps
-        self.hidden = hidden
-        self.latent = latent
-        self.lr = lr
-        self.teacher_lr = teacher_lr
-        self.device = device
-        self.verbose = verbose
 
     #: What this backend releases in a step.
     _plan_of: ClassVar[type["AdversarialPlan"]]

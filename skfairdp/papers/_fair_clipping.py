@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp._column_tables import Scaling
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Reweighting(BaseEstimator):
     """Clipped gradients times a weight of their group, so that all groups count alike (Choi et al. 2020, on DP-SGD).
 
@@ -52,13 +52,12 @@ class Reweighting(BaseEstimator):
     2.0
     """
 
-    _parameter_constraints: dict[str, Any] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
+    max_ratio: float = 4.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
 
     reads_groups = True
     counts_once = True
-
-    def __init__(self, *, max_ratio: float = 4.0) -> None:
-        self.max_ratio = max_ratio
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
         """Release the sizes of the groups, and weigh by them.
@@ -85,6 +84,7 @@ class Reweighting(BaseEstimator):
         return WeightsByGroup(weights, max_norm=plan.step.max_grad_norm)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSGDF(BaseEstimator):
     """DP-SGD-F (Xu, Du & Wu 2020): each group has a clipping bound, larger where more of its gradients exceed C.
 
@@ -102,13 +102,12 @@ class DPSGDF(BaseEstimator):
     2.0
     """
 
-    _parameter_constraints: dict[str, Any] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
+    max_ratio: float = 4.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"max_ratio": [Interval(Real, 1, None, closed="left")]}
 
     reads_groups = True
     counts_once = False
-
-    def __init__(self, *, max_ratio: float = 4.0) -> None:
-        self.max_ratio = max_ratio
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
         """Let bounds follow the noisy counts of each batch.
@@ -138,6 +137,7 @@ class DPSGDF(BaseEstimator):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GlobalAdapt(BaseEstimator):
     """DPSGD-Global-Adapt (Esipova et al. 2022): gradients are scaled by C/Z and clipped only above Z.
 
@@ -157,17 +157,16 @@ class GlobalAdapt(BaseEstimator):
     1.0
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    quantile: float = 0.1
+    start: float = 4.0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "start": [Interval(Real, 0, None, closed="neither")],
     }
 
     reads_groups = False
     counts_once = False
-
-    def __init__(self, *, quantile: float = 0.1, start: float = 4.0) -> None:
-        self.quantile = quantile
-        self.start = start
 
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
         """Let one scale for all follow the noisy count of each batch.
@@ -388,7 +387,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
-            rule = method.rule(plan, counted, noise)
+            rule: Any = method.rule(plan, counted, noise)
             step = FairClippingStep.of(plan.step, rule)
             module = network.trained(
                 data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose,
@@ -403,7 +402,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         if data.domain is not None:
             self.groups_ = data.domain
         if isinstance(method, Reweighting):
-            self.group_weights_ = _weights_of(rule)
+            self.group_weights_ = rule.weights.numpy()
         if plan.look is not None and not found.is_better:
             plan.look.warn(found, module, data.classes, owner)
         return self
@@ -459,10 +458,4 @@ def _beside(*parts: Any) -> DpEvent | None:
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:
     """Return the part that ``method`` is or names, with its parameters checked."""
     parts: dict[str, Any] = {"reweight": Reweighting, "dpsgd_f": DPSGDF, "global_adapt": GlobalAdapt}
-    part: Reweighting | DPSGDF | GlobalAdapt = as_part(method, parts, parameter="method", owner=owner)
-    return part
-
-
-def _weights_of(rule: Any) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = rule.weights.numpy()
-    return weights
+    return as_part(method, parts, parameter="method", owner=owner)

@@ -45,8 +45,7 @@ class BlindRule:
 
     def scores(self, likely: Array) -> Array:
         """What speaks for each class, shape (n_rows, n_classes)."""
-        found: Array = likely.sum(axis=1) - np.einsum("iay,ayk->ik", likely, self.weights)
-        return found
+        return likely.sum(axis=1) - np.einsum("iay,ayk->ik", likely, self.weights)
 
 
 def group_blind_rule(
@@ -108,8 +107,7 @@ def _multipliers(gains: Array, slopes: Array, bounds: Array) -> Array:
     limits = [(0.0, 1.0)] * len(gain) + [(0.0, None)]
     found = linprog(np.append(-gain, _PRICE), A_ub=lines, b_ub=right, bounds=limits, method="highs")
     assert found.x is not None  # all answers are feasible at the price of a violation
-    prices: Array = np.maximum(-found.ineqlin.marginals[:n_lines], 0.0)
-    return prices
+    return np.maximum(-found.ineqlin.marginals[:n_lines], 0.0)
 
 
 _OWNER = "ConstrainedStudent"

@@ -279,8 +279,12 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     ) -> TrainingData:
         self._check()
         check_student(self._given_student)
-        if self._votes_by_group:
-            self._refuse_chunks(X)
+        if self._votes_by_group and not isinstance(X, np.ndarray | pd.DataFrame) and opened(X) is not None:
+            raise ValueError(
+                f"{type(self).__name__} reads X in chunks only where its teachers need no groups, and the "
+                "'constraints' of its student look at labels. Pass the rows as a DataFrame, or constrain selection "
+                "rates alone."
+            )
         data = read_any_training(
             self,
             X,
@@ -528,14 +532,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "gamma": not self._gates_votes, "gate": not voting.asks_gate,
                 "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
         return frozenset(name for name, is_free in free.items() if is_free)
-
-    def _refuse_chunks(self, X: Any) -> None:
-        if not isinstance(X, np.ndarray | pd.DataFrame) and opened(X) is not None:
-            raise ValueError(
-                f"{type(self).__name__} reads X in chunks only where its teachers need no groups, and the "
-                "'constraints' of its student look at labels. Pass the rows as a DataFrame, or constrain selection "
-                "rates alone."
-            )
 
     def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int | None = None) -> None:
         """Where a gate knows too little of a group to hold anything. Of sampled rows, some groups are within noise."""

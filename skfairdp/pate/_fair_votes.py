@@ -133,20 +133,6 @@ def dry_run_teacher(teacher: Any, X_public: Array, *, n_rows: int, n_classes: in
         _teachers.rehearse_engine(engine, X_public, n_classes)
 
 
-def rehearse_fair_teacher(
-    learner: Any, X_public: Array, *, n_rows: int, n_classes: int, n_groups: int, owner: str
-) -> None:
-    """As :func:`dry_run_teacher`, of a fair classifier: labels and groups go round as well."""
-
-    def attempt(rows: Any, labels: Any) -> Any:
-        groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
-        fitted = fair_copy(learner, 0).fit(rows, labels, sensitive_features=groups)
-        return seeded_predictions(fitted, X_public, 0)
-
-    if n_groups > 1:
-        _attempts(attempt, learner, X_public, n_rows, n_classes, "fair_estimator", owner)
-
-
 def rehearse_student(
     student: Any, X: Array, n_classes: int, domain: Any, *, parameter: str, owner: str,
     with_weights: bool = False,
@@ -176,7 +162,12 @@ def _attempts(
         key = joblib.hash((learner, X, n_rows, n_classes, parameter))
     except Exception:  # what cannot be hashed is tried again
         key = None
-    watch, settings = _precision(f"The '{parameter}' of {owner}")
+    watch: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    settings = None
+    if "torch" in sys.modules:  # whoever has a network has loaded it: too little precision is noticed
+        from skfairdp._networks import PrecisionWatch, reduced_precision
+
+        watch, settings = PrecisionWatch(f"The '{parameter}' of {owner}"), reduced_precision()
     if key is not None and key in _PASSED and settings is None:
         return
     rows, problem = X[np.arange(n_rows) % len(X)], None
@@ -198,15 +189,6 @@ def _attempts(
         f"teacher gets, so that all of them would vote a constant. Change its parameters, or 'n_teachers'. "
         f"{type(problem).__name__}: {problem}"
     ) from problem
-
-
-def _precision(what: str) -> "tuple[contextlib.AbstractContextManager[Any], str | None]":
-    """What notices too little precision of a network, and which setting of torch brings it; torch is not loaded."""
-    if "torch" not in sys.modules:  # whoever has a network has loaded it
-        return contextlib.nullcontext(), None
-    from skfairdp._networks import PrecisionWatch, reduced_precision
-
-    return PrecisionWatch(what), reduced_precision()
 
 
 #: To multiples of this, shares of a vote are rounded down where they are added up in any order: sums are then exact.
@@ -401,15 +383,17 @@ class FairTeachers(BaseEstimator):
 
     def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
         """Try the fair learner on public features, with made-up groups."""
-        if as_perceptron(fair) is None:
-            rehearse_fair_teacher(
-                fair,
-                rows.X,
-                n_rows=-(-rows.n_rows // n_teachers),
-                n_classes=len(rows.classes),
-                n_groups=len(rows.domain),
-                owner="SFPATEClassifier",
-            )
+        n_groups = len(rows.domain)
+        if n_groups < 2 or as_perceptron(fair) is not None:
+            return
+
+        def attempt(X: Any, labels: Any) -> Any:
+            groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
+            fitted = fair_copy(fair, 0).fit(X, labels, sensitive_features=groups)
+            return seeded_predictions(fitted, rows.X, 0)
+
+        n_rows = -(-rows.n_rows // n_teachers)
+        _attempts(attempt, fair, rows.X, n_rows, len(rows.classes), "fair_estimator", "SFPATEClassifier")
 
     def _votes(
         self, rows: AttributeRows, fair: Any, queries: Codes, plan: VotePlan, rng: np.random.Generator,
@@ -501,10 +485,7 @@ class _FairLessons:
     n_jobs: int | None
     step = None
 
-    @property
-    def together(self) -> int:
-        """Teachers whose rows belong to one stack."""
-        return TOGETHER
+    together = TOGETHER
 
     def __call__(self, raw: Rows, teachers: Codes, seeds: Codes) -> Codes:
         asked = self.asked

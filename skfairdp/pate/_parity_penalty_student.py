@@ -1,7 +1,8 @@
 """A student with demographic parity in its loss: what the baseline PATE-S_in trains."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
     """Softmax regression or a small network on released votes, with λ times the demographic disparity in its loss.
 
@@ -78,7 +80,15 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    penalty_weight: float = 1.0
+    hidden: tuple[int, ...] = ()
+    temperature: float = 0.1
+    alpha: float | None = None
+    max_iter: int = 300
+    disparity: str = "others"
+    random_state: RandomStateLike = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "penalty_weight": [Interval(Real, 0, 1e9, closed="both")],
         "hidden": [tuple, list],
         "temperature": [Interval(Real, 0, None, closed="neither")],
@@ -87,25 +97,6 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         "disparity": [StrOptions({"others", "overall", "between"})],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        penalty_weight: float = 1.0,
-        hidden: tuple[int, ...] = (),
-        temperature: float = 0.1,
-        alpha: float | None = None,
-        max_iter: int = 300,
-        disparity: str = "others",
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.penalty_weight = penalty_weight
-        self.hidden = hidden
-        self.temperature = temperature
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.disparity = disparity
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise a ValueError where a parameter is outside its range: before votes are paid for."""

@@ -200,12 +200,23 @@ def ask_teachers(
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
-    of_classes = [] if plan.counts is None else [_count_classes(owner, data.one_row_each)]
-    voting = owner._parts()["voting"]
+    of_classes, counts = [], None
+    if plan.counts is not None and data.source is not None:
+        of_classes = [_teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__)]
+    elif plan.counts is not None:
+        of_classes = [np.bincount(data.one_row_each.y, minlength=len(data.classes))]
+    voting, n_teachers = owner._parts()["voting"], plan.votes.n_teachers
     released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
-    counts = None if plan.counts is None else plan.counts.release(of_classes, noise)[0]
+    if plan.counts is not None:
+        counts = plan.counts.release(of_classes, noise)[0]
     if asked.sampled is not None and released.shares is not None and plan.forecast.noise <= CLEAR:
-        asked = _calibrate_table_prior(owner, data, asked, released.shares, plan.votes.n_teachers, rng)
+        # What the tables say of the rows, as sure as the votes confirm: post-processing.
+        rows, told = asked.rows, asked.told
+        teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
+        rehearsed = rehearsed_votes(
+            teacher, rows, told, asked.queries, n_rows=data.n_units, n_teachers=n_teachers, rng=rng
+        )
+        asked = replace(asked, told=temperature_scaled(told, asked.queries, released.shares, rehearsed))
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
@@ -266,24 +277,6 @@ def _count_votes(
     return votes
 
 
-def _calibrate_table_prior(
-    owner: Any, data: TrainingData, asked: QuerySet, shares: NDArray[np.float64], n_teachers: int, rng: Any
-) -> QuerySet:
-    """What the tables say of the rows, as sure as the votes confirm: post-processing."""
-    rows, told = asked.rows, asked.told
-    teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
-    rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, n_rows=data.n_units, n_teachers=n_teachers, rng=rng)
-    return replace(asked, told=temperature_scaled(told, asked.queries, shares, rehearsed))
-
-
-def _count_classes(owner: Any, data: TrainingData) -> NDArray[np.int64]:
-    """How many private rows have each class. **Private**."""
-    if data.source is not None:
-        n_subjects = None if data.subjects is None else data.subjects.n
-        return _teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__, n_subjects)
-    return np.bincount(data.y, minlength=len(data.classes))
-
-
 # ---------------------------------------------------------------------- public numbers, and who teaches
 
 
@@ -329,7 +322,14 @@ def plan_counts(
         own, forecast = SyntheticRows(budget_share=left), replace(forecast, share=1 - left)
     left = (1 - ALL_BUT) * forecast.share
     share = forecast.share - left
-    pure, gaussian = _pure_counts(forecast, 1 - share), _gaussian_counts(forecast, share)
+    # Of ε what the rest leaves: a pure ε is added to theirs.
+    theirs = privacy.gdp_epsilon(
+        math.sqrt(1 - share) * privacy.gdp_mu(forecast.epsilon, forecast.delta), forecast.delta
+    )
+    pure = privacy.LaplaceCounts.at(
+        forecast.epsilon - theirs, n_rows=forecast.n_rows, n_kinds=forecast.n_values, relation=forecast.relation
+    )
+    gaussian = _gaussian_counts(forecast, share)
     return pure if pure.sigma < gaussian.sigma else gaussian, replace(forecast, share=left), own
 
 
@@ -339,13 +339,6 @@ def _gaussian_counts(forecast: VoteForecast, share: float) -> privacy.NoisyVotes
     return privacy.NoisyVotes(
         sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=forecast.relation
     )
-
-
-def _pure_counts(forecast: VoteForecast, others: float) -> privacy.LaplaceCounts:
-    """Counts by what is left of ε, where all else has that share of the squared cost: a pure ε is added to theirs."""
-    theirs = privacy.gdp_epsilon(math.sqrt(others) * privacy.gdp_mu(forecast.epsilon, forecast.delta), forecast.delta)
-    epsilon, n_kinds = forecast.epsilon - theirs, forecast.n_values
-    return privacy.LaplaceCounts.at(epsilon, n_rows=forecast.n_rows, n_kinds=n_kinds, relation=forecast.relation)
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:

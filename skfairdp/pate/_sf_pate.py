@@ -304,9 +304,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 problem = error
             judgement = None
             if judge is not None and problem is None:
-                judgement = judge.release(
-                    np.sum([self._answers_of(rows, judge) for rows in data.each()], axis=0), noise
-                )
+                tables = []  # of the student's answers to some rows: private
+                for rows in data.each():
+                    answers = seeded_predictions(self.student_, rows.features, self._student_seed)
+                    tables.append(judge.counts(rows.groups(), rows.labels(), np.asarray(answers, dtype=np.int64)))
+                judgement = judge.release(np.sum(tables, axis=0), noise)
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
@@ -316,11 +318,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
             self._warn_of(judgement, "its rows")
         return self
-
-    def _answers_of(self, rows: Any, judge: Judge) -> NDArray[np.int64]:
-        """Private: the table of the student's answers to some rows."""
-        answers = seeded_predictions(self.student_, rows.features, self._student_seed)
-        return judge.counts(rows.groups(), rows.labels(), np.asarray(answers, dtype=np.int64))
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> AttributeRows:
         """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
@@ -512,8 +509,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     @property
     def _variant(self) -> GroupTeachers | FairTeachers:
-        part: GroupTeachers | FairTeachers = self._parts()["variant"]
-        return part
+        return self._parts()["variant"]
 
     def _voting(self) -> SoftVoting | GNMaxVoting:
         return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)

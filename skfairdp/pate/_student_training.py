@@ -39,6 +39,7 @@ _TIGHTER = (1.0, 0.9, 0.7, 0.4, 0.0)  # of γ: a rule over few distinct probabil
 # ---- where parity is held --------------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VoteGate(BaseEstimator):
     """FairPATE: no label that would break parity counts as an answer, and the student is held to it as well.
 
@@ -66,14 +67,13 @@ class VoteGate(BaseEstimator):
     'excess'
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    min_count: int = 50
+    rule: str = "excess"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "rule": [StrOptions({"excess", "local"})],
     }
-
-    def __init__(self, *, min_count: int = 50, rule: str = "excess") -> None:
-        self.min_count = min_count
-        self.rule = rule
 
 
 class LabelGate(VoteGate):
@@ -100,9 +100,6 @@ class LabelGate(VoteGate):
     >>> LabelGate(min_count=20)
     LabelGate(min_count=20)
     """
-
-    def __init__(self, *, min_count: int = 50, rule: str = "excess") -> None:
-        super().__init__(min_count=min_count, rule=rule)
 
 
 #: By their shorthands.

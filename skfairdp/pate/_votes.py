@@ -233,6 +233,7 @@ class Voting(BaseEstimator):
         raise NotImplementedError
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SoftVoting(Voting):
     """Release the noisy share of the votes that each class of each query got.
 
@@ -258,15 +259,14 @@ class SoftVoting(Voting):
     (('100 noisy vote histograms',), 37.3)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    threshold: float = 0.6
+    sigma: float | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
         "sigma": NOISE_SCALE,
     }
     name, usual_queries = "soft", None
-
-    def __init__(self, *, threshold: float = 0.6, sigma: float | None = None) -> None:
-        self.threshold = threshold
-        self.sigma = sigma
 
     def _plan(self, asked: Asked) -> VotePlan:
         times = asked.n_queries
@@ -302,6 +302,7 @@ class SoftVoting(Voting):
         return np.where(shares.max(axis=1) >= self.threshold, shares.argmax(axis=1), UNANSWERED)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GNMaxVoting(Voting):
     """Release the noisy winner of every query: GNMax of Papernot et al. (2018).
 
@@ -322,11 +323,10 @@ class GNMaxVoting(Voting):
     (('100 noisy maxima',), 52.8)
     """
 
-    _parameter_constraints: dict[str, Any] = {"sigma": NOISE_SCALE}
-    name = "gnmax"
+    sigma: float | None = None
 
-    def __init__(self, *, sigma: float | None = None) -> None:
-        self.sigma = sigma
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"sigma": NOISE_SCALE}
+    name = "gnmax"
 
     def _plan(self, asked: Asked) -> VotePlan:
         times = asked.n_queries
@@ -346,6 +346,7 @@ class GNMaxVoting(Voting):
         return ReleasedVotes(labels)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConfidentVoting(Voting):
     """Ask, with noise, whether the winner of a query has enough votes, and only then who it is.
 
@@ -380,7 +381,13 @@ class ConfidentVoting(Voting):
     (('100 thresholds', 'at most 60 noisy maxima'), 50.1)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    threshold: float = 0.6
+    sigma_threshold: float | None = None
+    sigma: float | None = None
+    max_answers: int | None = None
+    accounting: str = "auto"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
         "sigma_threshold": NOISE_SCALE,
         "sigma": NOISE_SCALE,
@@ -388,21 +395,6 @@ class ConfidentVoting(Voting):
         "accounting": [StrOptions({"auto", "binary", "gdp"})],
     }
     name, asks_gate = "confident", True
-
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.6,
-        sigma_threshold: float | None = None,
-        sigma: float | None = None,
-        max_answers: int | None = None,
-        accounting: str = "auto",
-    ) -> None:
-        self.threshold = threshold
-        self.sigma_threshold = sigma_threshold
-        self.sigma = sigma
-        self.max_answers = max_answers
-        self.accounting = accounting
 
     def _plan(self, asked: Asked) -> VotePlan:
         """A threshold per query, and noisy maxima up to a count or a filter."""
@@ -418,18 +410,15 @@ class ConfidentVoting(Voting):
             return threshold, privacy.GNMax(second, n_classes=asked.n_classes, **votes)
 
         plan = partial(VotePlan, relation=asked.relation, n_queries=n_queries, n_teachers=asked.n_teachers)
-        if self._filters(asked.n_classes, asked.noise):
-            return self._filtered(plan, *mechanisms(1.0), asked)
-        return self._counted(plan, mechanisms, n_maxima, asked)
-
-    def _filters(self, n_classes: int, noise: str) -> bool:
-        """Whether the adaptive Gaussian filter accounts for the transcript."""
-        if self.accounting == "gdp" and noise != "gaussian":
+        if self.accounting == "gdp" and asked.noise != "gaussian":
             raise ValueError(
                 "accounting='gdp' of ConfidentVoting needs noise='gaussian': the discrete Gaussian is not exactly "
                 "Gaussian-DP. Use accounting='binary' or 'auto' with noise='discrete_gaussian'."
             )
-        return self.accounting == "gdp" or (self.accounting == "auto" and n_classes > 2 and noise == "gaussian")
+        several = asked.n_classes > 2 and asked.noise == "gaussian"
+        if self.accounting == "gdp" or (self.accounting == "auto" and several):
+            return self._filtered(plan, *mechanisms(1.0), asked)
+        return self._counted(plan, mechanisms, n_maxima, asked)
 
     def _filtered(
         self, plan: Callable[..., VotePlan], bit: privacy.NoisyThreshold, maximum: privacy.GNMax, asked: Asked

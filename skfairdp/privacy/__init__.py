@@ -17,7 +17,6 @@ from skfairdp.privacy._accountants import (
     rdp_of as rdp_of,
 )
 from skfairdp.privacy._attribute_cost import attribute_event, group_privacy
-from skfairdp.privacy._common_values import CommonValues
 from skfairdp.privacy._divergences import bit_deltas as bit_deltas, bit_rdp as bit_rdp
 from skfairdp.privacy._dp_accounting import (
     ComposedDpEvent as ComposedDpEvent,
@@ -55,6 +54,7 @@ from skfairdp.privacy._ledger_block import (
 )
 from skfairdp.privacy._ledger_file import LedgerEntry as LedgerEntry
 from skfairdp.privacy._mechanisms import (
+    CommonValues,
     GaussianMechanism as GaussianMechanism,
     GNMax as GNMax,
     LaplaceCounts as LaplaceCounts,

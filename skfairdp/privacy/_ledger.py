@@ -11,16 +11,18 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
+from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._ledger_block import enter_block, leave_block
 from skfairdp.privacy._ledger_file import Chain, LedgerEntry, LedgerFile, relation_of, total_event
-from skfairdp.privacy._ledger_views import frame_of, html_of
-from skfairdp.privacy._report import PROTECTS, UNNAMED, NeighboringRelation, PrivacySpent, Protects
+from skfairdp.privacy._report import PROTECTS, UNNAMED, NeighboringRelation, PrivacySpent, Protects, rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -267,7 +269,9 @@ class PrivacyLedger:
         a mean    0.726          0.726
         a mean    0.434          0.869
         """
-        return frame_of(self._known())
+        import pandas as pd  # only here: accounting needs no tables
+
+        return pd.DataFrame(_rows_of(self._known()), columns=list(_COLUMNS)).set_index("index")
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The table of ``to_frame`` under the budget, as one page of HTML that needs no other file.
@@ -282,7 +286,7 @@ class PrivacyLedger:
         page : str
             The page.
         """
-        page = html_of(self._known(), self._where(), whole_page=True)
+        page = _html_of(self._known(), self._where(), whole_page=True)
         if path is not None:
             from skfairdp._utils import write_text  # only here: accounting needs no tables
 
@@ -291,9 +295,9 @@ class PrivacyLedger:
 
     def _repr_html_(self) -> str:
         try:
-            return html_of(self._known(), self._where(), whole_page=False)
+            return _html_of(self._known(), self._where(), whole_page=False)
         except LedgerError as error:
-            return html_of(Chain.empty(self.epsilon, self.delta), f"unreadable: {error}", whole_page=False)
+            return _html_of(Chain.empty(self.epsilon, self.delta), f"unreadable: {error}", whole_page=False)
 
     def __repr__(self) -> str:
         try:
@@ -605,3 +609,59 @@ def _reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str =
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not delete its parent's ledger
         shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- a ledger to look at: a table of its entries for analysis, and the same on a page ------------------------------
+_COLUMNS = ("index", "label", "protects", "neighboring_relation", "releases", "epsilon", "epsilon_total", "hash")
+_STYLE = (
+    "<style>.skfairdp-ledger{border-collapse:collapse;font:14px system-ui,sans-serif}"
+    ".skfairdp-ledger th,.skfairdp-ledger td{padding:.3em .8em;border-bottom:1px solid #8886;text-align:left}"
+    ".skfairdp-ledger caption{text-align:left;padding:.5em 0;font-weight:600}"
+    ".skfairdp-ledger td.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".skfairdp-ledger code{font-size:12px}</style>"
+)
+
+
+def _rows_of(chain: Chain) -> list[dict[str, Any]]:
+    """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
+    rows: list[dict[str, Any]] = []
+    for index, entry in enumerate(chain.entries, 1):
+        rows.append(
+            {
+                "index": index,
+                "label": entry.label,
+                "protects": str(entry.protects),
+                "neighboring_relation": str(entry.neighboring_relation),
+                "releases": "; ".join(entry.releases),
+                "epsilon": epsilon_of(entry.event, chain.delta),
+                "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
+                "hash": chain.hashes[index],
+            }
+        )
+    return rows
+
+
+def _html_of(chain: Chain, where: str, *, whole_page: bool) -> str:
+    titles = ("", "who", "protects one", "neighbours", "releases", "ε alone", "ε so far", "hash")
+    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    body = "".join(f"<tr>{''.join(map(_cell, row.items()))}</tr>" for row in _rows_of(chain))
+    ceiling = f"ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
+    table = (
+        f'{_STYLE}<table class="skfairdp-ledger"><caption>Privacy ledger: {escape(ceiling)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+    if not whole_page:
+        return table
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Privacy ledger</title></head>'
+        f"<body>{table}</body></html>\n"
+    )
+
+
+def _cell(item: tuple[str, Any]) -> str:
+    name, value = item
+    if name == "hash":
+        return f'<td><code title="{value}">{value[:12]}</code></td>'
+    if isinstance(value, str):
+        return f"<td>{escape(value)}</td>"
+    return f'<td class="n">{rounded_up(value)}</td>' if isinstance(value, float) else f'<td class="n">{value}</td>'

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any
 
 from scipy.special import ndtr, ndtri
 
@@ -247,7 +247,12 @@ class PrivacyStatement:
     def to_registry_yaml(self, **entries: Any) -> str:
         """As :meth:`to_registry`, as YAML. (Without PyYAML: as JSON, which is YAML.)"""
 
-        return registry_yaml(self.to_registry(**entries))
+        entry = self.to_registry(**entries)
+        try:
+            yaml = importlib.import_module("yaml")
+        except ImportError:
+            return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
+        return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
     def add_to_card(self, card: Any, *, section: str = "Privacy") -> Any:
         """Add the statement to a model card."""
@@ -332,8 +337,14 @@ class PrivacyStatement:
 def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
     """Make the statement of what was spent."""
     secret = spent.epsilon == spent.mechanism_epsilon
-    private = math.isfinite(spent.mechanism_epsilon)
-    mu, curve = _mu_and_curve(spent) if secret and private else (None, [])
+    mu: float | None = None
+    curve: list[tuple[float, float]] = []
+    if secret and math.isfinite(spent.mechanism_epsilon):
+        squared = _mu_squared(tuple(flatten(spent.event).items()))
+        mu = None if squared is None else math.sqrt(squared)
+        cap = spent.epsilon if spent.delta == 0 else math.inf
+        at = {delta: min(epsilon_of(spent.event, delta), cap) for delta in DELTAS} | {spent.delta: spent.epsilon}
+        curve = sorted(at.items(), reverse=True)  # the largest δ first
     content = {
         "format": FORMAT,
         "subject": subject,
@@ -372,14 +383,6 @@ def digest_of(content: Mapping[str, Any]) -> str:
     said = {name: value for name, value in content.items() if name != "digest"}
     text = json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _mu_and_curve(spent: Any) -> tuple[float | None, list[tuple[float, float]]]:
-    """μ of Gaussian differential privacy where there is one, and ε at every δ shown, largest δ first."""
-    squared = _mu_squared(tuple(flatten(spent.event).items()))
-    cap = spent.epsilon if spent.delta == 0 else math.inf
-    curve = {delta: min(epsilon_of(spent.event, delta), cap) for delta in DELTAS} | {spent.delta: spent.epsilon}
-    return None if squared is None else math.sqrt(squared), sorted(curve.items(), reverse=True)
 
 
 def _public(fact: Any) -> dict[str, Any]:
@@ -514,30 +517,8 @@ _UNITS = {
 }
 
 
-class Stated(Protocol):
-    """What an entry takes from a privacy statement."""
-
-    @property
-    def content(self) -> Mapping[str, Any]: ...
-
-    @property
-    def epsilon(self) -> float: ...
-
-    @property
-    def delta(self) -> float: ...
-
-    @property
-    def mu(self) -> float | None: ...
-
-    @property
-    def curve(self) -> tuple[tuple[float, float], ...]: ...
-
-    @property
-    def attack(self) -> tuple[tuple[float, float], ...]: ...
-
-
 def registry_entry(
-    statement: Stated,
+    statement: PrivacyStatement,
     *,
     name: str,
     data_curators: Sequence[str],
@@ -559,6 +540,7 @@ def registry_entry(
         raise ValueError("There is no guarantee to register: the noise was seeded, or there was none.")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):
         raise ValueError(f"publication_date must have the form YYYY-MM-DD. Got {publication_date!r} instead.")
+    content = statement.content
     basic = {
         "name": name,
         "data_curators": list(data_curators),
@@ -577,12 +559,16 @@ def registry_entry(
             "model_name": model_name,
             "actors": actors,
             "release_type": "One release",
-            "release_type_details": _story(statement.content),
+            "release_type_details": _story(content),
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },
-        "accounting": _accounting(statement.content),
-        "implementation": _implementation(statement.content, justification),
+        "accounting": {
+            "post_processing": content["post_processing"],
+            "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
+            "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
+        },
+        "implementation": _implementation(content, justification),
         "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
     }
     slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
@@ -594,7 +580,7 @@ def registry_entry(
     }
 
 
-def _variant(statement: Stated, data_domain: str | None) -> dict[str, Any]:
+def _variant(statement: PrivacyStatement, data_domain: str | None) -> dict[str, Any]:
     return {
         "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
         "data_domain": data_domain,
@@ -605,7 +591,7 @@ def _variant(statement: Stated, data_domain: str | None) -> dict[str, Any]:
     }
 
 
-def _privacy_loss(statement: Stated) -> dict[str, Any]:
+def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
     content = statement.content
     unit = _UNITS.get(content["neighboring_relation"], _UNITS[content["protects"]])
     curve = [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
@@ -622,14 +608,6 @@ def _privacy_loss(statement: Stated) -> dict[str, Any]:
     }
 
 
-def _accounting(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "post_processing": content["post_processing"],
-        "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
-        "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
-    }
-
-
 def _implementation(content: Mapping[str, Any], justification: str | None) -> dict[str, Any]:
     releases = "; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"])
     return {
@@ -637,15 +615,6 @@ def _implementation(content: Mapping[str, Any], justification: str | None) -> di
         "mechanisms": _MECHANISMS.format(version=content["versions"]["skfairdp"], releases=releases),
         "justification": justification,
     }
-
-
-def registry_yaml(entry: dict[str, Any]) -> str:
-    """YAML of an entry. Without PyYAML it is JSON, which YAML includes."""
-    try:
-        yaml = importlib.import_module("yaml")
-    except ImportError:
-        return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

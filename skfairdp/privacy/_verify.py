@@ -12,6 +12,7 @@ from typing import Any
 
 from scipy import stats
 
+from skfairdp.privacy import _statement as statement
 from skfairdp.privacy._events import compose, event_from_dict, flatten
 from skfairdp.privacy._recompute import SecondOpinion, check_effort, to_replace_one, together
 from skfairdp.privacy._report import NeighboringRelation
@@ -216,11 +217,7 @@ def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
         names = names | ({"rows_of"} & {*row})
     if absent := sorted(names - {*row}):
         raise KeyError(absent[0])
-    _none_of(sorted({*row} - names))
-
-
-def _none_of(others: list[str]) -> None:
-    if others:
+    if others := sorted({*row} - names):
         raise ValueError(f"no statement has the entry {', '.join(map(repr, others))}, and nobody has checked it")
 
 
@@ -254,7 +251,10 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
     if not isinstance(secret, bool):
         raise ValueError("'noise_is_secret' must be true or false")
     delta = _delta(document["delta"])
-    checks = [_unedited(document), *_guarantee(document), *_described(document, event)]
+    # what no figure tells, such as a public fact that was taken out, is seen by the digest
+    said, digest = str(document["digest"]), statement.digest_of(document)
+    written = Check("text as it was written", said[:12], digest[:12], said == digest)
+    checks = [written, *_guarantee(document), *_described(document, event)]
     _check_words(document)
     parts = _parts(document)
     checks.append(_whole(document, parts, event))
@@ -273,14 +273,6 @@ def _statement(document: Mapping[str, Any]) -> list[Check]:
     if document["ledger"] is not None:
         checks += [_on_ledger(document["ledger"], parts), *_ledger_story(document["ledger"])]
     return checks
-
-
-def _unedited(document: Mapping[str, Any]) -> Check:
-    """What no figure tells, such as a public fact that was taken out, is seen here."""
-    from skfairdp.privacy._statement import digest_of
-
-    said, true = str(document["digest"]), digest_of(document)
-    return Check("text as it was written", said[:12], true[:12], said == true)
 
 
 def _curve_and_attacks(document: Mapping[str, Any], opinion: SecondOpinion, delta: float) -> list[Check]:
@@ -342,12 +334,10 @@ def _fits(figure: str, event: Any, relation: str) -> Check:
 
 def _sentences(document: Mapping[str, Any]) -> Check:
     """What people read says what the figures are of: in the words that every statement has."""
-    from skfairdp.privacy._statement import POST_PROCESSING, RELATIONS, unit_of
-
     words = {
-        "unit": unit_of(document["neighboring_relation"], document.get("rows_of", "")),
-        "relation_text": RELATIONS[document["neighboring_relation"]],
-        "post_processing": POST_PROCESSING,
+        "unit": statement.unit_of(document["neighboring_relation"], document.get("rows_of", "")),
+        "relation_text": statement.RELATIONS[document["neighboring_relation"]],
+        "post_processing": statement.POST_PROCESSING,
     }
     other = sorted(name for name, text in words.items() if document[name] != text)
     return Check("sentences", "as written", ", ".join(other) or "as written", not other)
@@ -365,9 +355,7 @@ def _kinds(event: Any) -> set[str]:
 
 def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
     """The table of releases is that of the event, and what was carried out costs no more than the event."""
-    from skfairdp.privacy._statement import described_releases
-
-    listed, true = document["releases"], described_releases(event)
+    listed, true = document["releases"], statement.described_releases(event)
     same = json.dumps(listed, sort_keys=True) == json.dumps(true, sort_keys=True)  # true is no 1
     checks = [Check("table of releases", f"{len(listed)} rows", f"{len(true)} rows", same)]
     made = Check("releases made", "not stated", "not compared", True)
@@ -417,14 +405,12 @@ def _rare(event: Any) -> float:
 
 def _points(document: Mapping[str, Any], delta: float) -> list[Check]:
     """The curve and the attacks are asked at the points that every statement has: none is left out."""
-    from skfairdp.privacy._statement import DELTAS, FALSE_POSITIVE_RATES
-
     curve = sorted(_delta(point["delta"]) for point in document["curve"])
     rates = [point["false_positive_rate"] for point in document["attack"]]
-    wanted = sorted({*DELTAS, delta})
+    wanted, known = sorted({*statement.DELTAS, delta}), [*statement.FALSE_POSITIVE_RATES]
     return [
         Check("points of the curve", str(len(curve)), str(len(wanted)), curve == wanted),
-        Check("rates of attacks", str(len(rates)), str(len(FALSE_POSITIVE_RATES)), rates == [*FALSE_POSITIVE_RATES]),
+        Check("rates of attacks", str(len(rates)), str(len(known)), rates == known),
     ]
 
 

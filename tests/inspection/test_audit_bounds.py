@@ -17,7 +17,7 @@ from skfairdp.inspection import (
     audit_one_run_f_dp,
     audit_one_run_gaussian,
 )
-from skfairdp.inspection._audit_one_run import _needed, _parameter_lower, _refuted
+from skfairdp.inspection._audit import _needed, _parameter_lower, _refuted
 from skfairdp.privacy import gdp_epsilon, gdp_mu
 from tests._tools.inside import bits_delta, bits_epsilon, rates_epsilon, rates_of_band
 

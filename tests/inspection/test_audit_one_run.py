@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skfairdp.inspection import OneRunAuditResult, audit_one_run
-from skfairdp.inspection._audit_one_run import _epsilon_lower, _log_probability
+from skfairdp.inspection._audit import _epsilon_lower, _log_probability
 from skfairdp.privacy import gdp_epsilon, gdp_mu
 
 DELTA = 1e-5
@@ -88,7 +88,7 @@ def test_probability_grows_with_epsilon_as_far_as_a_bound_can_lie(m, r, delta):
 @pytest.mark.slow
 def test_more_right_guesses_never_lower_the_bound():
     for delta in (0.0, 1e-5, 1e-3):
-        bounds = [_epsilon_lower(300, 80, v, delta, 0.05) for v in range(81)]
+        bounds = [_epsilon_lower(300, 80, v, 0.05, delta=delta) for v in range(81)]
         assert bounds == sorted(bounds)
         assert bounds[40] == 0.0 < bounds[80]
 

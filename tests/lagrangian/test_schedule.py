@@ -9,7 +9,7 @@ from skfairdp import PFLDClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian import LagrangianClassifier, mlp
-from skfairdp.lagrangian._schedule import LEFT_OPEN, default_lr, settled, usual_batches
+from skfairdp.lagrangian._perceptron import LEFT_OPEN, default_lr, settled, usual_batches
 from skfairdp.metrics import demographic_disparity
 from tests._tools.inside import DualAscent, LagrangianTraining, as_net, as_perceptron, dual_schedule
 

@@ -78,9 +78,9 @@ def order_of_named_files(patch):
     """Found in this package: rows of ``sex=f/`` handed out before those of ``sex=m/``, with noisy groups in an order
     that tells the true ones. Right: such files are refused where rows are used in their order."""
     from skfairdp._inputs import _training as _chunks
-    from skfairdp.baselines import _group_randomizer
+    from skfairdp.baselines import _randomized_response
 
-    for module in (_chunks, _group_randomizer):
+    for module in (_chunks, _randomized_response):
         patch.setattr(module, "check_order", lambda source, owner: None)
 
 

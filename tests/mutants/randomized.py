@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from skfairdp.baselines import _group_randomizer
+from skfairdp.baselines import _randomized_response as _baseline
 from skfairdp.privacy import RandomizedResponse, _accountants, _mechanisms as _randomized_response
 from tests.mutants.harness import mutant
 
@@ -72,7 +72,7 @@ def answers_given_again_for_nothing(patch):
 @mutant
 def chunks_handed_out_as_they_came(patch):
     """Rows of a release in chunks keep a group that no list has, "as it is none". Right: every row gets its answer."""
-    honest = _group_randomizer._with_groups
+    honest = _baseline._with_groups
 
     def planted(source, schema, domain, answers, owner):
         (name,), listed = schema.groups, set(domain.tolist())
@@ -81,4 +81,4 @@ def chunks_handed_out_as_they_came(patch):
             here, true = true[: len(table)].set_axis(table.index), true[len(table) :]
             yield table.assign(**{name: table[name].where(here.isin(listed), here)})
 
-    patch.setattr(_group_randomizer, "_with_groups", planted)
+    patch.setattr(_baseline, "_with_groups", planted)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from skfairdp.privacy import Account, CommonValues, _accountants, _common_values
+from skfairdp.privacy import Account, CommonValues, _accountants, _mechanisms
 from skfairdp.schema import RawTable, _columns, _raw_table, _release, _schema
 from tests.mutants.harness import mutant
 from tests.schema import test_release
@@ -75,7 +75,7 @@ def sensitivity_of_one_count(patch):
 @mutant
 def values_in_order_of_appearance(patch):
     """Values come out in the order in which the rows bring them."""
-    patch.setattr(_common_values, "_place", lambda value: 0)
+    patch.setattr(_mechanisms, "_place", lambda value: 0)
 
 
 @mutant

@@ -24,7 +24,7 @@ from skfairdp.privacy import (
     epsilon_of,
     repeat,
 )
-from tests._tools.inside import PrivacyStatement, attack_bound, registry_yaml
+from tests._tools.inside import PrivacyStatement, attack_bound
 
 RECORD = {"protects": "record", "neighboring_relation": "replace one record"}
 GAUSSIAN = PrivacySpent.of(repeat(GaussianDpEvent(4.0), 4), 1e-5, **RECORD)
@@ -251,8 +251,8 @@ def test_registry_yaml_reads_back_as_the_entry():
 
 def test_without_pyyaml_the_yaml_is_json(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
-    entry = GAUSSIAN.statement().to_registry(**ENTRY)
-    assert json.loads(registry_yaml(entry)) == entry
+    statement = GAUSSIAN.statement()
+    assert json.loads(statement.to_registry_yaml(**ENTRY)) == statement.to_registry(**ENTRY)
 
 
 def test_a_model_card_gets_one_section():
