@@ -202,7 +202,8 @@ def ask_teachers(
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
     of_classes, counts = [], None
     if plan.counts is not None and data.source is not None:
-        of_classes = [_teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__)]
+        n_subjects = None if data.subjects is None else data.subjects.n
+        of_classes = [_teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__, n_subjects)]
     elif plan.counts is not None:
         of_classes = [np.bincount(data.one_row_each.y, minlength=len(data.classes))]
     voting, n_teachers = owner._parts()["voting"], plan.votes.n_teachers
