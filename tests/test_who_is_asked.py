@@ -34,6 +34,7 @@ WHY = {
     "baselines/_randomized_response.py": ATTRIBUTE,
     "papers/_adversarial.py": OWN,
     "generative/_synthetic_data_classifier.py": TO_COME,
+    "generative/_synthetic_data_regressor.py": TO_COME,
     "gradient/_fair_dpsgd.py": PUBLIC,
     "gradient/_fair_dpsgd_regressor.py": TO_COME,
     "inspection/_audit_worlds.py": MEASURED,
@@ -45,7 +46,7 @@ WHY = {
     "lagrangian/_pfld.py": ATTRIBUTE,
     "lagrangian/_stack.py": OWN + "; shapes follow public numbers",
     "metrics/_synthetic.py": MEASURED,
-    "model_selection/_own_table.py": PUBLIC + ": a row of first values",
+    "model_selection/_own_figures.py": PUBLIC + ": a row of first values",
     "model_selection/_search.py": TO_COME,
     "model_selection/_transfer.py": MEASURED,
     "pate/_query_plan.py": TEACHERS,
@@ -79,7 +80,7 @@ def test_there_is_a_reason_for_every_place_where_a_model_is_asked():
 
 def test_what_counts_answers_of_private_rows_asks_by_the_one_function():
     for place in ("model_selection/_scores.py", "generative/_synthetic_data_classifier.py",
-                  "model_selection/_own_table.py", "postprocessing/_private_thresholds.py"):  # fmt: skip
+                  "model_selection/_own_figures.py", "postprocessing/_private_thresholds.py"):  # fmt: skip
         assert "row_wise_predictions(" in (PACKAGE / place).read_text(), place
     for place in ("_majority_baseline.py", "gradient/_temperature.py"):
         assert "private_logits(" in (PACKAGE / place).read_text(), place

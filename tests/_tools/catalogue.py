@@ -866,7 +866,7 @@ def _search_fits() -> list[Fit]:
         Fit("Pareto-dpsgd", pareto(quick, {"net__lr": [0.5, 2.0]}, scoring=("accuracy", "epsilon"), cv=2,
                                    score_epsilon=4.0), without_groups, _searched, NULL, X),
         Fit("Pareto-Regressor", pareto(amounts({"max_epochs": 1}), {"net__lr": [0.5, 2.0]}, scoring=("r2", "epsilon"),
-                                       cv=2, score_epsilon=4.0), without_groups, _searched, NULL, X),
+                                       cv=2, score_epsilon=4.0, refit="epsilon"), without_groups, _searched, NULL, X),
         Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
             with_private_groups, _searched, ATTRIBUTE, ("groups",)),
         Fit("Private-selection", private(pate(), {"voting__threshold": [0.6, 0.7, 0.8, 0.9]}, method="selection",
