@@ -1024,7 +1024,7 @@ def arena_verdict(record: Record) -> str:
     )
     holds = sum(row["met"] for row in record["goals"])
     if record["goals"]:
-        words.append(f"{holds} of {len(record['goals'])} goals for accuracy and AUROC are met.")
+        words.append(f"Of {len(record['goals'])} expectations about accuracy and AUROC, {holds} hold.")
     if seeds == 1:
         words.append("With one seed there are no standard errors: differences of a few units may be chance.")
     return " ".join(words)
