@@ -163,6 +163,7 @@ def main() -> None:
     parser.add_argument("--coverage", type=int, metavar="N", help="fits for each setting of the coverage alone")
     arguments = parser.parse_args()
     if arguments.coverage:
+        del arguments.seeds  # the k-th fit has the seed k
         common.save(arguments, name="amounts_coverage", rows=coverage(arguments.coverage))
         return
     tables, epsilons = (["linear"], (1.0,)) if arguments.quick else (list(TABLES), EPSILONS)
