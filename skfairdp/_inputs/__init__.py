@@ -19,6 +19,7 @@ from skfairdp._inputs._table import (
     without_subject,
 )
 from skfairdp._inputs._training import (
+    in_order,
     public_arguments,
     read_any_training,
     read_numbers_of,
@@ -34,6 +35,7 @@ __all__ = [
     "amount_bounds",
     "amounts_of",
     "check_public_columns",
+    "in_order",
     "note_subject_column",
     "public_arguments",
     "read_amounts",

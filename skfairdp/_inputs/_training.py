@@ -44,7 +44,16 @@ from skfairdp._utils import (
     refuse_private_as_public,
 )
 from skfairdp.privacy import Protects, PublicReads
-from skfairdp.schema import RawTable, check_roles, kept_rows, made_up, numeric_memmap, schema_of, subsample_rows
+from skfairdp.schema import (
+    CompactRows,
+    RawTable,
+    check_roles,
+    kept_rows,
+    made_up,
+    numeric_memmap,
+    schema_of,
+    subsample_rows,
+)
 
 
 def refuse_chunks(owner: str, **arguments: Any) -> None:
@@ -171,6 +180,7 @@ def read_training(
     subjects = None if subject is None else Subjects.read(X, subject, len(table.X), owner=owner)
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
+        subjects = subjects if table.raw is None else in_order(subjects, table.raw, private=private)
     classes, codes = target(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
@@ -185,6 +195,17 @@ def read_training(
     public = _public_rows(estimator, features, names, reads, groups)
     own_groups = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
     return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
+
+
+def in_order(subjects: Subjects, raw: RawTable, *, private: bool = True) -> Subjects:
+    """The rows of each subject in the order of what is in them, as in chunks: of its columns, or those that are public.
+
+    The table has its own order where no schema reads it.
+    """
+    schema = raw.schema
+    names = schema.columns if private else (*schema.features, *filter(None, [schema.label]))
+    compact = CompactRows(schema, raw.owner, tuple(name for name in names if name in raw.numbers))
+    return subjects.by_contents(*compact.contents(raw.numbers))
 
 
 def read_any_training(
@@ -202,11 +223,11 @@ def read_any_training(
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     subject, subjects = subject_given(estimator, arguments.get("subject")), None
-    if subject is not None and (checks_public or not by_key):
+    if subject is not None and not by_key:
         raise ValueError(
             f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
-            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. PATEClassifier and "
-            "FairPATEClassifier protect subjects in chunks as well."
+            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. PATEClassifier, "
+            "FairPATEClassifier, SFPATEClassifier and generators of noisy tables protect subjects in chunks as well."
         )
     if subject is not None:
         source = keyed_by_subject(source, subject, owner)
@@ -231,8 +252,7 @@ def read_any_training(
     if subject is not None:
         subjects = Subjects.read_source(source, owner=owner)
         data.reads.note_subjects(subjects.n, subjects.name)
-    else:
-        data.reads.note_number_of_rows(source.n_rows)
+    data.reads.note_number_of_rows(source.n_rows)  # which public_facts leaves out where it is not public
     if by_key and subject is None:
         key = "their row number over all files or chunks" if source.key is None else f"column {source.key!r}"
         data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")

@@ -1,6 +1,6 @@
 """Several rows of one subject, such as a person: whose each row is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,8 @@ class SubjectRows:
     places: NDArray[np.int64]
 
 
+#: The seed of the hash that says which row of a subject is counted.
+ONE_EACH = 1
 #: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
 GRID = 2.0**-20
 
@@ -37,12 +39,16 @@ class Subjects:
 
     Of rows that are read in chunks only the number of subjects and the name of their column are kept here: what is made
     of all rows of one is made where they are together, in the part of their teacher.
+
+    Rows of one subject come in the order of the table or, where ``contents`` says what is in them, in that of these
+    columns, as in chunks, which have no order.
     """
 
     ids: "pd.Series[Any]"
     of: NDArray[np.int64]
     n: int
     name: str
+    contents: tuple[NDArray[Any], ...] = ()
 
     @classmethod
     def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
@@ -81,6 +87,10 @@ class Subjects:
         n = len(pd.unique(np.concatenate([listed, *more])))
         return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), n, str(source.key))
 
+    def by_contents(self, *columns: NDArray[Any]) -> "Subjects":
+        """The same, with the rows of each in the order of what is in them: it is the same wherever they stand."""
+        return replace(self, contents=columns)
+
     def outside(self, table: Any) -> Any:
         """The table without the column that names them, which is no feature; as it is where it has none."""
         return as_pandas(table).drop(columns=self.name) if self.name in (column_names(table) or ()) else table
@@ -117,8 +127,8 @@ class Subjects:
 
         A subject keeps its place, whatever rows others have.
         """
-        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
-        chosen = (id_hashes(self.ids, 1) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
+        order, sizes = np.lexsort([*self.contents[::-1], self.of]), np.bincount(self.of, minlength=self.n)
+        chosen = (id_hashes(self.ids, ONE_EACH) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
         rows = np.full(self.n, -1)
         rows[sizes > 0] = order[(np.cumsum(sizes) - sizes + chosen)[sizes > 0]]
         return rows

@@ -22,6 +22,7 @@ from skfairdp._teachers._partition import Parts, in_turns, position_partition, r
 from skfairdp._teachers._teachers import (
     Teachers,
     bytes_on_disk,
+    counted_once,
     engine_of,
     fit_teachers,
     rehearse_engine,

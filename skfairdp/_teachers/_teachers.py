@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
 
-from skfairdp._rows import Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
+from skfairdp._rows import ONE_EACH, Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
 from skfairdp._teachers._classifiers import fit_classifiers
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
@@ -251,19 +251,25 @@ def streamed_counts(
     together: int = 1,
     n_units: int | None = None,
     one_each: bool = False,
+    of_first: tuple[str, ...] = (),
 ) -> NDArray[np.int64]:
     """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
 
     ``n_units`` is the public number of subjects, or of rows. With ``one_each`` they learn from one row of each subject.
+    All rows of a subject have in the columns ``of_first`` what the first of them has, by its place or, where rows come
+    in any order, by what is in it.
     """
-    seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
+    seed, seeds = ONE_EACH if one_each else int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
     n_parts = max(source.fewest_parts, -(-(n_units or source.n_rows) * n_features * 8 // most_bytes))
     n_runs = -(-n_teachers // together)
     edges = np.linspace(0, n_runs, min(n_parts, n_runs) + 1).astype(np.int64) * together
     compact = CompactRows(schema, owner, columns)
-    parts = _Teaching(learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers), one_each)
+    first = tuple(field for (field, _), name in zip(compact.fields, columns, strict=True) if name in of_first)
+    parts = _Teaching(
+        learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
+    )
     source.verbose = verbose
-    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, _dtype(compact), operator.add))
+    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, operator.add))
     if total is None or int(total[-1]) != source.n_rows:
         raise other_rows(owner)
     return total[:-1]
@@ -277,14 +283,28 @@ def streamed_class_counts(
     A subject adds one to one count or, without rows, to none.
     """
     if n_subjects is not None:
-        return streamed_counts(
-            _classes_of, source, columns=(str(schema.label),), schema=schema, owner=owner, n_teachers=_COUNTED_APART,
-            n_features=1, rng=np.random.default_rng(1), n_units=n_subjects, one_each=True,
-        )  # fmt: skip
+        return counted_once(_classes_of, source, schema, owner, n_subjects)
     counts = source.map_reduce(_ClassesOfAChunk(schema, owner), operator.add)
     if counts is None or int(counts.sum()) != source.n_rows:
         raise other_rows(owner)
     return counts
+
+
+def counted_once(
+    counts: Learns, source: RowSource, schema: Schema, owner: str, n_subjects: int,
+    *, columns: tuple[str, ...] | None = None, of_first: tuple[str, ...] = (),
+) -> NDArray[np.int64]:  # fmt: skip
+    """Add up what is counted in one row of each subject of a source; **private**.
+
+    A subject is in one part with all of its rows, and one of them is chosen by a hash of its id and how many there are,
+    in the order of what is in the columns. So a subject adds what one row adds or, without rows, nothing.
+    """
+    if columns is None:
+        columns = tuple(name for name in schema.columns if name in source.columns)
+    return streamed_counts(
+        counts, source, columns=columns, schema=schema, owner=owner, n_teachers=_COUNTED_APART, n_features=len(columns),
+        rng=np.random.default_rng(1), verbose=source.verbose, n_units=n_subjects, one_each=True, of_first=of_first,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -344,6 +364,13 @@ class _Teaching:
     seeds: NDArray[np.int64]
     edges: NDArray[np.int64]
     one_each: bool
+    of_first: tuple[str, ...]
+    ordered: bool
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of an encoded row: with its number in the end, where it matters which one is first."""
+        return np.dtype([*_dtype(self.compact).descr, *([("number", "<i8")] if self.of_first else [])])
 
     def _teachers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
@@ -351,7 +378,9 @@ class _Teaching:
     def split(self, chunk: Chunk) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The rows of a chunk with the hashes of their keys, and the part of each."""
         raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner, may_be_empty=True)
-        rows = np.empty(raw.n_rows, dtype=_dtype(self.compact))
+        rows = np.empty(raw.n_rows, dtype=self.dtype)
+        if self.of_first:
+            rows["number"] = chunk.numbers if self.ordered else 0
         rows["hash"] = row_hashes(chunk, self.key, self.seed)
         self.compact.fill(rows, raw.numbers)
         parts = np.searchsorted(self.edges, self._teachers(rows["hash"]), side="right") - 1
@@ -361,10 +390,19 @@ class _Teaching:
         """Train the teachers of a part; their votes, one after the other, and how many rows they learned from."""
         first, stop = int(self.edges[part]), int(self.edges[part + 1])
         n_rows, rows = len(rows), rows[_by_key(rows)]
+        for field in self.of_first:
+            rows[field] = rows[field][_first_of_each(rows)]
         if self.one_each:
             rows = rows[one_of_each(rows["hash"])]
         votes = self.learns(self.compact.table(rows), self._teachers(rows["hash"]) - first, self.seeds[first:stop])
         return np.append(votes.ravel(), n_rows)
+
+
+def _first_of_each(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """For each row the first of those with the same key, by their numbers; keys are sorted."""
+    order = np.lexsort([rows["number"], rows["hash"]])
+    starts = np.r_[True, rows["hash"][1:] != rows["hash"][:-1]]
+    return order[np.flatnonzero(starts)[np.cumsum(starts) - 1]] if len(rows) else order
 
 
 def _by_key(rows: NDArray[Any]) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skfairdp._inputs import (
     check_public_columns,
+    in_order,
     note_subject_column,
     public_arguments,
     read_amounts,
@@ -28,7 +29,7 @@ from skfairdp._inputs import (
     subject_given,
     without_subject,
 )
-from skfairdp._rows import Chunk, RowSource, Subjects, opened, other_rows
+from skfairdp._rows import Chunk, RowSource, Subjects, check_free_disk, keyed_by_subject, opened, other_rows
 from skfairdp._tables import (
     Declarations,
     Form,
@@ -45,6 +46,7 @@ from skfairdp._tables import (
     read_table,
     type_of,
 )
+from skfairdp._teachers import bytes_on_disk, counted_once
 from skfairdp._utils import (
     PublicData,
     as_dense,
@@ -133,13 +135,14 @@ _MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, a
 
 @dataclass(frozen=True)
 class StreamedTable:
-    """A source whose chunks a schema reads. Label and groups are columns of it."""
+    """A source whose chunks a schema reads. Label and groups are columns of it, and whose each row is may be one."""
 
     source: RowSource
     schema: Schema
     n_classes: int
     n_groups: int
     owner: str
+    n_subjects: int | None = None
 
     def __len__(self) -> int:
         return self.source.n_rows
@@ -168,18 +171,24 @@ class StreamedTable:
         return found[: len(single)], [table.reshape(n_codes[i], n_codes[j]) for table, (i, j) in further]
 
     def _counts(self, function: Callable[..., list[Counts]], sizes: Sequence[int]) -> list[Counts]:
-        """Tables of counts, summed over all chunks. Each counts every row once."""
-        count = partial(_of_chunk, function, self.schema, self.n_classes, self.n_groups, self.owner)
-        total = self.source.map_reduce(count, operator.add)
+        """Tables of counts, summed over all chunks. Each counts every row once, or one row of each subject."""
+        count = partial(_of_rows, function, self.n_classes, self.n_groups)
+        if self.n_subjects is not None:
+            once = counted_once(count, self.source, self.schema, self.owner, self.n_subjects)
+            return np.split(once, np.cumsum(sizes)[:-1])
+        total = self.source.map_reduce(partial(_of_chunk, count, self.schema, self.owner), operator.add)
         if total is None or int(total[: sizes[0]].sum()) != len(self):
             raise other_rows(self.owner)
         return np.split(total, np.cumsum(sizes)[:-1])
 
 
-def _of_chunk(
-    function: Callable[..., list[Counts]], schema: Schema, n_classes: int, n_groups: int, owner: str, chunk: Chunk
+def _of_chunk(count: Callable[[RawTable], Counts], schema: Schema, owner: str, chunk: Chunk) -> Counts:
+    return count(RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True))
+
+
+def _of_rows(
+    function: Callable[..., list[Counts]], n_classes: int, n_groups: int, raw: RawTable, *teachers: Any
 ) -> Counts:
-    raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
     labels = raw.labels() if n_classes > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     groups = raw.groups() if n_groups > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     tables = function(read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)
@@ -332,15 +341,17 @@ def read_generator_data(
     owner, reads, subject = type(estimator).__name__, PublicReads(), subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
     note_subject_column(estimator, X, subject)
-    X = _opened(estimator, X, y, sensitive_features)
+    X = _opened(estimator, X, y, sensitive_features, subject)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
         refuse_masked(given, owner=owner, name=name)
     public, _ = public_arguments(estimator, X_public, None)
     refuse_private_as_public(X, public, owner=owner)
     subjects = None if subject is None else _read_subjects(estimator, X, subject, reads)
-    X, public = without_subject(estimator, X), None if public is None else without_subject(estimator, public)
-    if subjects is not None:
+    public = None if public is None else without_subject(estimator, public)
+    if not isinstance(X, RowSource):
+        X = without_subject(estimator, X)
+    if subjects is not None and not isinstance(X, RowSource):
         X, y, sensitive_features = subjects.one_row_of(owner, X=X, y=y, sensitive_features=sensitive_features)
     features = _read_features(estimator, X, public, reads, subjects)
     amounts = (
@@ -363,7 +374,7 @@ def read_generator_data(
     )
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row
-        rows, cells = _streamed(features, layout, owner), np.zeros(0, dtype=np.int64)
+        rows, cells = _streamed(features, layout, owner, subjects), np.zeros(0, dtype=np.int64)
     return GeneratorData(
         rows=rows,
         cells=cells,
@@ -380,14 +391,19 @@ def read_generator_data(
 
 
 def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> Subjects:
-    """Whose each row is, where tables are counted in memory."""
-    owner = type(estimator).__name__
-    if isinstance(X, RowSource) or not _counts_tables(estimator.backend):
+    """Whose each row is, where tables are counted."""
+    owner, schema = type(estimator).__name__, schema_of(estimator)
+    if not _counts_tables(estimator.backend):
         raise ValueError(
-            f"{owner} protects all rows of a subject only with backend='marginals' and where the rows are in memory. "
-            "Set both, or leave 'subject' out, which protects each row by itself."
+            f"{owner} protects all rows of a subject only with backend='marginals': a network's batches hold rows one "
+            "by one. Set it, or leave 'subject' out, which protects each row by itself."
         )
-    subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
+    if isinstance(X, RowSource):
+        subjects = Subjects.read_source(X, owner=owner)
+    else:
+        subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
+        if schema is not None:
+            subjects = in_order(subjects, RawTable.read(schema, without_subject(estimator, X), owner=owner))
     reads.note_subjects(subjects.n, subjects.name)
     return subjects
 
@@ -396,13 +412,17 @@ def _counts_tables(backend: Any) -> bool:
     return bool(backend == "marginals") or isinstance(backend, MarginalsBackend)
 
 
-def _streamed(features: "_Features", layout: Layout, owner: str) -> StreamedTable:
+def _streamed(features: "_Features", layout: Layout, owner: str, subjects: Subjects | None) -> StreamedTable:
     assert features.raw is not None and features.source is not None
-    check_roles(features.source, features.raw.schema, owner=owner, groups=layout.n_groups > 1)
-    return StreamedTable(features.source, features.raw.schema, layout.n_classes, layout.n_groups, owner)
+    source, schema = features.source, features.raw.schema
+    check_roles(source, schema, owner=owner, groups=layout.n_groups > 1)
+    if subjects is not None and source.spills:
+        check_free_disk(bytes_on_disk(schema, subjects.n, groups=True), owner, verbose=source.verbose)
+    n_subjects = None if subjects is None else subjects.n
+    return StreamedTable(source, schema, layout.n_classes, layout.n_groups, owner, n_subjects)
 
 
-def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
+def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any, subject: Any) -> Any:
     """X, or the source that reads it where it does not lie in memory."""
     source, owner = opened(X), type(estimator).__name__
     if source is None:
@@ -417,6 +437,8 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any) -> Any:
             f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the "
             "schema (label, groups), and leave them out."
         )
+    if subject is not None:
+        source = keyed_by_subject(source, subject, owner)
     source.verbose = getattr(estimator.backend, "verbose", 0)
     return source
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
+from skfairdp._judge import Judge
 from skfairdp._rows import RowSource, Subjects
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
@@ -221,7 +222,10 @@ class AttributeRows:
     def of(cls, data: TrainingData, schema: Schema | None, most: int) -> "AttributeRows":
         """Rows whose features are public, standardised: all of them, or so many by positions that are public."""
         assert data.domain is not None
-        X, y, groups, kept, whole = data.X, data.y, data.of_each_row(data.groups_of_units), None, None
+        assert data.groups is not None
+        X, y, groups, kept, whole = data.X, data.y, data.groups, None, None
+        if data.source is None:  # in chunks the group of a subject is found where its rows are together
+            groups = data.of_each_row(data.groups_of_units)
         if data.source is None and len(X) > most:
             kept = np.sort(np.random.default_rng(0).choice(len(X), most, replace=False, shuffle=False))
             X, y, whole = X[kept], y[kept], _Whole(X, y, groups)
@@ -241,7 +245,7 @@ class AttributeRows:
     def n_judged(self) -> int:
         """Rows whose answers are counted, one of each subject."""
         if self.subjects is not None:
-            return min(self.subjects.n, len(self.X))
+            return min(self.subjects.n, len(self.X) if self.source is None else self.n_rows)
         return len(self.X) if self.source is None else self.n_rows
 
     def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
@@ -266,6 +270,22 @@ class AttributeRows:
         yield from self.source.each(
             lambda chunk: RawTable.read(schema, chunk.table, owner=self.owner, may_be_empty=True)
         )
+
+    def counted(self, answers: "Answers") -> Codes:
+        """What a student answers to these rows, one of each subject, by group and label. Private."""
+        if self.source is None or self.subjects is None:
+            return np.sum([answers(rows) for rows in self.each()], axis=0)
+        schema = self.schema
+        assert schema is not None
+        return _teachers.counted_once(
+            answers, self.source, schema, self.owner, self.subjects.n, columns=self.columns, of_first=schema.groups
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of rows in chunks those that are read, what is public first."""
+        assert self.schema is not None
+        return (*self.schema.features, *filter(None, [self.schema.label]), *self.schema.groups)
 
     @property
     def with_labels(self) -> Array:
@@ -453,6 +473,19 @@ Rows = RawTable | _Whole
 
 
 @dataclass(frozen=True)
+class Answers:
+    """A student's answers to some rows, counted as a judge counts them. Private."""
+
+    judge: Judge
+    student: Any
+    seed: int
+
+    def __call__(self, raw: Rows, *teachers: Any) -> Codes:
+        answers = seeded_predictions(self.student, raw.features, self.seed)
+        return self.judge.counts(raw.groups(), raw.labels(), np.asarray(answers, dtype=np.int64))
+
+
+@dataclass(frozen=True)
 class _LessonsOnGroups:
     """Teachers of the group, and their votes: whole ones, or shares in steps."""
 
@@ -511,10 +544,10 @@ def _some_at_a_time(
     asked, n_teachers = lessons.asked, plan.n_teachers
     if rows.whole is None:  # rows are dealt by the hashes of their public keys: the group of a row moves no row
         assert rows.source is not None and rows.schema is not None
-        columns = (*rows.schema.features, *filter(None, [rows.schema.label]), *rows.schema.groups)
         counts: Any = _teachers.streamed_counts(
-            lessons, rows.source, columns=columns, schema=rows.schema, owner=rows.owner, n_teachers=n_teachers,
+            lessons, rows.source, columns=rows.columns, schema=rows.schema, owner=rows.owner, n_teachers=n_teachers,
             n_features=asked.X.shape[1] * asked.n_classes, rng=rng, verbose=verbose, together=lessons.together,
+            of_first=() if rows.subjects is None else rows.schema.groups,
         ).reshape(len(asked.X), -1)  # fmt: skip
     else:
         counts = 0

@@ -25,6 +25,7 @@ from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
 from skfairdp.pate._fair_votes import (
     VARIANTS,
+    Answers,
     AttributeRows,
     FairTeachers,
     GroupTeachers,
@@ -304,11 +305,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 problem = error
             judgement = None
             if judge is not None and problem is None:
-                tables = []  # of the student's answers to some rows: private
-                for rows in data.each():
-                    answers = seeded_predictions(self.student_, rows.features, self._student_seed)
-                    tables.append(judge.counts(rows.groups(), rows.labels(), np.asarray(answers, dtype=np.int64)))
-                judgement = judge.release(np.sum(tables, axis=0), noise)
+                answered = data.counted(Answers(judge, self.student_, self._student_seed))
+                judgement = judge.release(answered.reshape(judge.shape), noise)
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):

@@ -39,6 +39,12 @@ class CompactRows:
         for (field, _), name in zip(self.fields, self.names, strict=True):
             rows[field] = _codes(self.schema.columns[name], numbers[name])
 
+    def contents(self, numbers: Mapping[str, NDArray[np.float64]]) -> list[NDArray[Any]]:
+        """What is in each column, by which rows without an order are sorted."""
+        rows = np.empty(len(next(iter(numbers.values()))), dtype=self.fields)
+        self.fill(rows, numbers)
+        return [rows[field] for field, _ in self.fields]
+
     def table(self, rows: NDArray[Any]) -> RawTable:
         """The inverse of :meth:`fill`."""
         numbers = {

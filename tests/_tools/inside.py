@@ -37,8 +37,8 @@ PLACES = {
     "_tables._marginals": "MarginalsPlan TreeModel joint_given_cells",
     "_tables._matrix": "MatrixColumn grid_counts number_column",
     "_teachers": (
-        "MLPTeachers Parts Teachers as_classifiers bytes_on_disk fit_teachers position_partition streamed_counts "
-        "streamed_class_counts streamed_votes vote_histogram"
+        "MLPTeachers Parts Teachers as_classifiers bytes_on_disk counted_once fit_teachers position_partition "
+        "streamed_class_counts streamed_counts streamed_votes vote_histogram"
     ),
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (

@@ -84,6 +84,7 @@ CLASS_SUMS = tests_in("pate.test_class_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
 STREAMED_SUBJECTS = tests_in("rows.test_streamed_subjects")
+SUBJECT_TABLES = tests_in("rows.test_streamed_subject_tables")
 SUBJECT_SEARCHES = tests_in("model_selection.test_subjects")
 DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
@@ -133,7 +134,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26, 29)]
 SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
@@ -1737,7 +1738,19 @@ NOTICED: dict[str, Noticed] = {
     ),
     "subjects.rows_in_chunks_are_all_counted": also(
         STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
+        SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more"),
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[7]),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[8]),
+    ),
+    "subjects.groups_in_chunks_row_by_row": also(
+        SUBJECT_TABLES("test_rows_that_disagree_about_the_group_follow_the_first_one"),
+        SUBJECTS_REPLAYED(
+            "test_the_group_of_a_subject_is_that_of_its_first_row",
+            entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 6),
+        ),
+    ),
+    "subjects.rows_in_chunks_are_chosen_by_the_table": also(
+        SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more"),
     ),
     "subjects.rows_in_chunks_as_they_come": also(
         STREAMED_SUBJECTS(

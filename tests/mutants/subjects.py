@@ -203,6 +203,23 @@ def rows_in_chunks_are_all_counted(patch):
 
 
 @mutant
+def groups_in_chunks_row_by_row(patch):
+    """Every row of a subject in chunks keeps a group of its own, where the subject has that of its first row."""
+    patch.setattr(_teachers, "_first_of_each", lambda rows: np.arange(len(rows)))
+
+
+@mutant
+def rows_in_chunks_are_chosen_by_the_table(patch):
+    """Which row of a subject is counted follows how many rows its part has, and with it those of others."""
+
+    def one_of_each(hashes):
+        _, first, sizes = np.unique(hashes, return_index=True, return_counts=True)
+        return first + len(hashes) % sizes
+
+    patch.setattr(_teachers, "one_of_each", one_of_each)
+
+
+@mutant
 def rows_in_chunks_as_they_come(patch):
     """A teacher learns from the rows of a subject in the order in which an engine hands them on."""
     patch.setattr(_teachers, "_by_key", lambda rows: np.argsort(rows["hash"], kind="stable"))

@@ -118,7 +118,7 @@ def without_public_rows(estimator, rows):
 
 def chunks_of(rows, size=50):
     """The rows in chunks, whose column of ids lists all subjects."""
-    table = pd.DataFrame(rows.X, columns=list("abcd")).assign(y=rows.y, patient_id=rows.ids)
+    table = pd.DataFrame(rows.X, columns=list("abcd")).assign(y=rows.y, g=rows.groups, patient_id=rows.ids)
     return [table[start : start + size] for start in range(0, len(table), size)]
 
 
@@ -143,6 +143,10 @@ def by_files(estimator, rows):
         return estimator.fit(
             folder, X_public=public, subject="patient_id", sensitive_features_public=rows.groups_public
         )
+
+
+def by_chunks_alone(estimator, rows):
+    return estimator.fit(lambda: chunks_of(rows), subject="patient_id")
 
 
 def named_answers(fitted, rows):
@@ -175,6 +179,13 @@ IN_CHUNKS: dict[str, Any] = {
     "schema": Schema({**dict.fromkeys("abcd", Number(-6, 6)), "y": Category([0, 1]), "g": Category([0, 1])}, label="y",
                      groups="g"),
 }  # fmt: skip
+ONLY_IN_CHUNKS: dict[str, Any] = {
+    "classes": None,
+    "groups": None,
+    "schema": Schema(
+        {**dict.fromkeys("abcd", Number(-60, 60)), "y": Category([0, 1]), "g": Category([0, 1])}, label="y", groups="g"
+    ),
+}
 OWN = {"groups": [0, 1], "public_data": SyntheticRows(n_rows=80)}
 
 
@@ -246,6 +257,7 @@ WAYS = [
     way("FairPATE in files, confident networks", fair_pate(
         teacher=MLPTeachers(hidden=(4,), epochs=2), voting="confident", **CLEARLY, **IN_CHUNKS), by_files,
         named_answers),
+    way("PFGuard in chunks", pfguard(bounds=None, **ONLY_IN_CHUNKS), by_chunks_alone, samples),
 ]  # fmt: skip
 
 
@@ -261,8 +273,8 @@ class FewKept(SFPATEClassifier):
     _most_kept = 50
 
 
-def group(name, make):
-    return Fit(name, make, without_public_rows, answers, OF_A_SUBJECT, ("groups",), visits)
+def group(name, make, fit=without_public_rows, probe=answers):
+    return Fit(name, make, fit, probe, OF_A_SUBJECT, ("groups",), visits)
 
 
 WAYS_OF_GROUPS = [
@@ -272,6 +284,7 @@ WAYS_OF_GROUPS = [
     group("PF-LD", pfld()),
     group("PF-LD, some asked", pfld(primal=FewRows())),
     group("SF-PATE, some kept", functools.partial(FewKept, groups=[0, 1], n_teachers=6, epsilon=8.0, random_state=0)),
+    group("SF-PATE in chunks", sf_pate(**ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
 ]
 
 

@@ -19,10 +19,8 @@ from skfairdp import (
     KeyedRows,
     ParetoSearchCV,
     PATEClassifier,
-    PFGuardGenerator,
     PFLDClassifier,
     PrivacyLedger,
-    SFPATEClassifier,
     SyntheticRows,
 )
 from skfairdp.ensemble import MLPTeachers
@@ -357,10 +355,8 @@ def test_what_cannot_be_read_is_refused_before_anything_is_spent(X, options, giv
 @pytest.mark.parametrize(
     "make",
     [
-        SFPATEClassifier,
         PFLDClassifier,
         FairDPSGDClassifier,
-        PFGuardGenerator,
         lambda schema, ledger: ParetoSearchCV(made(ledger=ledger), {"epsilon": [1.0]}),
     ],
 )
