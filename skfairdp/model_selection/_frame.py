@@ -89,7 +89,9 @@ def parity_weight(estimator: Any) -> str | None:
     return "lam" if "lam" in params else None
 
 
-def guarantee_record(protects: Any, relation: Any, delta: float, epsilon: float, n_fits: int) -> dict[str, Any]:
+def guarantee_record(
+    protects: Any, relation: Any, delta: float, epsilon: float, n_fits: int, rows_of: str = ""
+) -> dict[str, Any]:
     """What publishing a table costs under one kind of guarantee, as ``attrs["guarantees"]`` holds it."""
     return {
         "protects": protects,
@@ -97,6 +99,7 @@ def guarantee_record(protects: Any, relation: Any, delta: float, epsilon: float,
         "delta": delta,
         "epsilon_total": epsilon,
         "n_fits": n_fits,
+        **({"rows_of": rows_of} if rows_of else {}),
     }
 
 
@@ -305,7 +308,8 @@ class Totals:
             neighboring_relation=kind[1],
             secret_noise=all(math.isfinite(spent.epsilon) for spent, _ in secret),
         )
-        return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)))
+        whose = next((spent.rows_of for spent, _ in self._of(kind) if spent.rows_of), "")
+        return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)), whose)
 
     def _of(self, kind: tuple[str, str]) -> list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]]:
         return [(spent, charged) for spent, charged in self._fits if _kind(spent) == kind]

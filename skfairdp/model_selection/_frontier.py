@@ -11,6 +11,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from skfairdp._rows import Subjects, gathered
 from skfairdp._utils import PublicData, RandomStateLike, progress_bar, public_generator
 from skfairdp.model_selection._frame import (
     COLUMNS,
@@ -37,6 +38,7 @@ def frontier(
     sensitive_features_test: Any,
     sensitive_features: Any = None,
     sensitive_features_public: Any = None,
+    subject: Any = None,
     epsilons: Sequence[float] = (0.5, 1.0, 2.0, 5.0),
     gammas: Sequence[float | None] = (0.01, 0.02, 0.05, 0.1, None),
     lams: Sequence[float] = (0.0, 0.3, 1.0, 3.0),
@@ -79,6 +81,9 @@ def frontier(
         Groups of the private rows, handed to ``fit`` where given. Without public rows they are what parity is held on.
     sensitive_features_public : array-like of shape (n_public,), default=None
         Groups of the public rows, where ``X_public`` does not carry them.
+    subject : array-like of shape (n_rows,) or str, default=None
+        Handed to ``fit``: one id per row, or the name of a column of X. All rows of one id are then protected together
+        in every release and in the total. Each test row is measured, whoever has several.
     epsilons : sequence of floats, default=(0.5, 1.0, 2.0, 5.0)
         One release each.
     gammas : sequence of floats and None, default=(0.01, 0.02, 0.05, 0.1, None)
@@ -115,7 +120,8 @@ def frontier(
         difference between any two groups exceeds in the population with a chance of 5 % only, if the test rows are
         independent draws that no model has seen (NaN where answers are refused).
         ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
-        ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``; the total for attributes is of all fits, as
+        ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``, and ``rows_of`` where a column names the
+        subjects that are protected; the total for attributes is of all fits, as
         those for records have seen the attribute. Where there is one kind only,
         ``attrs`` has these five as well. ``attrs["references"]`` has accuracy and gap of marks to compare with: the
         commonest class of the test rows for everybody, and ``reference``.
@@ -145,6 +151,7 @@ def frontier(
     True
     """
     named = _named(estimators)
+    subject = _subject_of_all(named, subject)
     public = _public_rows(X_public, sensitive_features_public)
     sweep = _Sweep(epsilons, gammas, lams, idp3)
     deltas = {float(estimator.get_params(deep=False)["delta"]) for estimator in named.values()}
@@ -153,6 +160,11 @@ def frontier(
             f"All estimators of one frontier must have the same 'delta', so that their ε add up. Got {sorted(deltas)}."
         )
     delta = deltas.pop()
+    features = X
+    if subject is not None and gathered(X) is None:
+        subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner="frontier")
+        features, X_test = subjects.outside(X), subjects.outside(X_test)
+        public = None if public is None else PublicData(subjects.outside(public.X), public.sensitive_features)
     test = EvaluationSet(X_test, y_test, sensitive_features_test)
     totals = Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
@@ -160,19 +172,38 @@ def frontier(
     rows: list[dict[str, Any]] = []
     n_models = sum(len(fit.points) for fit in fits)
     with progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar:
-        for row, spent in _measured(fits, (X, y, sensitive_features, public), test, n_jobs):
+        for row, spent in _measured(fits, (X, y, subject, sensitive_features, public), test, n_jobs):
             if spent is not None:
                 totals.add(*spent)
             rows.append({"dataset": dataset, **row})
             bar.set_postfix_str(f"{row['estimator']}, ε={row['epsilon']:.3g}")
             bar.update()
-    compared = {} if reference is None else {"without_privacy": clone(reference).fit(X, y)}
+    compared = {} if reference is None else {"without_privacy": clone(reference).fit(features, y)}
     references, guarantees = test.references(dataset, **compared), totals.guarantees(delta)
     frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
     frame["non_dominated"] = mark_non_dominated(frame, references)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs.update(n_test=len(test.groups), references=references)
     return frame
+
+
+def _subject_of_all(named: Mapping[str, Any], subject: Any) -> Any:
+    """Whose each row is, as given or as schemas say: the same for all fits, which are added up."""
+    told = {getattr(getattr(estimator, "schema", None), "subject", None) for estimator in named.values()}
+    said = getattr(subject, "name", None) if subject is not None and not isinstance(subject, str) else subject
+    if len({*(told - {None} if subject is not None else told), *([] if said is None else [said])}) > 1:
+        raise ValueError(
+            "frontier adds up what its estimators spend, and their schemas name different subjects, or only some of "
+            "them do. Name the same 'subject' in all, or give it to frontier and leave it out of them."
+        )
+    subject = next(iter(told)) if subject is None else subject
+    without = [name for name, one in named.items() if "subject" not in inspect.signature(one.fit).parameters]
+    if subject is not None and without:
+        raise ValueError(
+            f"frontier got 'subject', and {without[0]!r} protects each row by itself: its fit has none. Leave one of "
+            "the two out."
+        )
+    return subject
 
 
 def _public_rows(X_public: Any, groups: Any) -> PublicData | None:
@@ -312,9 +343,9 @@ def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterato
 
 def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
     """The private fit, and what it spent."""
-    X, y, sensitive_features, public = data
+    X, y, subject, sensitive_features, public = data
     taken = inspect.signature(estimator.fit).parameters
-    given = {"sensitive_features": sensitive_features, "X_public": public}
+    given = {"sensitive_features": sensitive_features, "X_public": public, "subject": subject}
     given = {name: value for name, value in given.items() if value is not None}
     if "X_public" not in taken:  # a method that needs none, beside others that do
         given.pop("X_public", None)

@@ -292,9 +292,11 @@ class PrivacyStatement:
             [("false alarms", "found, at most"), *tests],
         ))  # fmt: skip
         if len(content["parts"]) > 1:
-            parts = [(part["label"] or "a fit", _bound(part["epsilon"]), _figure(part["delta"])) for part in
-                     content["parts"]]  # fmt: skip
-            sections.append(("What was added up", [("spent by", "ε alone", "at δ"), *parts]))
+            parts = [
+                (part["label"] or "a fit", part["unit"], _bound(part["epsilon"]), _figure(part["delta"]))
+                for part in content["parts"]
+            ]
+            sections.append(("What was added up", [("spent by", "what it protects", "ε alone", "at δ"), *parts]))
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
         sections.append(("What the figure pays for", [("release", "how many", "noise"), *releases]))
         if content["performed"]:
@@ -348,10 +350,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
     content = {
         "format": FORMAT,
         "subject": subject,
-        "protects": str(spent.protects),
-        "unit": unit_of(str(spent.neighboring_relation), spent.rows_of),
-        **_whose(spent),
-        "neighboring_relation": str(spent.neighboring_relation),
+        **_guarded(spent),
         "relation_text": RELATIONS[str(spent.neighboring_relation)],
         "noise_is_secret": secret,
         "epsilon": _plain(spent.epsilon),
@@ -397,8 +396,7 @@ def _public(fact: Any) -> dict[str, Any]:
 def _part(spent: Any, ledger: Any) -> dict[str, Any]:
     return {
         "label": spent.label,
-        "protects": str(spent.protects),
-        "neighboring_relation": str(spent.neighboring_relation),
+        **_guarded(spent),
         "delta": _plain(spent.delta),
         "epsilon": _plain(spent.epsilon),
         "on_ledger": bool(ledger is not None and spent.on_record and ledger.continues(spent.on_record)),
@@ -413,6 +411,13 @@ def _performed(release: Any) -> dict[str, Any]:
         "sigma": _plain(release.sigma),
         "times": release.times,
     }
+
+
+def _guarded(spent: Any) -> dict[str, str]:
+    """What is protected, in one word and in a sentence, and among which neighbours."""
+    relation = str(spent.neighboring_relation)
+    unit = unit_of(relation, spent.rows_of)
+    return {"protects": str(spent.protects), "unit": unit, **_whose(spent), "neighboring_relation": relation}
 
 
 def _whose(spent: Any) -> dict[str, str]:

@@ -72,7 +72,7 @@ _OF = {
     "curve": {"delta", "epsilon"},
     "attack": {"false_positive_rate", "true_positive_rate"},
     "ledger": {"epsilon", "delta", "totals", "entries"},
-    "parts": {"label", "protects", "neighboring_relation", "delta", "epsilon", "on_ledger", "event"},
+    "parts": {"label", "protects", "unit", "neighboring_relation", "delta", "epsilon", "on_ledger", "event"},
     "totals": {"protects", "neighboring_relation", "epsilon"},
     "entries": {"label", "protects", "neighboring_relation", "releases", "event"},
 }
@@ -213,7 +213,7 @@ def _check_entries(document: Mapping[str, Any]) -> None:
 def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
     relation = row.get("neighboring_relation")
     agrees = relation in _OF_SUBJECTS and row.get("protects") == _PROTECTS[relation]
-    if "releases" in names and agrees:  # a statement, or an entry of a ledger
+    if {"releases", "unit"} & names and agrees:  # a statement, a part of it, or an entry of a ledger
         names = names | ({"rows_of"} & {*row})
     if absent := sorted(names - {*row}):
         raise KeyError(absent[0])
@@ -229,7 +229,7 @@ def _check_words(document: Mapping[str, Any]) -> None:
         *document["versions"].values(),
         *(row["mechanism"] for row in document["performed"]),
     ]
-    words += [part["label"] for part in document["parts"]]
+    words += [word for part in document["parts"] for word in (part["label"], part.get("rows_of", ""))]
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
     for entry in (document["ledger"] or {"entries": []})["entries"]:
         words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
@@ -312,7 +312,7 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
 
 
 def _one_kind_of_subjects(document: Mapping[str, Any]) -> Check:
-    """Facts and the ledger's entry name the column that the statement is of."""
+    """Facts, parts and the ledger's entry name the column that the statement is of."""
     facts = [one.get("value") or "" for one in document["public"] if one.get("name") == "ids of the subjects"]
     entries = (document.get("ledger") or {}).get("entries", [])
     own = document["protects"]
@@ -321,8 +321,9 @@ def _one_kind_of_subjects(document: Mapping[str, Any]) -> Check:
         for one in entries
         if one.get("neighboring_relation") in _OF_SUBJECTS and one.get("protects") == own
     ]
+    added = [part.get("rows_of", "") for part in document["parts"]]
     said = str(document.get("rows_of", ""))
-    others = sorted({str(one) for one in (*facts, *charged)} - {said})
+    others = sorted({str(one) for one in (*facts, *charged, *added)} - {said})
     return Check("one kind of subjects", said or "no name", ", ".join(map(repr, others)) or "the same", not others)
 
 
@@ -335,12 +336,19 @@ def _fits(figure: str, event: Any, relation: str) -> Check:
 def _sentences(document: Mapping[str, Any]) -> Check:
     """What people read says what the figures are of: in the words that every statement has."""
     words = {
-        "unit": statement.unit_of(document["neighboring_relation"], document.get("rows_of", "")),
         "relation_text": statement.RELATIONS[document["neighboring_relation"]],
         "post_processing": statement.POST_PROCESSING,
     }
     other = sorted(name for name, text in words.items() if document[name] != text)
+    units = (_unit(document), *(_unit(part) for part in document["parts"]))
+    other += [] if all(units) else ["unit"]
     return Check("sentences", "as written", ", ".join(other) or "as written", not other)
+
+
+def _unit(row: Mapping[str, Any]) -> bool:
+    """Whether a statement, or a part of it, says what its neighbours are."""
+    relation, said = row["neighboring_relation"], str(row["unit"])
+    return relation in _PROTECTS and said == statement.unit_of(relation, str(row.get("rows_of", "")))
 
 
 def _kinds(event: Any) -> set[str]:
@@ -559,7 +567,7 @@ def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
 
     A search charges several times in a row under its own name.
     """
-    entries = [(entry["neighboring_relation"], entry["label"], _event(entry["event"])) for entry in ledger["entries"]]
+    entries = [(_of_whom(entry), entry["label"], _event(entry["event"])) for entry in ledger["entries"]]
     found = absent = 0
     for part, event in parts:
         if not isinstance(part["on_ledger"], bool):
@@ -572,13 +580,18 @@ def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
     return Check("ledger: this fit is on it", "yes", said, found > 0 and not absent)
 
 
-def _entries_of(part: Mapping[str, Any], event: Any, entries: list[tuple[str, str, Any]]) -> range:
+def _of_whom(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Among which neighbours a part or an entry holds, and whose rows are those of a subject."""
+    return row["neighboring_relation"], row.get("rows_of", "")
+
+
+def _entries_of(part: Mapping[str, Any], event: Any, entries: list[tuple[Any, str, Any]]) -> range:
     """The places of entries that add up to a part: one, or of a search several in a row; none where there are none."""
     for start, (relation, label, _) in enumerate(entries):
         charged: list[Any] = []
         for place in range(start, len(entries)):
             own, name, more = entries[place]
-            if own != part["neighboring_relation"] or own != relation or name != label:
+            if own != _of_whom(part) or own != relation or name != label:
                 break
             charged.append(more)
             together_so_far = flatten(compose(*charged))

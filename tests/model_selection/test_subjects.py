@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -12,6 +13,7 @@ from skfairdp import (
     PrivateSearchCV,
     PublicData,
     SyntheticDataClassifier,
+    frontier,
 )
 from skfairdp.privacy import verify_file
 from skfairdp.schema import Category, Number, Schema
@@ -124,3 +126,63 @@ def test_what_cannot_be_searched_by_subject_is_refused_before_anything_is_spent(
     with pytest.raises(ValueError, match="names 'nobody', which is not exactly one column"):
         searched(ParetoSearchCV, model, {"epsilon": [1.0]}, subject="nobody")
     assert not ledger.entries
+
+
+class OneByOne(FairPATEClassifier):
+    """Takes no ids."""
+
+    def fit(self, X, y=None, *, sensitive_features=None, X_public=None):
+        return super().fit(X, y, sensitive_features=sensitive_features, X_public=X_public)
+
+
+# ---- frontiers -------------------------------------------------------------------------------------------------------
+def swept(models, *, subject="patient_id", **more):
+    X, y, _, ids = visits()
+    rng = np.random.default_rng(1)
+    public = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    test = public.assign(patient_id=rng.integers(0, 50, 200))
+    return frontier(
+        models, X.assign(patient_id=ids), y, X_public=PublicData(public, rng.integers(0, 2, 200)), X_test=test,
+        y_test=(test["a"] > 0.5).astype(int), sensitive_features_test=rng.integers(0, 2, 200), subject=subject,
+        **{"epsilons": (1.0, 2.0), "gammas": (0.2, None), "random_state": 0, **more},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_frontier_of_subjects_is_stated_for_them(by_name):
+    ledger = PrivacyLedger()
+    subject = "patient_id" if by_name else visits()[3]
+    table = swept(pate(ledger=ledger), subject=subject, reference=DummyClassifier())
+    assert set(table["protects"]) == {"subject"} and table.attrs["rows_of"] == "patient_id"
+    assert set(table["neighboring_relation"]) == {"replace all rows of one subject"}
+    assert {entry.rows_of for entry in ledger.entries} == {"patient_id"} and table.attrs["n_fits"] == 2
+    assert table.attrs["epsilon_total"] == pytest.approx(ledger.spent(protects="subject").epsilon)
+
+
+def test_a_frontier_without_subjects_names_none():
+    X, y, groups, _ = visits()
+    table = frontier(
+        pate(), X[200:], y[200:], X_public=PublicData(X[:100], groups[:100]), X_test=X[100:200], y_test=y[100:200],
+        sensitive_features_test=groups[100:200], epsilons=(1.0,), gammas=(None,), idp3=(False,), random_state=0,
+    )  # fmt: skip
+    assert "rows_of" not in table.attrs and set(table["protects"]) == {"record"}
+
+
+@pytest.mark.parametrize(
+    ("models", "subject", "text"),
+    [
+        (lambda ledger: [pate(ledger=ledger), OneByOne(ledger=ledger)], "patient_id", "'OneByOne' protects each row"),
+        (lambda ledger: pate(ledger=ledger), "visit", "names 'visit'"),
+        (lambda ledger: [pate(schema=SCHEMAS[0], ledger=ledger), pate(ledger=ledger)], None, "only some of them"),
+        (lambda ledger: [pate(schema=one, ledger=ledger) for one in SCHEMAS], None, "different subjects"),
+        (lambda ledger: pate(schema=SCHEMAS[0], ledger=ledger), "household", "different subjects"),
+    ],
+)
+def test_a_frontier_that_cannot_protect_subjects_says_so_before_anything_is_spent(models, subject, text):
+    ledger = PrivacyLedger()
+    with pytest.raises(ValueError, match=text):
+        swept(models(ledger), subject=subject)
+    assert not ledger.entries
+
+
+SCHEMAS = [Schema(dict.fromkeys("abc", Number(-6, 6)), subject=one) for one in ("patient_id", "household")]

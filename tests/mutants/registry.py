@@ -1779,6 +1779,12 @@ NOTICED: dict[str, Noticed] = {
             said="all rows of one patient_id",
         ),
     ),
+    "subjects.frontiers_by_row": also(
+        SUBJECT_SEARCHES("test_a_frontier_of_subjects_is_stated_for_them", by_name=True),
+    ),
+    "subjects.parts_without_their_subjects": also(
+        SUBJECT_UNIT("test_a_part_that_says_it_protects_others_is_refuted", part=1, lie="other subjects"),
+    ),
     "subjects.records_that_subjects_do_not_count_for": also(
         SUBJECT_UNIT("test_the_ceiling_holds_for_each_total"),
     ),

@@ -7,7 +7,8 @@ import pandas as pd
 
 from skfairdp._networks import Network, _clipping as _dp_step
 from skfairdp._teachers import _teachers
-from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement
+from skfairdp.model_selection import _frontier
+from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement, _verify
 from tests._tools.inside import RowSource, Subjects, TrainingData
 from tests.mutants.harness import mutant
 
@@ -114,6 +115,15 @@ def sizes_by_rows(patch):
 def a_subject_is_said_to_be_a_record(patch):
     """The statement says that one row is protected, whatever the fit has paid for."""
     patch.setattr(_statement, "unit_of", lambda relation, rows_of="": _statement.UNITS["record"])
+
+
+@mutant
+def parts_without_their_subjects(patch):
+    """A part of a statement is not asked whose rows it protects together."""
+    patch.setattr(_verify, "_unit", lambda row: True)
+    patch.setattr(
+        _verify, "_one_kind_of_subjects", lambda document: _verify.Check("one kind of subjects", "", "", True)
+    )
 
 
 @mutant

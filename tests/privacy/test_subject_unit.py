@@ -353,3 +353,69 @@ def test_a_statement_says_that_the_attribute_of_all_rows_of_a_subject_is_protect
         content = {**json.loads(statement.to_json()), **change}
         path.write_text(json.dumps(digested(content)))
         assert is_refused(path), change
+
+
+# ---- parts of a statement --------------------------------------------------------------------------------------------
+def of_two_parts(relation=SUBJECT):
+    """A fit and a model inside of it, and the ledger on which both are."""
+    ledger, parts = PrivacyLedger(epsilon=10.0), []
+    for sigma in (5.0, 6.0):
+        charge(ledger, relation, PATIENT, sigma)
+        parts.append(spent(relation, PATIENT, sigma, label="a fit", on_record=ledger.head, release=str(sigma),
+                           public=facts(PATIENT)))  # fmt: skip
+    return (parts[0] + parts[1]).statement(subject="a fit", ledger=ledger)
+
+
+def refuted(tmp_path, content):
+    path = tmp_path / "statement.json"
+    path.write_text(json.dumps(digested(content)), encoding="utf-8")
+    return [check.figure for check in verify_file(path) if not check.holds]
+
+
+@pytest.mark.parametrize(
+    ("relation", "said"),
+    [(SUBJECT, "one subject: all rows of one patient_id"), (ATTRIBUTE_OF_ALL, "in all rows of one patient_id")],
+)
+def test_each_part_of_a_statement_says_whose_rows_it_protects(relation, said, tmp_path):
+    statement = of_two_parts(relation)
+    content = statement.to_dict()
+    assert [part["rows_of"] for part in content["parts"]] == [PATIENT] * 2
+    assert all(said in part["unit"] for part in content["parts"]) and statement.to_markdown().count(said) == 3
+    assert refuted(tmp_path, content) == []
+
+
+OTHER_UNITS = {
+    "one record": {"unit": "one record: all features, the label and the group of one row"},
+    "other subjects": {"rows_of": "household", "unit": "one subject: all rows of one household, however many"},
+    "other subjects, by the column alone": {"rows_of": "household"},
+    "no column": {"rows_of": "", "unit": "one subject: all rows of one id, however many"},
+}
+
+
+@pytest.mark.parametrize("lie", OTHER_UNITS)
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_part_that_says_it_protects_others_is_refuted(part, lie, tmp_path):
+    content = of_two_parts().to_dict()
+    content["parts"][part].update(OTHER_UNITS[lie])
+    assert {"sentences", "one kind of subjects"} & {*refuted(tmp_path, content)}
+    content["parts"][part].pop("unit")
+    with pytest.raises(ValueError, match="unit"):
+        refuted(tmp_path, content)
+
+
+def test_a_part_of_a_sum_for_records_keeps_its_own_unit(tmp_path):
+    one = spent(RECORD, label="a fit", release="a")
+    content = (one + spent(SUBJECT, PATIENT, label="a model", release="b")).statement(subject="a fit").to_dict()
+    assert [part["unit"].partition(":")[0] for part in content["parts"]] == ["one record", "one subject"]
+    assert "rows_of" not in content and content["parts"][1]["rows_of"] == PATIENT
+    assert refuted(tmp_path, content) == []
+    content["parts"][0]["rows_of"] = PATIENT
+    with pytest.raises(ValueError, match="no statement has the entry 'rows_of'"):
+        refuted(tmp_path, content)
+
+
+def test_an_entry_for_other_subjects_is_not_that_of_a_part(tmp_path):
+    content = of_two_parts().to_dict()
+    for entry in content["ledger"]["entries"]:
+        entry["rows_of"] = "household"
+    assert {"ledger: this fit is on it", "one kind of subjects"} <= {*refuted(tmp_path, content)}

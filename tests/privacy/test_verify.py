@@ -222,6 +222,11 @@ LIES = {
     "a part of more noise": lambda said: said["parts"][1].update(event=dp.event_to_dict(dp.GaussianDpEvent(9.0))),
     "a part that costs less": lambda said: said["parts"][1].update(epsilon=0.1),
     "a part for other neighbours": lambda said: said["parts"][1].update(GUEST),
+    "a part that says nothing of its unit": lambda said: said["parts"][1].pop("unit"),
+    "a part that protects more": lambda said: said["parts"][1].update(
+        unit="one subject: all rows of one patient_id, however many"
+    ),
+    "a part of records with ids": lambda said: said["parts"][1].update(rows_of="patient_id"),
     "an ε above its mechanism's": lambda said: said.update(epsilon=said["epsilon"] + 1),
     "an infinite ε": lambda said: said.update(epsilon="inf"),
     "nothing is left at δ = 1": lambda said: said.update(delta=1.0, epsilon=0.0, mechanism_epsilon=0.0),
