@@ -121,9 +121,13 @@ def a_subject_is_said_to_be_a_record(patch):
 def parts_without_their_subjects(patch):
     """A part of a statement is not asked whose rows it protects together."""
     patch.setattr(_verify, "_unit", lambda row: True)
-    patch.setattr(
-        _verify, "_one_kind_of_subjects", lambda document: _verify.Check("one kind of subjects", "", "", True)
-    )
+    patch.setattr(_verify, "_one_kind_of_subjects", lambda document: _verify.Check("one kind", "", "", holds=True))
+
+
+@mutant
+def frontiers_by_row(patch):
+    """A frontier keeps the ids to itself: each fit protects a row, and learns from the column of ids."""
+    patch.setattr(_frontier, "_subject_of_all", lambda named, subject: None)
 
 
 @mutant
