@@ -141,8 +141,10 @@ def swept(models, *, subject="patient_id", **more):
     rng = np.random.default_rng(1)
     public = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     test = public.assign(patient_id=rng.integers(0, 50, 200))
+    if isinstance(subject, str) or subject is None:
+        X = X.assign(patient_id=ids)
     return frontier(
-        models, X.assign(patient_id=ids), y, X_public=PublicData(public, rng.integers(0, 2, 200)), X_test=test,
+        models, X, y, X_public=PublicData(public, rng.integers(0, 2, 200)), X_test=test,
         y_test=(test["a"] > 0.5).astype(int), sensitive_features_test=rng.integers(0, 2, 200), subject=subject,
         **{"epsilons": (1.0, 2.0), "gammas": (0.2, None), "random_state": 0, **more},
     )  # fmt: skip

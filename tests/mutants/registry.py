@@ -1780,7 +1780,7 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "subjects.frontiers_by_row": also(
-        SUBJECT_SEARCHES("test_a_frontier_of_subjects_is_stated_for_them", by_name=True),
+        SUBJECT_SEARCHES("test_a_frontier_of_subjects_is_stated_for_them", by_name=False),
     ),
     "subjects.parts_without_their_subjects": also(
         SUBJECT_UNIT("test_a_part_that_says_it_protects_others_is_refuted", part=1, lie="other subjects"),
