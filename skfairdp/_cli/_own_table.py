@@ -77,7 +77,7 @@ def print_frontier(table: "pd.DataFrame") -> None:
     print(
         f"\nPublishing the whole table ({releases}) costs "
         f"ε = {epsilon_text(attrs['epsilon_total'])} at δ = {delta}.\n"
-        f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'])}\n"
+        f"{epsilon_meaning(attrs['epsilon_total'], attrs['delta'], attrs['protects'], attrs['neighboring_relation'])}\n"
         + (
             f"Gap, {name} and coverage: {attrs['n_test']:,} test rows, which no ε covers."
             if "n_test" in attrs

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp.model_selection import utility_in
+from skfairdp.privacy import NeighboringRelation
 
 _NEEDED = (
     "epsilon",
@@ -104,7 +105,7 @@ class Part:
     @property
     def meaning(self) -> str:
         """What the cost of all these models means, for a reader who has ten seconds."""
-        return epsilon_meaning(self.epsilon_total, self.delta, self.protects)
+        return epsilon_meaning(self.epsilon_total, self.delta, self.protects, self.neighboring_relation)
 
     @property
     def subject(self) -> str:
@@ -194,20 +195,25 @@ _ONE = {
 }
 
 
-def epsilon_meaning(epsilon: float, delta: float, protects: str) -> str:
+def epsilon_meaning(epsilon: float, delta: float, protects: str, relation: str) -> str:
     """Say in words what (ε, δ) bounds: how often a guess about one record can be right.
 
     Of two equally likely values of a record, whoever sees the release names the right one with probability at most
-    (e^ε + δ) / (e^ε + 1), whatever else they know.
+    (e^ε + δ) / (e^ε + 1), whatever else they know. Where neighbours have nothing in the place of the record, two values
+    are two steps apart: there it is about a record that is there or left out.
     """
     if not math.isfinite(epsilon):
         return ""
     share = 1 / (1 + math.exp(-epsilon)) + delta / (1 + math.exp(min(epsilon, 700.0)))
     percent = min(math.ceil(share * 1000 - 1e-9) / 10, 100.0)
     of = {"record": "one record has", "subject": "all rows of one subject have"}
-    what = of.get(protects, "the group of one record or subject has")
+    what = f"which of two values {of.get(protects, 'the group of one record or subject has')}"
+    if relation in set(NeighboringRelation) and NeighboringRelation(relation).by_null:
+        what = (
+            f"whether {'the rows of one subject are' if protects == 'subject' else 'one record is'} there or left out"
+        )
     return (
-        f"Whoever sees all of this, and knows everything else, and guesses which of two values {what}, is right at "
+        f"Whoever sees all of this, and knows everything else, and guesses {what}, is right at "
         f"most {percent:g} % of the time; a coin is right 50 %. {_ONE.get(protects, '')}"
     )
 

@@ -76,8 +76,8 @@ class ParetoSearchCV(SearchBase):
     total_epsilon : float, default=None
         ε of the whole search at its δ: of all fits and scores, the refit of the winner and schemas that were paid for.
         One factor, by which the estimator's ``epsilon`` and ``score_epsilon`` are multiplied, divides it: these then
-        say in which proportion a fit and a table of scores share. ``privacy_.epsilon`` is the total, or less where
-        the winner costs less than others. :meth:`planned_privacy` says beforehand what a fit gets. None takes
+        say in which proportion a fit and a table of scores share. Whichever wins, its refit is charged as the
+        dearest of the candidates. :meth:`planned_privacy` says beforehand what a fit gets. None takes
         ``epsilon`` and ``score_epsilon`` as they are.
     delta : float, default=None
         δ of the whole search. None is the estimator's, which has to be greater than 0 where scores are paid for.

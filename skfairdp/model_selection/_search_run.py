@@ -36,6 +36,7 @@ from skfairdp.privacy import (
     LedgerEntry,
     NoOpDpEvent,
     PrivacySpent,
+    WorstOf,
     compose,
     epsilon_of,
     name_of_release,
@@ -338,7 +339,7 @@ class SearchRun:
             return self._fitted[index]
         group = self.groups[index]
         try:
-            self._charge(group.whole.event, group.whole, NoOpDpEvent(), "refit of the winner")
+            self._charge(self._price_of_refit(group), group.whole, NoOpDpEvent(), "refit of the winner")
         except BudgetExceededError as error:
             warn_caller(f"The winner is not refitted. {error}")
             return None
@@ -351,6 +352,11 @@ class SearchRun:
         except Exception:
             failed = SearchFailedError(self.data.owner)
         raise failed
+
+    def _price_of_refit(self, group: CandidateGroup) -> DpEvent:
+        """That of the dearest winner there may have been: what is certified does not follow which one won."""
+        fit = group.whole.event
+        return fit if fit == self._reserve else WorstOf((self._reserve, fit))
 
     @property
     def spent(self) -> PrivacySpent:

@@ -18,8 +18,7 @@ from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._attribute_cost import counted_for
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
-from skfairdp.privacy._ledger_block import ledger_of
-from skfairdp.privacy._ledger_file import relation_of, total_event
+from skfairdp.privacy._ledger_block import ledgers_of
 from skfairdp.privacy._report import UNNAMED, NeighboringRelation, PrivacySpent, Protects, common_relation
 
 #: Of what has fitted on folds and kept nothing of those fits.
@@ -230,14 +229,23 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     total = found.with_ledgers()
     if found.unseen:
         warnings.warn(found.warning("privacy_of"), PrivacyLeakWarning, stacklevel=2)
-    return replace(total, public=(*total.public, *(f"what was read by {part}" for part in found.unseen)))
+    if away := found.away:
+        warnings.warn(
+            f"privacy_of cannot see the ledger that {', '.join(away)} was charged to: its file is gone or elsewhere, "
+            "or it was in the memory of another process. What else is on it comes on top. Ask whoever keeps it.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+    unseen = (f"what was read by {part}" for part in found.unseen)
+    charged = (f"what else is on the ledger of {part}" for part in away)
+    return replace(total, public=(*total.public, *unseen, *charged))
 
 
 class Account:
     """What a walk through an estimator has met: reports, and parts that learned without one."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, tuple[PrivacySpent, Any]] = {}  # a report, and the ledger it was charged to
+        self.found: dict[Any, tuple[PrivacySpent, Any]] = {}  # a report, and the ledgers it was charged to
         self.unseen: list[str] = []
         self._folds: list[str] = []
         self._seen: dict[int, Any] = {}  # kept, so that no number is given to another object
@@ -262,6 +270,14 @@ class Account:
             "Give every private estimator a ledger, and use PublicPreprocessor or SchemaEncoder before them."
         )
 
+    @property
+    def away(self) -> list[str]:
+        """Fits that were charged to a ledger which is not at hand."""
+        fits = [one for (kind, _), one in self.found.items() if kind == "fit"]
+        parts = [(part, ledgers) for spent, ledgers in fits for part in spent.parts or (spent,) if part.on_record]
+        gone = [part for part, ledgers in parts if not any(one.continues(part.on_record) for one in ledgers)]
+        return list(dict.fromkeys(part.label or "a fit" for part in gone))
+
     def total(self) -> PrivacySpent | None:
         """All reports composed; None where there is none."""
         return composed(*self._of_one_kind()) if self.found else None
@@ -269,7 +285,7 @@ class Account:
     def with_ledgers(self) -> PrivacySpent:
         """All reports composed; of what is on a ledger, everything on it, of their kind."""
         total = composed(*self._of_one_kind())
-        ledgers = {id(ledger): ledger for _, ledger in self.found.values() if ledger is not None}
+        ledgers = {id(ledger): ledger for _, several in self.found.values() for ledger in several}
         if not ledgers:
             return total
 
@@ -278,7 +294,7 @@ class Account:
             return bool(part.on_record) and any(ledger.continues(part.on_record) for ledger in ledgers.values())
 
         alone = [part for part in total.parts or (total,) if not on_record(part)]
-        entire = [one for ledger in ledgers.values() for one in _everything_on(ledger, total)]
+        entire = [one for ledger in ledgers.values() for one in _everything_on(ledger, total.protects)]
         if not entire:
             return total
         # Of fits with a pure ε, δ = 0 is stated; what else is on the ledger has an ε at the δ of the ledger.
@@ -308,7 +324,7 @@ class Account:
         self._seen[id(part)] = part
         spent = getattr(part, "privacy_", None)
         if isinstance(spent, PrivacySpent):
-            self.found["fit", spent.release or id(spent)] = spent, ledger_of(part)
+            self.found["fit", spent.release or id(spent)] = spent, ledgers_of(part)
             return True
         self._look_at_values(part)
         before, unseen = len(self.found), len(self.unseen)
@@ -318,7 +334,7 @@ class Account:
             self.look_at(child, name)
         del self.unseen[told:]  # whoever hides a private model is told of itself
         new = list(self.found.values())[before:]
-        if any(hasattr(part, attribute) for attribute in _FOLDS) and any(ledger is None for _, ledger in new):
+        if any(hasattr(part, attribute) for attribute in _FOLDS) and any(not ledgers for _, ledgers in new):
             self._folds.append(f"fits on folds of {name}")
         if type(part).__name__ in _PUBLIC:  # what is inside of it read no private row, but may hold a private model
             del self.unseen[unseen:]
@@ -340,7 +356,7 @@ class Account:
         spent = None if hasattr(value, "get_params") else getattr(value, "privacy_", value)
         if isinstance(spent, PrivacySpent):
             for part in spent.parts or (spent,):
-                self.found["value", part.release or id(part)] = part, None
+                self.found["value", part.release or id(part)] = part, []
         elif isinstance(getattr(value, "attrs", None), dict):  # a DataFrame or a Series
             paid = releases_of(value.attrs.get(_PAID, []), owner="A table of synthetic rows (its 'attrs')")
             self.look_at_value(list(paid.values()))
@@ -366,16 +382,16 @@ class Account:
                 self.look_at_value(value)
 
 
-def _everything_on(ledger: Any, total: PrivacySpent) -> Iterator[PrivacySpent]:
-    """One report of all entries of a ledger that count for what is protected."""
-    entries, protects = ledger.entries, total.protects
-    of_kind = [entry for entry in entries if entry.protects in protects.kept_by]
-    event, relation = total_event(entries, protects), relation_of(entries, protects)
-    if of_kind or (entries and protects == Protects.SENSITIVE_ATTRIBUTE):
-        assert relation is not None, "a ledger holds guarantees that add up"
+def _everything_on(ledger: Any, protects: Protects) -> Iterator[PrivacySpent]:
+    """A report of all entries of a ledger that count for what is protected, of each relation one."""
+    kinds: dict[tuple[Any, str], list[DpEvent]] = {}
+    for entry in ledger.entries:
+        if entry.protects in protects.kept_by or protects == Protects.SENSITIVE_ATTRIBUTE:
+            kinds.setdefault((NeighboringRelation(entry.neighboring_relation), entry.rows_of), []).append(entry.event)
+    for (relation, rows_of), events in kinds.items():
         yield PrivacySpent.of(
-            event, ledger.delta, protects=protects, neighboring_relation=relation, label="everything on the ledger",
-            on_record=ledger.head, rows_of=total.rows_of if relation.of_subjects else "",
+            compose(*events), ledger.delta, protects=relation.protects, neighboring_relation=relation,
+            label="everything on the ledger", on_record=ledger.head, rows_of=rows_of,
         )  # fmt: skip
 
 

@@ -80,12 +80,18 @@ def note_release(name: str, ledger: Any) -> None:
         _RECORDED[name] = ledger
 
 
-def ledger_of(fitted: Any) -> Any:
-    """The ledger that a fit was given, or else the one it was charged to in this process; None where there is none."""
+def ledgers_of(fitted: Any) -> list[Any]:
+    """The ledgers at hand that hold charges of a fit, or of what is inside of it: its own before others.
+
+    Given as parameters, or charged in this process. One that was put in the place of another, that is empty in a
+    process to which no ledger came, or whose file is gone, holds none.
+    """
     parameters = fitted.get_params(deep=True) if hasattr(fitted, "get_params") else {}
     given = [value for name, value in parameters.items() if name.rsplit("__", 1)[-1] == "ledger"]
-    ledger = next((value for value in given if hasattr(value, "entries")), None)
-    return _RECORDED.get(fitted.privacy_.own.release) if ledger is None else ledger
+    parts = [part for part in (fitted.privacy_.own, *fitted.privacy_.parts) if part.on_record]
+    known = [parameters.get("ledger"), *(_RECORDED.get(part.release) for part in parts), *given]
+    found = {id(ledger): ledger for ledger in known if hasattr(ledger, "continues")}
+    return [ledger for ledger in found.values() if any(ledger.continues(part.on_record) for part in parts)]
 
 
 # ---------------------------------------------------------------------- joblib's workers

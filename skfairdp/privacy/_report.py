@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import check_event
-from skfairdp.privacy._ledger_block import ledger_of
+from skfairdp.privacy._ledger_block import ledgers_of
 
 if TYPE_CHECKING:
     from skfairdp.privacy._statement import PrivacyStatement
@@ -462,7 +462,7 @@ class StatesPrivacy:
         figures = {"gap_bound": "gap_bound_", "gap": "gap_", "holds": "constraint_holds_"}
         statement: PrivacyStatement = spent.statement(
             subject=type(self).__name__,
-            ledger=ledger_of(self),
+            ledger=next(iter(ledgers_of(self)), None),
             **{name: getattr(self, attribute, None) for name, attribute in figures.items()},
         )
         return statement

@@ -15,6 +15,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
+from skfairdp.exceptions import LedgerError
 from skfairdp.privacy._accountants import _mu_squared, epsilon_of
 from skfairdp.privacy._events import event_to_dict, flatten
 from skfairdp.privacy._ledger_file import relation_of, total_event
@@ -73,8 +74,8 @@ FAIRNESS = (
 ABOUT = "The model's answers to its rows leave about {gap:.3f}. "
 HOLDS = "Whether the constraints hold: {holds}. "
 NO_LEDGER = (
-    "No ledger was kept, so this statement covers one fit with what it was given. If other fits on the same rows chose "
-    "its parameters, their cost comes on top."
+    "No ledger is at hand, so this statement covers one fit with what it was given. What other fits on the same rows "
+    "cost, those that chose its parameters among them, comes on top."
 )
 
 
@@ -333,7 +334,11 @@ class PrivacyStatement:
             )
             for total in ledger["totals"]
         ]
-        return [("fit on the ledger", "releases"), *rows, *totals]
+        more = [
+            (f"not on this ledger, and on top: {label}", f"ε = {_bound(epsilon)} at δ = {_figure(delta)}")
+            for label, epsilon, delta in _off_ledger(self.content)
+        ]
+        return [("fit on the ledger", "releases"), *rows, *totals, *more]
 
 
 def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
@@ -425,7 +430,19 @@ def _whose(spent: Any) -> dict[str, str]:
     return {"rows_of": spent.rows_of} if spent.rows_of else {}
 
 
+def _off_ledger(content: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Label, ε and δ of what was added up and is on no ledger, or on another one."""
+    return [
+        (part["label"] or "a fit", part["epsilon"], part["delta"]) for part in content["parts"] if not part["on_ledger"]
+    ]
+
+
 def _ledger_story(ledger: Any) -> dict[str, Any]:
+    if not ledger.continues(ledger.head):
+        raise LedgerError(
+            "The ledger cannot be read, so that nobody can say what else is on it, and no statement can hold it. "
+            "Restore its file, or make the statement without: statement(ledger=None)."
+        )
     entries = ledger.entries
     totals = []
     for protects in dict.fromkeys(str(entry.protects) for entry in entries):
@@ -602,7 +619,8 @@ def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
     curve = [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
     mu = [] if statement.mu is None else [f"mu = {statement.mu:.6g} (Gaussian differential privacy)"]
     attack = [
-        f"true-positive rate of any attack at most {found:.4g} at a false-positive rate of {rate:g}"
+        f"true-positive rate of any attack that tells neighbours apart at most {found:.4g} at a false-positive rate of "
+        f"{rate:g}"
         for rate, found in statement.attack
     ]
     return {
@@ -632,10 +650,15 @@ def _listed(lines: Any) -> str:
 
 def _story(content: Any) -> str:
     if content["ledger"] is None:
-        return "No ledger was kept: the figures cover this fit alone, and other fits on the same rows come on top."
+        return "No ledger is at hand: the figures cover this fit alone, and other fits on the same rows come on top."
     n = len(content["ledger"]["entries"])
     totals = ", ".join(
         f"epsilon = {total['epsilon']} at delta = {content['ledger']['delta']:g} for {total['neighboring_relation']}"
         for total in content["ledger"]["totals"]
     )
-    return f"All {n} fits on these rows, those that chose the parameters included, are on one ledger: {totals}."
+    off = _off_ledger(content)
+    more = "; ".join(f"{label}, epsilon = {epsilon} at delta = {delta}" for label, epsilon, delta in off)
+    return (
+        f"{n} fits on these rows are on one ledger: {totals}. Those that chose the parameters are among them if they "
+        f"were charged to it.{f' Not on it, and on top: {more}.' if more else ''}"
+    )

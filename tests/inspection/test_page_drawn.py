@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from skfairdp.inspection import ParetoFrontierDisplay, epsilon_meaning
+from skfairdp.privacy import NeighboringRelation
 from tests._tools.inside import frontier_page, parts_of
 from tests._tools.searches import make_frame
 
@@ -170,16 +171,23 @@ def test_without_a_guarantee_nothing_is_said_to_be_bounded():
     frame.attrs["guarantees"][0]["epsilon_total"] = math.inf
     page = json.loads(re.search(r'id="data">(.*?)</script>', frontier_page(frame), re.S)[1])
     assert page["panels"][0]["meaning"] == page["panels"][0]["question"] == ""
-    assert epsilon_meaning(math.nan, 1e-5, "record") == ""
+    assert epsilon_meaning(math.nan, 1e-5, "record", "replace one record") == ""
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0, 20.0, 800.0])
 def test_the_share_of_right_guesses_bounds_the_best_test_of_any_mechanism(epsilon, delta):
     """The worst mechanism with (ε, δ) tells with probability δ and else answers by randomised response."""
-    told = float(re.search(r"at most ([\d.]+) %", epsilon_meaning(epsilon, delta, "record"))[1]) / 100
+    said = epsilon_meaning(epsilon, delta, "record", "replace one record")
+    told = float(re.search(r"at most ([\d.]+) %", said)[1]) / 100
     worst = (1 + delta + (1 - delta) * math.tanh(epsilon / 2)) / 2
     assert worst - 1e-12 <= told <= worst + 0.0011
+
+
+@pytest.mark.parametrize("relation", ["replace one record by a null record", "replace all rows of one subject by none"])
+def test_two_values_that_are_two_steps_apart_are_not_what_is_guessed(relation):
+    said = epsilon_meaning(1.0, 1e-5, NeighboringRelation(relation).protects, relation)
+    assert "there or left out" in said and "which of two values" not in said
 
 
 def test_both_themes_have_enough_contrast_for_text():
