@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import issparse
 
+from skfairdp._judge import fifths
 from skfairdp._utils import coins_of, encode_labels, without_cells
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
 from skfairdp.postprocessing._bins import bins_of
@@ -37,6 +38,7 @@ def fair_answers(
     by_group: bool,
     sizes: Array | None = None,
     in_favour: Array | None = None,
+    right_sides: Array | None = None,
 ) -> Array:
     """Return how often each bin is answered by the second class, so that constraints hold on the counts.
 
@@ -50,11 +52,12 @@ def fair_answers(
     for_second = counts[..., 1] - counts[..., 0] + (0.0 if in_favour is None else in_favour)
     gain = _by_rule(for_second / total, by_group)
     lines, bounds = [], []
+    right_sides = constraints.bounds if right_sides is None else right_sides
     for j in range(constraints.n_inequalities):
         weights = constraints.row_weights(np.arange(constraints.n_inequalities) == j, sizes)
         slope = np.einsum("bgy,gy->bg", counts, weights[..., 1] - weights[..., 0]) / total
         lines.append(np.append(_by_rule(slope, by_group), -1.0))
-        bounds.append(constraints.bounds[j] - float((counts * weights[..., 0]).sum() / total))
+        bounds.append(right_sides[j] - float((counts * weights[..., 0]).sum() / total))
     if by_group:
         for rule in range(n_rules):
             for low in range(n_bins - 1):
@@ -105,6 +108,7 @@ def _by_rule(slopes: Array, by_group: bool) -> Array:
 
 
 MOST_BINS = 32
+_MOST_LEFT_OUT = 20_000  # public rows up to which a group is guessed without the row: five fits more
 ROWS_PER_CELL = 10  # a rate of ten rows moves by a tenth with each of them: finer bins would follow single rows
 MET = 1e-6  # what a linear program calls met
 _HALF_STEP = 5e-13  # of scores, which are rounded to twelve digits: no score lies where a bin ends
@@ -140,9 +144,13 @@ class BinAnswers:
         shown = {"estimator_": self.estimator, "edges_": self.edges, "answers_": self.answers}
         return shown if self.reads_groups else {**shown, "group_estimator_": self.group_estimator}
 
-    def cells(self, scores: Array, table: Any, groups: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
+    def cells(
+        self, scores: Array, table: Any, groups: NDArray[np.int64] | None, guessed: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], ...]:
         """The rule and the bin of every row: that of its group, or of the one it has most in common with."""
-        if groups is None or not self.reads_groups:
+        if guessed is not None:
+            groups = guessed
+        elif groups is None or not self.reads_groups:
             membership = group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
             groups = (membership / self.shares).argmax(axis=1)
         return groups, bins_of(scores, self.edges)
@@ -236,12 +244,31 @@ def meet_constraints(
     gaps, after = gaps_of(constraints), before
     if constraints.largest_violation(before) > 0:
         shape = rows.n_groups, len(edges) + 1
-        cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups), shape)
-        answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction)
+        guessed = None if found is None else _guessed_groups(group_estimator, rows, shares, owner)
+        cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups, guessed), shape)
+        bounds = constraints.bounds_on_few(before)
+        answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction, bounds)
         if constraints.largest_violation(expected) < constraints.largest_violation(before):
             calibrated.answers, after = answers, expected
     gap_before, gap_after = (max(float(gaps.violations(counts).max()), 0.0) for counts in (before, after))
     return calibrated, RateOutcome(gap_before, gap_after, constraints.largest_violation(after))
+
+
+def _guessed_groups(group_estimator: Any, rows: CalibrationRows, shares: Array, owner: str) -> NDArray[np.int64] | None:
+    """The group that the features of each row speak for most, by an estimator that other rows have taught.
+
+    One that has seen the row knows its group better than that of rows to come, and parity that is found by it is lost
+    on them. None where rows are so many that it makes no difference.
+    """
+    if len(rows.groups) > _MOST_LEFT_OUT:
+        return None
+    membership = np.empty((len(rows.groups), rows.n_groups))
+    for taught, asked in fifths(rows.groups, None):
+        some, others = rows.part(taught), rows.part(asked)
+        found = fit_group_estimator(group_estimator, some.table, some.groups, owner=owner)
+        membership[asked] = group_probabilities(found, others.table, rows.n_groups, owner=owner)
+    guessed: NDArray[np.int64] = (membership / shares).argmax(axis=1)
+    return guessed
 
 
 def _fair_cells(
@@ -251,6 +278,7 @@ def _fair_cells(
     weights: Array,
     shape: tuple[int, int],
     by_group: bool,
+    bounds: Array,
 ) -> tuple[Array, Array]:
     """The chance of the second class in every cell of rule and bin, and what rows of each group and label get by it."""
     n_groups, n_bins = shape
@@ -259,7 +287,7 @@ def _fair_cells(
     else:  # a cell that knows nothing of the group but what it guesses is a bin like any other
         counts = _counted((cells, groups), weights, (n_groups * n_bins, n_groups))
     sizes = np.maximum(counts.sum(0), 1e-9)  # of a label that no constraint looks at there may be no row
-    found = fair_answers(constraints, counts, by_group=by_group, sizes=sizes)
+    found = fair_answers(constraints, counts, by_group=by_group, sizes=sizes, right_sides=bounds)
     return found.reshape(shape), predicted_counts(counts, found)
 
 
