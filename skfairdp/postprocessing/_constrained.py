@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import issparse
 
-from skfairdp._judge import fifths
 from skfairdp._utils import coins_of, encode_labels, without_cells
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
 from skfairdp.postprocessing._bins import bins_of
@@ -108,7 +107,6 @@ def _by_rule(slopes: Array, by_group: bool) -> Array:
 
 
 MOST_BINS = 32
-_MOST_LEFT_OUT = 20_000  # public rows up to which a group is guessed without the row: five fits more
 ROWS_PER_CELL = 10  # a rate of ten rows moves by a tenth with each of them: finer bins would follow single rows
 MET = 1e-6  # what a linear program calls met
 _HALF_STEP = 5e-13  # of scores, which are rounded to twelve digits: no score lies where a bin ends
@@ -144,13 +142,9 @@ class BinAnswers:
         shown = {"estimator_": self.estimator, "edges_": self.edges, "answers_": self.answers}
         return shown if self.reads_groups else {**shown, "group_estimator_": self.group_estimator}
 
-    def cells(
-        self, scores: Array, table: Any, groups: NDArray[np.int64] | None, guessed: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.int64], ...]:
+    def cells(self, scores: Array, table: Any, groups: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
         """The rule and the bin of every row: that of its group, or of the one it has most in common with."""
-        if guessed is not None:
-            groups = guessed
-        elif groups is None or not self.reads_groups:
+        if groups is None or not self.reads_groups:
             membership = group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
             groups = (membership / self.shares).argmax(axis=1)
         return groups, bins_of(scores, self.edges)
@@ -244,31 +238,13 @@ def meet_constraints(
     gaps, after = gaps_of(constraints), before
     if constraints.largest_violation(before) > 0:
         shape = rows.n_groups, len(edges) + 1
-        guessed = None if found is None else _guessed_groups(group_estimator, rows, shares, owner)
-        cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups, guessed), shape)
+        cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups), shape)
         bounds = constraints.bounds_on_few(before)
         answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction, bounds)
         if constraints.largest_violation(expected) < constraints.largest_violation(before):
             calibrated.answers, after = answers, expected
     gap_before, gap_after = (max(float(gaps.violations(counts).max()), 0.0) for counts in (before, after))
     return calibrated, RateOutcome(gap_before, gap_after, constraints.largest_violation(after))
-
-
-def _guessed_groups(group_estimator: Any, rows: CalibrationRows, shares: Array, owner: str) -> NDArray[np.int64] | None:
-    """The group that the features of each row speak for most, by an estimator that other rows have taught.
-
-    One that has seen the row knows its group better than that of rows to come, and parity that is found by it is lost
-    on them. None where rows are so many that it makes no difference.
-    """
-    if len(rows.groups) > _MOST_LEFT_OUT:
-        return None
-    membership = np.empty((len(rows.groups), rows.n_groups))
-    for taught, asked in fifths(rows.groups, None):
-        some, others = rows.part(taught), rows.part(asked)
-        found = fit_group_estimator(group_estimator, some.table, some.groups, owner=owner)
-        membership[asked] = group_probabilities(found, others.table, rows.n_groups, owner=owner)
-    guessed: NDArray[np.int64] = (membership / shares).argmax(axis=1)
-    return guessed
 
 
 def _fair_cells(
