@@ -22,6 +22,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity
 from skfairdp.gradient import SignedLoss
 from skfairdp.lagrangian import mlp
+from skfairdp.metrics import demographic_disparity
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import epsilon_of, repeat
 from tests._tools.inside import LEVELS, Judgement
@@ -223,6 +224,27 @@ def test_what_a_student_learns_by_heart_of_few_public_rows_is_not_taken_for_pari
         assert found[-1][0] <= model.gap_bound_
     true, told, taught = np.mean(found, axis=0)
     assert taught < true - 0.02 and abs(told - true) < 0.02
+
+
+def three_groups(n, seed):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(3, n, p=[0.5, 0.25, 0.25])
+    apart = (groups > 0).astype(float)
+    X = np.c_[rng.normal(size=n) + 1.2 * apart, rng.normal(size=n), apart + 0.15 * rng.normal(size=n)]
+    return X, (X[:, 0] + X[:, 1] + apart + 0.4 * rng.logistic(size=n) > 1.2).astype(int), groups
+
+
+def test_of_three_groups_what_is_certified_is_no_less_than_the_disparity_to_all_others():
+    """To all rows, a group of half of them among, a gap is half of that."""
+    above, new = [], three_groups(40_000, 999)
+    for seed in range(6):
+        private, public = three_groups(4000, seed), three_groups(3000, 500 + seed)
+        model = FairPATEClassifier(gamma=0.25, epsilon=2.0, classes=[0, 1], groups=[0, 1, 2], random_state=seed)
+        model.fit(*private[:2], X_public=public[0], sensitive_features_public=public[2])
+        true = demographic_disparity(None, model.predict(new[0]), sensitive_features=new[2], classes=[0, 1])
+        above.append(model.gap_bound_ >= true)
+        assert true <= 0.25 or model.constraint_holds_ != "yes"
+    assert sum(above) >= 5  # a bound of 95 %
 
 
 def test_a_student_of_sampled_rows_is_judged_by_the_look_at_private_ones():

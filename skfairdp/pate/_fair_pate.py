@@ -368,6 +368,10 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if judged is None:
             return
         judgement, rows = judged
+        if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
+            # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
+            asked = [replace(one, method="to_overall") for one in judgement.constraints.constraints]
+            judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         is_sure = rows != "sampled"
         self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if is_sure else judgement.said_in_doubt
         if not told:
@@ -406,8 +410,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if isinstance(student, ConstrainedStudent):
             asked = student.constraints
         elif gamma is not None:
-            # to all others is more than to all, where there are more than two groups
-            method = "between_groups" if disparity == "between" or len(domain) < 3 else "to_overall"
+            method = "to_overall" if disparity == "overall" and len(domain) > 2 else "between_groups"
             asked = fairness.RateParity("selection_rate", float(gamma), method=method)
         if asked is None:
             return None
