@@ -195,7 +195,7 @@ def test_a_bound_on_a_rate_is_judged_by_how_much_it_is_broken_and_told_by_name()
         found.warn("Model", "its rows", "More rows.")
 
 
-@pytest.mark.parametrize("rate, holds", [(0.65, "no"), (0.42, "within the noise"), (0.3, "yes")])
+@pytest.mark.parametrize(("rate", "holds"), [(0.65, "no"), (0.42, "within the noise"), (0.3, "yes")])
 def test_where_constraints_imply_what_was_asked_they_hold_for_both_and_are_broken_where_a_weaker_one_is(rate, holds):
     """Between groups .2 to .55 apart, of which to all rows about half is left, where .25 is allowed."""
     counts = 8000.0 * np.array([[[0.9, 0.1]], [[(1 - rate) / 2, rate / 2]], [[(1 - rate) / 2, rate / 2]]])

@@ -328,7 +328,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         first = look(self._teach(lessons, labels))
         if judge.looks == 1 or first[1].tightening == 1:
             return first
-        tighter = tightened(self._given_student, first[1].tightening)
+        tighter: Any = tightened(self._given_student, first[1].tightening)
         second = look(lessons.teach(tighter.of_names(lessons.public.domain, self.classes_), labels))
         return min(first, second, key=lambda found: found[1].violation)
 
@@ -370,7 +370,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         judgement, rows = judged
         if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
-            asked = [replace(one, method="to_overall") for one in judgement.constraints.constraints]
+            asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         is_sure = rows != "sampled"
         self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if is_sure else judgement.said_in_doubt
