@@ -1066,6 +1066,23 @@ def gap_bound(record: Record) -> str:
     return table(["population", *(f"{n:,} rows: holds in, above the gap by" for n in sizes)], lines)
 
 
+def bounds(record: Record, constraint: str) -> str:
+    """Accuracy and gap on new rows of every estimator that was asked for a bound, and of how many fits it held."""
+    rows = [row for row in record["rows"] if row["constraint"] == constraint]
+    tables = list(dict.fromkeys(row["table"] for row in rows))
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = {row["table"]: row for row in rows if row["method"] == method}
+        cells = [f"{mine[t]['accuracy']['mean']:.3f}, {mine[t]['gap']['mean']:.3f}" for t in tables]
+        fits, broken, unsaid, above = (
+            sum(row[name] for row in mine.values()) for name in ("fits", "broken", "broken_unsaid", "above_its_bound")
+        )
+        said = "–" if "without privacy" in method else f"{unsaid}"
+        lines.append([method, *cells, f"{broken} of {fits}", said, "–" if said == "–" else f"{above}"])
+    header = [f"{t}: accuracy, gap" for t in tables]
+    return table(["estimator", *header, "broken", "broken, no warning", "gap above `gap_bound_`"], lines)
+
+
 # ---------------------------------------------------------------- few rows
 
 

@@ -52,6 +52,8 @@ class Judgement:
     counts: Array
     noise: Any = 0.0
     level: float = LEVEL
+    #: What is broken only where what was asked is broken, which the constraints imply; None: they are what was asked.
+    weaker: RateConstraints | None = None
 
     @classmethod
     def by_rows(cls, constraints: RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
@@ -103,8 +105,9 @@ class Judgement:
         if self._largest(self.constraints, self.level) <= 0:
             return "yes"
         # of a pair of opposite inequalities only one can be broken
-        alarms = (1 - self.level) / max(1.0, self.constraints.n_inequalities / 2)
-        return "no" if self._largest(self.constraints, alarms) > 0 else "within the noise"
+        asked = self.weaker or self.constraints
+        alarms = (1 - self.level) / max(1.0, asked.n_inequalities / 2)
+        return "no" if self._largest(asked, alarms) > 0 else "within the noise"
 
     @cached_property
     def violation(self) -> float:

@@ -193,3 +193,16 @@ def test_a_bound_on_a_rate_is_judged_by_how_much_it_is_broken_and_told_by_name()
     assert found.gap == pytest.approx(0.2) and found.holds == "no"
     with pytest.warns(FairnessWarning, match=r"false_negative_rate of 1 of 'f' <= 0.1.*about 0.2.*More rows\."):
         found.warn("Model", "its rows", "More rows.")
+
+
+@pytest.mark.parametrize(("rate", "holds"), [(0.65, "no"), (0.42, "within the noise"), (0.3, "yes")])
+def test_where_constraints_imply_what_was_asked_they_hold_for_both_and_are_broken_where_a_weaker_one_is(rate, holds):
+    """Between groups .2 to .55 apart, of which to all rows about half is left, where .25 is allowed."""
+    counts = 8000.0 * np.array([[[0.9, 0.1]], [[(1 - rate) / 2, rate / 2]], [[(1 - rate) / 2, rate / 2]]])
+    between, overall = (
+        RateConstraints([RateParity("selection_rate", 0.25, method=method)], range(3), [0, 1])
+        for method in ("between_groups", "to_overall")
+    )
+    found = Judgement(between, counts, 5.0, weaker=overall)
+    assert found.holds == holds and found.gap_bound > rate - 0.1
+    assert (Judgement(between, counts, 5.0).holds == "no") == (rate > 0.35)

@@ -371,6 +371,27 @@ class RateConstraints:
         """By how much the worst inequality is broken; 0 where all hold."""
         return max(self.comparisons.largest_violation(self.rates(counts)), 0.0)
 
+    def variances(self, counts: Any) -> Array:
+        """Of the left-hand side of every inequality, if rows were drawn anew.
+
+        A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti, Coull 1998).
+        """
+        line, group, rate, value = self.terms
+        sizes = self._rows(np.asarray(counts, dtype=np.float64).sum(2))
+        rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
+        each = rates * (1 - rates) / np.maximum(sizes, 1)
+        found = np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities)
+        return found.astype(np.float64)
+
+    def bounds_on_few(self, counts: Any) -> Array:
+        """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square.
+
+        What sampling leaves open of a difference comes on top of what is allowed on the rows that are known.
+        """
+        is_difference = np.bincount(self.terms[0], minlength=self.n_inequalities) > 1
+        tighter = np.sqrt(np.maximum(np.square(self.bounds) - self.variances(counts), 0.0))
+        return np.where(is_difference & (self.bounds > 0), tighter, self.bounds)
+
     def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Array:
         """What a probability of a class weighs in the Lagrangian, by the group and true class of its row.
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +76,11 @@ def group_blind_rule(
     best, most = free, _worth(accuracy, violation)
     if violation <= MET:
         return free, free
+    bounds = constraints.bounds_on_few(free.counts)
     for k in range(_ROUNDS):
-        multipliers = _multipliers(gains, slopes, constraints.bounds - shift)
+        multipliers = _multipliers(gains, slopes, bounds - shift)
         found, accuracy = rule_of(multipliers)
-        broken = constraints.violations(found.counts)
+        broken = constraints.violations(found.counts) + constraints.bounds - bounds
         violation = max(float(broken.max()), 0.0)
         if (value := _worth(accuracy, violation)) > most:
             best, most = found, value
@@ -401,6 +402,7 @@ class NoisyParityEstimate:
     n_groups: int
     n_classes: int
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+    releases: ClassVar[tuple[str, ...]] = ("answers of the student by group",)
 
     @property
     def mechanism(self) -> GaussianMechanism:

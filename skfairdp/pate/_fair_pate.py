@@ -14,7 +14,8 @@ from skfairdp import fairness
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
-from skfairdp._judge import Judgement
+from skfairdp._judge import Judge, Judgement, tightened
+from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
@@ -29,7 +30,7 @@ from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, che
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
-from skfairdp.privacy import PrivacyLedger, carrying
+from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying
 from skfairdp.schema import Schema
 
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
@@ -108,8 +109,10 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
     {judged}
         They are answers to the public rows, each fifth of them by a student that the others taught (of more than
-        20,000, by the student itself). Without public rows to the private ones, by the noisy counts of
-        ``student_gap_``; where there are none, as with a student of your own, or where labels are estimated,
+        20,000, by the student itself). Where private groups are read, to the private rows: by the noisy counts of
+        ``student_gap_``; of a student held to ``constraints`` by noisy counts of group, answer and, where they matter,
+        labels. One that breaks them by more than the noise gives way to one that is held to less. Where
+        there are no such counts, as with a student of your own or after ``refit`` with other constraints,
         ``gap_bound_`` is 1, and whether a constraint holds is in doubt at least.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
@@ -249,23 +252,26 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             sensitive_features_public=sensitive_features_public,
             subject=subject,
         )
-        plan, n_classes = self._plan(data), len(data.classes)
+        plan, n_classes, judged = self._plan(data), len(data.classes), None
         gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
 
         with self._spend(plan, data.reads) as noise:
             asked, released = ask_teachers(self, data, plan, noise, public_generator(self.random_state), gate)
             lessons = training.StudentTrainingSet.of(asked, released, n_classes, self._held_to(n_classes)[1])
-            seen = data.one_row_each
-            if plan.look is not None and seen.groups is not None:
+            self.classes_, seen = data.classes, data.one_row_each
+            if isinstance(plan.look, Judge):
+                rows = asked.limited(seen.X)
+                judged = self._judged_student(plan.look, lessons, replace(seen, X=rows), data.unit_places, noise)
+            elif plan.look is not None and seen.groups is not None:
                 denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
 
         if asked.sampled is not None:
             self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
-        self.classes_, self.n_teachers_, self.n_queries_ = data.classes, plan.votes.n_teachers, plan.votes.n_queries
+        self.n_teachers_, self.n_queries_ = plan.votes.n_teachers, plan.votes.n_queries
         self._lessons = lessons
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
-            return self._learn()
+            return self._learn(judged)
 
     def _read(
         self,
@@ -306,19 +312,43 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     _plan = plan_votes
 
-    def _learn(self) -> "FairPATEClassifier":
+    def _judged_student(
+        self, judge: Judge, lessons: training.StudentTrainingSet, seen: TrainingData, places: Any, noise: NoiseSource
+    ) -> tuple[Any, Judgement]:
+        """A student held to constraints, and what its answers to private rows do; where it breaks them by more than
+        the noise, one held to as much less, if that breaks them by less."""
+
+        def look(student: Any) -> tuple[Any, Judgement]:
+            said = row_wise_predictions(student, seen.X, None, places=places)
+            codes = np.array([-1 if answer is NO_CLASS else int(answer) for answer in said], dtype=np.int64)
+            assert seen.groups is not None
+            return student, judge.release(judge.counts(seen.groups, seen.y, codes), noise)
+
+        labels = self._labels(lessons)
+        first = look(self._teach(lessons, labels))
+        if judge.looks == 1 or first[1].tightening == 1:
+            return first
+        tighter: Any = tightened(self._given_student, first[1].tightening)
+        second = look(lessons.teach(tighter.of_names(lessons.public.domain, self.classes_), labels))
+        return min(first, second, key=lambda found: found[1].violation)
+
+    def _learn(self, judged: tuple[Any, Judgement] | None = None) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
         lessons = self._lessons
         labels = self._labels(lessons)
-        student = self._teach(lessons, labels)
+        taught = self._teach(lessons, labels) if judged is None else judged[0]
+        student = taught
         student = fall_back_to_majority(student, lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
         training.set_release_attributes(self, lessons, labels)
         if lessons.groups is not None:
-            self._set_gap_attributes(lessons.public, lessons.groups, labels)
+            seen = judged[1] if judged is not None and student is taught else None
+            self._set_gap_attributes(lessons.public, lessons.groups, labels, seen)
         return self
 
-    def _set_gap_attributes(self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
+    def _set_gap_attributes(
+        self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64], seen: Judgement | None
+    ) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
@@ -331,12 +361,17 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         self.released_gap_, self.student_gap_ = fairness.largest_disparity(counts, disparity), gap
         self.rejection_rate_by_group_ = fairness.rejection_rates(answered, groups, public.domain)
         is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
-        told, judged = warn_of_gaps(self, is_stuck, public.X), self._judged(public)
+        told = warn_of_gaps(self, is_stuck, public.X)
+        judged = self._judged(public) if seen is None else (seen, "private")
         for name in ("gap_", "gap_bound_", "constraint_holds_"):
             self.__dict__.pop(name, None)
         if judged is None:
             return
         judgement, rows = judged
+        if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
+            # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
+            asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
+            judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         is_sure = rows != "sampled"
         self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if is_sure else judgement.said_in_doubt
         if not told:
@@ -375,8 +410,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if isinstance(student, ConstrainedStudent):
             asked = student.constraints
         elif gamma is not None:
-            # to all others is more than to all, where there are more than two groups
-            method = "between_groups" if disparity == "between" or len(domain) < 3 else "to_overall"
+            method = "to_overall" if disparity == "overall" and len(domain) > 2 else "between_groups"
             asked = fairness.RateParity("selection_rate", float(gamma), method=method)
         if asked is None:
             return None

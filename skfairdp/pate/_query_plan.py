@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from skfairdp import _teachers, privacy
 from skfairdp._inputs import PublicRows, TrainingData
+from skfairdp._judge import Judge, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
 from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
@@ -41,7 +42,7 @@ class PATEPlan:
     votes: VotePlan
     rows: SyntheticRowsPlan | None
     counts: privacy.NoisyVotes | privacy.LaplaceCounts | None
-    look: NoisyParityEstimate | None
+    look: NoisyParityEstimate | Judge | None
     sums: ClassSums | None
     forecast: VoteForecast
     rows_of: str = ""
@@ -62,7 +63,7 @@ class PATEPlan:
         """The kinds of release, in words, for the ledger."""
         tables = () if self.rows is None else self.rows.releases
         counts = () if self.counts is None else ("noisy counts of the classes",)
-        look = () if self.look is None else ("answers of the student by group",)
+        look = () if self.look is None else self.look.releases
         sums = () if self.sums is None else self.sums.releases
         return (*tables, *counts, *sums, *self.votes.releases, *look)
 
@@ -148,7 +149,7 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
     rows = None if own is None else _plan_rows(owner, data, own)
-    look = None if rows is None or counts is not None else _plan_look(owner, data, voting, forecast)
+    look = None if data.groups is None or counts is not None else _plan_look(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
     most = voting.usual_queries if owner.max_queries is None else owner.max_queries
     votes: VotePlan = voting.plan(
@@ -181,10 +182,18 @@ def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticR
     return rows
 
 
-def _plan_look(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> NoisyParityEstimate | None:
-    """A look at how fair the built-in student is on private rows, where it is held to parity on sampled ones."""
-    n_classes = len(data.classes)
-    if data.domain is None or n_classes < 2 or not isinstance(voting, SoftVoting) or owner._votes_by_group:
+def _plan_look(
+    owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
+) -> NoisyParityEstimate | Judge | None:
+    """A look at how fair the built-in student is on private rows: at all levels of parity, or twice at constraints."""
+    n_classes, student = len(data.classes), owner._given_student
+    if data.domain is None or n_classes < 2:
+        return None
+    if isinstance(student, ConstrainedStudent):
+        looks = 1 if tightened(student, 0.5) is None else 2
+        held = student.rates_of(data.domain, data.classes)
+        return Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
+    if data.own_rows is None or not isinstance(voting, SoftVoting):
         return None
     share = data.share_for_votes * share_of_look(forecast)
     mu = math.sqrt(share) * privacy.gdp_mu(owner.epsilon, owner.delta)

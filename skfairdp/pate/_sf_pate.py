@@ -13,12 +13,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
-from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
-from skfairdp._utils import RandomStateLike, public_generator, warn_caller
+from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
@@ -38,12 +38,14 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
 from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import DpEvent, PrivacyLedger, Protects, carrying, compose
+from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema
 
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
+#: Of a bound, until released votes say that the gap is as much smaller as private groups ask.
+_MOST_HALVINGS = 4
 #: What says what is fair, and to whom.
 FAIR = frozenset({"fair_estimator", "constraints", "gamma"})
 
@@ -305,8 +307,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 problem = error
             judgement = None
             if judge is not None and problem is None:
-                answered = data.counted(Answers(judge, self.student_, self._student_seed))
-                judgement = judge.release(answered.reshape(judge.shape), noise)
+                judgement = self._second_try(self._looked_at(judge, data, noise), judge, data, noise)
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
@@ -363,7 +364,39 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         held = held_by_learner(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
         if held is None or min(len(data.domain), len(data.classes)) < 2:
             return None
-        return Judge(held, data.n_judged, self.epsilon, self.delta, data.relation)
+        looks = 2 if isinstance(self._variant, GroupTeachers) and tightened(learner, 0.5) is not None else 1
+        return Judge(held, data.n_judged, self.epsilon, self.delta, data.relation, looks=looks)
+
+    def _looked_at(self, judge: Judge, data: AttributeRows, noise: NoiseSource) -> Judgement:
+        """Release what the answers of the student do to the groups."""
+        answered = data.counted(Answers(judge, self.student_, self._student_seed))
+        return judge.release(answered.reshape(judge.shape), noise)
+
+    def _second_try(self, first: Judgement, judge: Judge, data: AttributeRows, noise: NoiseSource) -> Judgement:
+        """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
+        more. The one that breaks them by less is kept.
+
+        Of hard answers a smaller bound takes less away than its part, and of rare ones least. By the released votes
+        the gap is another one than by groups, but shrinks along: the bound is halved until it has shrunk as needed.
+        """
+        kept = self.student_
+        if judge.looks == 1 or first.tightening == 1 or isinstance(kept, ConstantStudent):
+            return first
+        try:
+            with silence():  # all is told already
+                for halvings in range(_MOST_HALVINGS):
+                    self.student_ = self._student(self._released, first.tightening / 2**halvings)
+                    before, now = (getattr(one, "judgement", None) for one in (kept, self.student_))
+                    if before is None or now is None or now.gap <= first.tightening * before.gap:
+                        break
+        except Exception:  # what was bought is kept: the first student, of which the first look speaks
+            self.student_ = kept
+            return first
+        second = self._looked_at(judge, data, noise)
+        if second.violation < first.violation:
+            return second
+        self.student_ = kept
+        return first
 
     def _plan(self, data: AttributeRows) -> VotePlan:
         judge, rows_of = self._judge(data), "" if data.subjects is None else data.subjects.name
@@ -428,8 +461,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if not trial.is_better and released.n_classes > 1:
             trial.warn(released.classes[trial.usual], type(self).__name__, falls_back=falls_back)
 
-    def _student(self, released: Released) -> Any:
-        """A student of released votes and public rows, those of a trial too."""
+    def _student(self, released: Released, times: float = 1.0) -> Any:
+        """A student of released votes and public rows, those of a trial too; held to so many times its bounds."""
         rng, weight = np.random.default_rng(self._student_seed), self.proximal_weight
         if weight is None:
             weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
@@ -437,7 +470,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if isinstance(variant, GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
             given, usual = (
-                in_codes(learner, released.groups, released.classes, type(self).__name__)
+                in_codes(
+                    learner if times == 1 or learner is None else tightened(learner, times),
+                    released.groups,
+                    released.classes,
+                    type(self).__name__,
+                )
                 for learner in (given, self._built_in())
             )
             return fair_student(released, given, usual, weight, rng)

@@ -206,16 +206,11 @@ def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, 
 
 
 def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, float]:
-    """Return the largest gap, or violation of a bound, and its standard error if rows were drawn anew.
-
-    A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti and Coull 1998).
-    """
+    """Return the largest gap, or violation of a bound, and its standard error if rows were drawn anew."""
     gaps = gaps_of(constraints)
-    violations, sizes = gaps.violations(counts), _sizes(gaps, counts)
-    rates = (np.nan_to_num(gaps.rates(counts)) * sizes + 1) / (sizes + 2)
-    variances = rates * (1 - rates) / np.maximum(sizes, 1)
+    violations = gaps.violations(counts)
     worst = int(violations.argmax())
-    return float(violations[worst]), math.sqrt(float((gaps.coefficients[worst] ** 2 * variances).sum()))
+    return float(violations[worst]), math.sqrt(float(gaps.variances(counts)[worst]))
 
 
 def _sizes(constraints: RateConstraints, counts: Any) -> Array:

@@ -37,6 +37,7 @@ def fair_answers(
     by_group: bool,
     sizes: Array | None = None,
     in_favour: Array | None = None,
+    right_sides: Array | None = None,
 ) -> Array:
     """Return how often each bin is answered by the second class, so that constraints hold on the counts.
 
@@ -50,11 +51,12 @@ def fair_answers(
     for_second = counts[..., 1] - counts[..., 0] + (0.0 if in_favour is None else in_favour)
     gain = _by_rule(for_second / total, by_group)
     lines, bounds = [], []
+    right_sides = constraints.bounds if right_sides is None else right_sides
     for j in range(constraints.n_inequalities):
         weights = constraints.row_weights(np.arange(constraints.n_inequalities) == j, sizes)
         slope = np.einsum("bgy,gy->bg", counts, weights[..., 1] - weights[..., 0]) / total
         lines.append(np.append(_by_rule(slope, by_group), -1.0))
-        bounds.append(constraints.bounds[j] - float((counts * weights[..., 0]).sum() / total))
+        bounds.append(right_sides[j] - float((counts * weights[..., 0]).sum() / total))
     if by_group:
         for rule in range(n_rules):
             for low in range(n_bins - 1):
@@ -237,7 +239,8 @@ def meet_constraints(
     if constraints.largest_violation(before) > 0:
         shape = rows.n_groups, len(edges) + 1
         cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups), shape)
-        answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction)
+        bounds = constraints.bounds_on_few(before)
+        answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction, bounds)
         if constraints.largest_violation(expected) < constraints.largest_violation(before):
             calibrated.answers, after = answers, expected
     gap_before, gap_after = (max(float(gaps.violations(counts).max()), 0.0) for counts in (before, after))
@@ -251,6 +254,7 @@ def _fair_cells(
     weights: Array,
     shape: tuple[int, int],
     by_group: bool,
+    bounds: Array,
 ) -> tuple[Array, Array]:
     """The chance of the second class in every cell of rule and bin, and what rows of each group and label get by it."""
     n_groups, n_bins = shape
@@ -259,7 +263,7 @@ def _fair_cells(
     else:  # a cell that knows nothing of the group but what it guesses is a bin like any other
         counts = _counted((cells, groups), weights, (n_groups * n_bins, n_groups))
     sizes = np.maximum(counts.sum(0), 1e-9)  # of a label that no constraint looks at there may be no row
-    found = fair_answers(constraints, counts, by_group=by_group, sizes=sizes)
+    found = fair_answers(constraints, counts, by_group=by_group, sizes=sizes, right_sides=bounds)
     return found.reshape(shape), predicted_counts(counts, found)
 
 

@@ -145,12 +145,25 @@ def test_no_threshold_for_each_group_that_meets_the_constraints_is_more_accurate
     second = chances_of(fair, features, groups)
     accuracy = np.mean(np.where(y == 1, second, 1 - second))
     ends = [0.0, *fair.edges_, 1.0]
-    best = 0.0
+    best, rates = 0.0, asked(parity)
+    bounds = rates.bounds_on_few(rates.tally(groups, y, (features[:, 0] > 0.5).astype(int)))
     for cuts in itertools.product(ends, repeat=2):
         predicted = (features[:, 0] > np.array(cuts)[groups]).astype(int)
-        if asked(parity).largest_violation(asked(parity).tally(groups, y, predicted)) == 0:
+        if (rates.violations(rates.tally(groups, y, predicted)) <= bounds - rates.bounds).all():
             best = max(best, np.mean(predicted == y))
     assert accuracy >= best - 1e-9 and best > 0.6
+
+
+def test_what_few_rows_leave_open_is_taken_off_the_bound():
+    """Of 300 rows a difference is known to about .06: on new rows one that was held to .05 there was .09 on average."""
+    gaps = []
+    for seed in range(12):
+        features, _, groups = make_biased_classification(4300, n_features=8, disparity=0.3, random_state=seed)
+        truth = LogisticRegression().fit(features[300:2300], (features[300:2300, 0] > 0).astype(int))
+        fair = calibrated(RateParity("selection_rate", 0.05), (features[:300], None, groups[:300]), truth, method=BLIND)
+        answers = fair.predict(features[300:])
+        gaps.append(abs(answers[groups[300:] == 0].mean() - answers[groups[300:] == 1].mean()))
+    assert np.mean(gaps) < 0.06
 
 
 def test_a_model_that_meets_the_constraints_is_left_as_it_is():
