@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -116,7 +116,7 @@ class ClassSums:
         scale = PublicScale.of(public)
         public = scale(public)
         sums = np.zeros((self.n_classes, 1 + public.shape[1]))
-        order, blocks = _together(of, y)
+        order, blocks = (None, row_blocks(len(y))) if of is None else _together(of, y)
         for some in blocks:  # sums of multiples of the grid are exact, in whatever order
             rows = some if order is None else order[some]
             of_class = np.equal.outer(np.arange(self.n_classes), y[rows]).astype(np.float64)
@@ -187,15 +187,13 @@ class ClassSums:
         return rates[told], apart[told], noise[told]
 
 
-def _together(of: NDArray[np.int64] | None, y: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, list[slice]]:
-    """An order of the rows by subject and class, and blocks of them that cut no subject; of rows blocks of any."""
-    blocks = list(row_blocks(len(y)))
-    if of is None or not blocks:
-        return None, blocks
+def _together(of: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], Iterator[slice]]:
+    """An order of the rows by subject and class, and blocks of them that cut no subject."""
     order = np.lexsort([y, of])
     borders = np.append(np.flatnonzero(np.diff(of[order], prepend=-1)), len(y))
-    edges = np.append(borders[np.searchsorted(borders, [some.start for some in blocks])], len(y))
-    return order, [slice(start, stop) for start, stop in itertools.pairwise(edges.tolist()) if stop > start]
+    starts = np.array([some.start for some in row_blocks(len(y))], dtype=np.int64)
+    edges = np.append(borders[np.searchsorted(borders, starts)], len(y)).tolist()
+    return order, (slice(start, stop) for start, stop in itertools.pairwise(edges) if stop > start)
 
 
 def _of_subjects(units: Array, y: NDArray[np.int64], of: NDArray[np.int64], n_classes: int) -> Array:
