@@ -26,8 +26,6 @@ class SubjectRows:
 
 #: The seed of the hash that says which row of a subject is counted.
 ONE_EACH = 1
-#: Weights are multiples of it, so that products with features on their own grid, and sums of them, are exact.
-GRID = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -100,13 +98,6 @@ class Subjects:
         hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
         teachers: NDArray[np.int64] = (hashes % np.uint64(n_teachers)).astype(np.int64)
         return teachers[self.of]
-
-    @property
-    def weights(self) -> NDArray[np.float64]:
-        """One over the rows of its subject for each row, rounded down to the grid: a subject adds at most 1."""
-        sizes = np.bincount(self.of, minlength=self.n)
-        weights: NDArray[np.float64] = np.floor(1 / GRID / np.maximum(sizes, 1)) * GRID
-        return weights[self.of]
 
     def rows_of_each(self, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.

@@ -1,7 +1,9 @@
 """Noisy sums of the features of each class: what the private rows themselves say of the labels of public rows."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +21,8 @@ SHARE = 0.5
 FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number counts as no more
 #: Features are multiples of this, so that sums of up to 2^23 rows are exact, and a row moves them by no rounding more.
 GRID = 2.0**-30
+#: Weights of the rows of a subject are multiples of this, so that products with numbers of rows are exact.
+WEIGHTS = 2.0**-20
 PRIORS = np.geomspace(1e-3, 1e3, 61)
 
 
@@ -73,10 +77,12 @@ class ClassSums:
     rows would be, as far as the public rows are alike. It knows as much as n teachers of one row each: votes of
     ``k < n`` teachers have ``n / k`` times the noise.
 
-    Of a subject with several rows each has a weight, all of them together at most 1: it adds a mean of such vectors,
-    or of some and of zero. The distance of two means is at most that of two of what they are means of, so that it
-    stays 2. Weights and what they make of features are on public grids: ``w u`` is cut to ``w u'`` with
-    ``‖u'‖ ≤ ‖u‖``, and sums are exact.
+    A subject adds the sum of its rows, all of them with one weight, by which it is no longer than ``√2``, as a row is.
+    In the block of a class let it have the number ``a`` and the features ``f``: ``‖f‖ ≤ a``, as ``‖u‖ ≤ 1``. Of two
+    subjects ``(a - a')² + ‖f - f'‖² ≤ (a - a')² + (‖f‖ + ‖f'‖)² ≤ a² + ‖f‖² + a'² + ‖f'‖²``, since
+    ``‖f‖ ‖f'‖ ≤ a a'``. Over all blocks that is at most ``2 + 2``, so the sensitivity stays 2. Rows that say different
+    things add up to less than their number, and count for more than by a mean of them, at the same noise. Weights and
+    what they make of features are on public grids: a component is cut towards zero, and sums are exact.
     """
 
     mu: float
@@ -102,25 +108,30 @@ class ClassSums:
         X_public: Array,
         noise: NoiseSource,
         terms: Callable[[Array], Array] = np.asarray,
-        weights: Array | None = None,
+        of: NDArray[np.int64] | None = None,
     ) -> tuple[Array, float]:
-        """Release the sums; return how likely each label of the public rows is by them, and the variance of that."""
+        """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
+        ``of`` is the subject of each row, where rows are those of subjects."""
         public = terms(X_public)
         scale = PublicScale.of(public)
         public = scale(public)
         sums = np.zeros((self.n_classes, 1 + public.shape[1]))
-        for some in row_blocks(len(y)):  # sums of multiples of the grid are exact, in whatever order
-            of_class = np.equal.outer(np.arange(self.n_classes), y[some]).astype(np.float64)
-            units = scale(terms(X[some]))
-            if weights is None:
+        order, blocks = (None, row_blocks(len(y))) if of is None else _together(of, y)
+        for some in blocks:  # sums of multiples of the grid are exact, in whatever order
+            rows = some if order is None else order[some]
+            of_class = np.equal.outer(np.arange(self.n_classes), y[rows]).astype(np.float64)
+            units = scale(terms(X[rows]))
+            if of is None:
                 sums[:, 0] += of_class.sum(axis=1)
+                sums[:, 1:] += of_class @ units
             else:
-                sums[:, 0] += of_class @ weights[some]
-                units = np.trunc(units * (weights[some] / GRID)[:, None]) * GRID
-            sums[:, 1:] += of_class @ units
+                sums += _of_subjects(units, y[rows], of[rows], self.n_classes)
         noisy = self.mechanism.release(sums.ravel(), noise).reshape(sums.shape)
         # Released values only from here on.
-        return self.regression(noisy, public)
+        if of is None:
+            return self.regression(noisy, public)
+        # Rows of subjects weigh more than there are subjects, by as much as was released.
+        return replace(self, n_rows=max(self.n_rows, int(noisy[:, 0].sum()))).regression(noisy, public)
 
     @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
@@ -174,6 +185,28 @@ class ClassSums:
         noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
         told = slice(1, None) if self.n_classes == 2 else slice(None)
         return rates[told], apart[told], noise[told]
+
+
+def _together(of: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], Iterator[slice]]:
+    """An order of the rows by subject and class, and blocks of them that cut no subject."""
+    order = np.lexsort([y, of])
+    borders = np.append(np.flatnonzero(np.diff(of[order], prepend=-1)), len(y))
+    starts = np.array([some.start for some in row_blocks(len(y))], dtype=np.int64)
+    edges = np.append(borders[np.searchsorted(borders, starts)], len(y)).tolist()
+    return order, (slice(start, stop) for start, stop in itertools.pairwise(edges) if stop > start)
+
+
+def _of_subjects(units: Array, y: NDArray[np.int64], of: NDArray[np.int64], n_classes: int) -> Array:
+    """What some subjects add, of rows in the order of subject and class: one weight for all rows of one."""
+    first = np.flatnonzero(np.diff(of, prepend=-1) | np.diff(y, prepend=-1))
+    added = np.add.reduceat(np.column_stack([np.ones(len(y)), units]), first, axis=0)
+    _, whose = np.unique(of[first], return_inverse=True)
+    lengths = np.sqrt(np.bincount(whose, np.einsum("ij,ij->i", added, added)))
+    just_within = 1 - (added.shape[1] * n_classes + 16) * 2.0**-52  # what squares, sums and the root are off by
+    weights = np.floor(math.sqrt(2.0) * just_within / lengths / WEIGHTS) * WEIGHTS
+    weights[(np.bincount(whose, added[:, 0]) == 1) | (weights > 1)] = 1.0
+    cut = np.trunc(added * (weights[whose] / GRID)[:, None]) * GRID
+    return np.equal.outer(np.arange(n_classes), y[first]).astype(np.float64) @ cut
 
 
 TEACHERS = 60

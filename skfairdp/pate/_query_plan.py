@@ -242,10 +242,8 @@ def _release_questions(
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
     assert public is not None
     if plan.sums is not None:
-        weights = None if data.subjects is None else data.subjects.weights
-        told, variance = plan.sums.release(
-            data.X, data.y, public.X, noise, terms=HingeFeatures.of(public.X), weights=weights
-        )
+        of = None if data.subjects is None else data.subjects.of
+        told, variance = plan.sums.release(data.X, data.y, public.X, noise, terms=HingeFeatures.of(public.X), of=of)
         trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
     return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group)

@@ -32,6 +32,7 @@ from skfairdp import (
     SyntheticRows,
 )
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError, UtilityWarning
+from skfairdp.pate import _class_sums
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, PublicReads
 from skfairdp.schema import Category, Number, Schema
@@ -79,12 +80,78 @@ def test_subjects_are_as_many_as_their_ids_however_these_are_written_and_however
     assert read(pd.Series(pd.Categorical([1, 2, 2], categories=[1, 2, 3]))).n == 3  # one has no rows
 
 
-def test_weights_of_a_subject_add_up_to_at_most_one_and_to_hardly_less():
-    ids = np.repeat(np.arange(40), np.arange(1, 41))
-    weights = read(ids).weights
-    total = np.bincount(ids, weights)
-    assert (total <= 1).all() and (total > 1 - 1e-4).all()
-    assert (weights * 2**20 == np.rint(weights * 2**20)).all()
+def sums_of(units, y, subject=None, n_classes=2):
+    """What subjects add to the sums, whatever noise there is."""
+    subject = np.zeros(len(y), dtype=np.int64) if subject is None else subject
+    order = np.lexsort([y, subject])
+    return _class_sums._of_subjects(units[order], y[order], subject[order], n_classes)
+
+
+def drawn_subject(rng, n_features=3, n_classes=2):
+    """Rows within the unit ball on their grid: alike or not, at the ends of one line, of one class or of all."""
+    n = int(rng.choice([1, 2, 3, 7, 40, 400]))
+    one = rng.normal(size=n_features)
+    rows = {
+        "any": rng.normal(size=(n, n_features)), "alike": np.tile(one, (n, 1)), "none": np.zeros((n, n_features)),
+        "either end": one * rng.choice([-1, 1], n)[:, None],
+    }[rng.choice(["any", "alike", "none", "either end"])]  # fmt: skip
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    units = rows / lengths * (1 - 1e-14) * rng.choice([1.0, 0.3, 1.0])
+    kind = rng.choice(["first", "last", "any", "by sign"])
+    y = {"first": np.zeros(n), "last": np.full(n, n_classes - 1), "any": rng.integers(0, n_classes, n),
+         "by sign": units[:, 0] > 0}[kind]  # fmt: skip
+    return np.trunc(units / _class_sums.GRID) * _class_sums.GRID, np.asarray(y, dtype=np.int64)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has(n_classes):
+    """By brute force: any two of 1,500 subjects, and none; and two at opposite ends move them as far as that."""
+    rng = np.random.default_rng(0)
+    added = [sums_of(*drawn_subject(rng, n_classes=n_classes), n_classes=n_classes).ravel() for _ in range(1500)]
+    end = np.trunc([[1 - 1e-9, 0, 0]] / np.float64(_class_sums.GRID)) * _class_sums.GRID
+    ends = [sums_of(one, np.array([0]), n_classes=n_classes).ravel() for one in (end, -end)]
+    added = np.array([np.zeros_like(added[0]), *ends, *added])
+    assert (np.linalg.norm(added, axis=1) <= np.sqrt(2)).all()
+    squares = np.einsum("ij,ij->i", added, added)
+    farthest = np.sqrt((squares[:, None] + squares - 2 * added @ added.T).max())
+    assert 1.999 < farthest <= 2 + 1e-12
+
+
+def test_rows_of_a_subject_that_say_different_things_count_for_more_than_their_mean_and_one_counts_as_a_row():
+    rng = np.random.default_rng(0)
+    units = np.trunc(np.eye(4) * 0.9 / _class_sums.GRID) * _class_sums.GRID
+    found = sums_of(units, np.array([0, 1, 0, 1]))
+    assert found[:, 0].sum() > 1.5 and (found[:, 0] == found[0, 0]).all()
+    np.testing.assert_allclose(np.linalg.norm(found), np.sqrt(2), rtol=1e-5)
+    row = np.trunc(rng.normal(size=(1, 4)) / 3 / _class_sums.GRID) * _class_sums.GRID
+    np.testing.assert_array_equal(sums_of(row, np.array([1])), [[0, 0, 0, 0, 0], [1, *row[0]]])
+    alike = sums_of(np.repeat(row / np.linalg.norm(row), 7, axis=0), np.zeros(7, dtype=int))
+    np.testing.assert_allclose(alike[0, 0], 1, rtol=1e-4)  # as their mean
+
+
+def test_sums_of_subjects_are_exact_in_any_order():
+    rng = np.random.default_rng(0)
+    subjects = [drawn_subject(rng) for _ in range(300)]
+    units, y = (np.concatenate(column) for column in zip(*subjects, strict=True))
+    subject = np.repeat(np.arange(300), [len(labels) for _, labels in subjects])
+    expected = sum(sums_of(*one) for one in subjects)
+    for _ in range(3):
+        mixed = rng.permutation(len(y))
+        np.testing.assert_array_equal(sums_of(units[mixed], y[mixed], subject[mixed]), expected)
+    assert (expected / _class_sums.GRID == np.rint(expected / _class_sums.GRID)).all()
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100])
+def test_sums_do_not_follow_where_blocks_end(at_once, monkeypatch):
+    world, found = visits(), []
+    for most in (10**6, at_once):
+        monkeypatch.setattr("skfairdp._utils._containers.ROWS_AT_ONCE", most)
+        with installed(FixedAnswers()) as source:
+            PATEClassifier(epsilon=100.0, classes=[0, 1], random_state=0).fit(
+                *world[:2], X_public=public_rows(), subject=world[2]
+            )
+        found.append(source.log[0][1])
+    np.testing.assert_array_equal(*found)
 
 
 def test_one_row_of_each_subject_follows_from_its_own_rows_alone():
