@@ -50,6 +50,7 @@ from skfairdp._networks._stacked import (
     resolve_device,
     train_stacked,
 )
+from skfairdp._networks._stored import restored, stored
 from skfairdp._networks._training import (
     Network,
     PrivateRows,

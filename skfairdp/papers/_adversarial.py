@@ -391,6 +391,16 @@ class NetworkModel(Model):
     def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
         return np.asarray(self.net.rows(cells, rng))
 
+    def __getstate__(self) -> dict[str, Any]:
+        from skfairdp._networks import stored
+
+        return {"net": stored(self.net)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from skfairdp._networks import restored
+
+        self.net = restored(state["net"])
+
 
 @dataclass(frozen=True)
 class MajorityBits:

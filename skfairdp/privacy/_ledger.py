@@ -478,6 +478,14 @@ class PrivacyLedger:
             chain = self._chain
             return _reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"at": self.__reduce__()[1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        path, epsilon, delta, count, head = state["at"]
+        PrivacyLedger.__init__(self, epsilon, delta)
+        self._file, self._remembered = LedgerFile(Path(path)), {(count, head)}
+
     def _promote(self) -> None:
         """Move an in-memory ledger to a temporary file, so that other processes count into the same one.
 

@@ -1,0 +1,5 @@
+"""Fitted models in formats of others, which run no code when they are read."""
+
+from skfairdp.export._skops import trusted_types
+
+__all__ = ["trusted_types"]
