@@ -19,6 +19,7 @@ from skfairdp._networks._clipping import (
     trace_layers,
     vectorized_gradients,
 )
+from skfairdp._networks._exported import ExportedAnswers, ExportedColumns, as_onnx, perceptron
 from skfairdp._networks._layers import StackedModule
 from skfairdp._networks._mlp import AdditiveParts, ColumnScales, StackedMLP, additive_parts, behind, with_parts
 from skfairdp._networks._nets import (

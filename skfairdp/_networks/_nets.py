@@ -210,7 +210,7 @@ class ConstantModule(nn.Module):
         self.logits = nn.Parameter(logits, requires_grad=False)
 
     def forward(self, X: Tensor) -> Tensor:
-        return self.logits.expand(len(X), -1)
+        return self.logits.expand(X.shape[0], -1)  # len(X) would be a constant of an exported graph
 
 
 def constant_module(probabilities: NDArray[np.float64]) -> nn.Module:

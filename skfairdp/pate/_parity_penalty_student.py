@@ -163,6 +163,11 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
             self.gap_ = largest_disparity(tally(groups, predicted, (n_groups, n_classes)), self.disparity)
         return self
 
+    @property
+    def bends_(self) -> Any:
+        """The columns of bends that rows get before they are weighed."""
+        return self._bends
+
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coefs_")
         values = self._bends(np.asarray(X, dtype=float)) @ self.coefs_[0] + self.intercepts_[0]

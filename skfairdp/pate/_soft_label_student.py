@@ -53,6 +53,7 @@ class HingeFeatures:
     above: NDArray[np.int64]
     low: Array
     high: Array
+    farthest: ClassVar[float] = FARTHEST
 
     @classmethod
     def of(cls, X_public: Array) -> "HingeFeatures":
@@ -400,6 +401,11 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         self.coef_ = weights[:-1] / self._scale[:, None]
         self.intercept_ = weights[-1] - self._center @ self.coef_
         return self
+
+    @property
+    def bends_(self) -> HingeFeatures:
+        """The columns of bends that rows get before they are weighed."""
+        return self._bends
 
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
