@@ -137,8 +137,16 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
     Everything it is told from is public.
     """
     frame: Any = sys._getframe(2)
-    by_subject, told = any(fact.name == "number of subjects" for fact in public), False
+    by_subject, told, logged = any(fact.name == "number of subjects" for fact in public), False, False
     while frame is not None:
+        if frame.f_globals.get("__name__") == "mlflow.sklearn" and not logged:
+            logged = True
+            warn_caller(
+                f"MLflow's autolog watches what {owner} is fitted in, and logs scores on private rows, which are not "
+                f"in the epsilon of {owner}. Switch it off: mlflow.sklearn.autolog(disable=True). The page 'Pitfalls' "
+                "of the guide says what to log.",
+                PrivacyLeakWarning,
+            )
         if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
             _warn_of_caller(owner, frame)
             if by_subject and not told and str(frame.f_globals["__name__"]).startswith(_CUTTING):

@@ -102,7 +102,7 @@ def _answers(model: Any, owner: str, n_inputs: int, **rows: Any) -> Any:
     if (holds := next((name for kind, name in _HOLD.items() if isinstance(model, kind)), None)) is not None:
         held = getattr(model, holds)
         places = np.eye(len(model.classes_))[np.asarray(getattr(held, "classes_", []), dtype=np.int64)]
-        return _answers(held, owner, n_inputs, limits=getattr(model, "row_limits_", None), places=places)
+        return _answers(held, owner, n_inputs, limits=getattr(model, "row_limits", None), places=places)
     if isinstance(model, ConstantStudent | DummyClassifier):
         with np.errstate(divide="ignore"):
             shares = np.log(model.predict_proba(np.zeros((1, n_inputs)))[0])
@@ -110,9 +110,9 @@ def _answers(model: Any, owner: str, n_inputs: int, **rows: Any) -> Any:
     if isinstance(model, NetworkStudent):
         return ExportedAnswers(model.network.as_module(), **rows)
     if isinstance(model, SoftLabelStudent):
-        return ExportedAnswers(perceptron([model.coef_], [model.intercept_]), bends=model.bends_, **rows)
+        return ExportedAnswers(perceptron([model.coef_], [model.intercept_]), bends=model.bends, **rows)
     if isinstance(model, ParityPenaltyStudent):
-        return ExportedAnswers(perceptron(model.coefs_, model.intercepts_), bends=model.bends_, **rows)
+        return ExportedAnswers(perceptron(model.coefs_, model.intercepts_), bends=model.bends, **rows)
     if isinstance(model, LogisticRegression | ParityLogisticRegression):
         return ExportedAnswers(perceptron([model.coef_.T], [model.intercept_]), **rows)
     what = owner if type(model).__name__ == owner else f"the {type(model).__name__} of this {owner}"

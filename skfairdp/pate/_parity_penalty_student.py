@@ -164,7 +164,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         return self
 
     @property
-    def bends_(self) -> Any:
+    def bends(self) -> Any:
         """The columns of bends that rows get before they are weighed."""
         return self._bends
 

@@ -403,7 +403,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         return self
 
     @property
-    def bends_(self) -> HingeFeatures:
+    def bends(self) -> HingeFeatures:
         """The columns of bends that rows get before they are weighed."""
         return self._bends
 

@@ -382,14 +382,14 @@ class LearnsFromVotes(BaseEstimator):
         return all_probabilities(self.student_, self._read_rows(X), len(self.classes_))
 
     @property
-    def row_limits_(self) -> Array | None:
+    def row_limits(self) -> Array | None:
         """Lowest and highest numbers of what was asked about: others count as these. None where nothing is cut."""
         lessons = getattr(self, "_lessons", None)
         return None if lessons is None else lessons.limits
 
     def _read_rows(self, X: ArrayLike) -> Array:
         """Features of rows to predict, within the limits of what was asked about."""
-        features, limits = read_features(self, X), self.row_limits_
+        features, limits = read_features(self, X), self.row_limits
         return features if limits is None else np.clip(features, *limits)
 
     def refit(self, **changes: Any) -> Self:
