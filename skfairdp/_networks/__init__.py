@@ -19,7 +19,6 @@ from skfairdp._networks._clipping import (
     trace_layers,
     vectorized_gradients,
 )
-from skfairdp._networks._exported import ExportedAnswers, ExportedColumns, as_onnx, perceptron
 from skfairdp._networks._layers import StackedModule
 from skfairdp._networks._mlp import AdditiveParts, ColumnScales, StackedMLP, additive_parts, behind, with_parts
 from skfairdp._networks._nets import (
@@ -51,7 +50,6 @@ from skfairdp._networks._stacked import (
     resolve_device,
     train_stacked,
 )
-from skfairdp._networks._stored import restored, stored
 from skfairdp._networks._training import (
     Network,
     PrivateRows,

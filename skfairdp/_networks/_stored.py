@@ -9,22 +9,24 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from skfairdp._utils import Plain, plain, restored
+
 #: Classes from there are known by name; any other one is stored itself, so that a reader has to trust it.
 _KNOWN = ("torch.nn.modules.", "torch.optim.", "skfairdp._networks.")
 _CALLED = (nn.Module, torch.optim.Optimizer)
 #: What every module has of torch, but for which buffers are saved.
 _OWN_OF_TORCH = vars(nn.Module()).keys() - {"training", "_non_persistent_buffers_set"}
+_HOOKS = {name for name in _OWN_OF_TORCH if name.endswith("_hooks")}
 
 
 @dataclass(frozen=True)
-class StoredType:
+class StoredType(Plain):
     """A layer or an optimiser, by its name."""
 
     module: str
     name: str
 
     def restored(self) -> type:
-        """The class; nothing else that may have that name."""
         kind = getattr(importlib.import_module(self.module), self.name) if self.module.startswith(_KNOWN) else None
         if not (isinstance(kind, type) and issubclass(kind, _CALLED)):
             raise ValueError(f"A stored network names {self.module}.{self.name}, which is no layer and no optimiser.")
@@ -32,7 +34,7 @@ class StoredType:
 
 
 @dataclass(frozen=True)
-class StoredModule:
+class StoredModule(Plain):
     """A module: its class, its attributes, its parameters (and whether they are trained), its buffers, its layers."""
 
     kind: Any
@@ -41,25 +43,11 @@ class StoredModule:
     buffers: dict[str, NDArray[Any] | None]
     layers: dict[str, Any]
 
-    @classmethod
-    def of(cls, module: nn.Module) -> "StoredModule":
-        """Describe a module, which stays as it is."""
-        return cls(
-            stored(type(module)),
-            {name: stored(value) for name, value in vars(module).items() if name not in _OWN_OF_TORCH},
-            {
-                name: None if p is None else (p.detach().cpu().numpy().copy(), p.requires_grad)
-                for name, p in module._parameters.items()
-            },
-            {name: None if b is None else b.cpu().numpy().copy() for name, b in module._buffers.items()},
-            {name: stored(layer) for name, layer in module._modules.items()},
-        )
-
     def restored(self) -> nn.Module:
         """The module, on the CPU; no constructor of a layer runs."""
         kind = restored(self.kind)
-        if not issubclass(kind, nn.Module):
-            raise ValueError(f"A stored network names {kind.__name__}, which is no layer.")
+        if not issubclass(kind, nn.Module) or self.attributes.keys() & _OWN_OF_TORCH:
+            raise ValueError(f"A stored network holds {kind.__name__}, which is no layer or has attributes of torch's.")
         module: nn.Module = kind.__new__(kind)
         nn.Module.__init__(module)
         for name, layer in self.layers.items():
@@ -72,18 +60,26 @@ class StoredModule:
         return module
 
 
-def stored(value: Any) -> Any:
-    """Return what stands for a module, or for a class that is known by name; all else stands for itself."""
-    if isinstance(value, nn.Module):
-        return StoredModule.of(value)
-    if isinstance(value, type) and issubclass(value, _CALLED):
-        return StoredType(value.__module__, value.__qualname__) if value.__module__.startswith(_KNOWN) else value
-    return value
+@plain.register
+def _(module: nn.Module) -> Any:
+    if any(vars(module)[name] for name in _HOOKS):
+        raise ValueError(f"A {type(module).__name__} with hooks, which are functions, is kept by pickles alone.")
+    return StoredModule(
+        plain(type(module)),
+        {name: plain(value) for name, value in vars(module).items() if name not in _OWN_OF_TORCH},
+        {
+            name: None if p is None else (p.detach().cpu().numpy().copy(), p.requires_grad)
+            for name, p in module._parameters.items()
+        },
+        {name: None if b is None else b.cpu().numpy().copy() for name, b in module._buffers.items()},
+        {name: plain(layer) for name, layer in module._modules.items()},
+    )
 
 
-def restored(value: Any) -> Any:
-    """The inverse of :func:`stored`."""
-    return value.restored() if isinstance(value, StoredType | StoredModule) else value
+@plain.register
+def _(kind: type) -> Any:
+    known = issubclass(kind, _CALLED) and kind.__module__.startswith(_KNOWN)
+    return StoredType(kind.__module__, kind.__qualname__) if known else kind
 
 
 class PlainNet:
@@ -96,11 +92,8 @@ class PlainNet:
         if net.initialized_:  # the module as it is, and not how it was made
             given = {name: value for name, value in given.items() if not name.startswith("module")}
             given["module"] = net.module_
-        return {
-            "settings": {name: stored(value) for name, value in given.items()},
-            "initialized": net.initialized_,
-            **({"privacy_": net.privacy_} if hasattr(net, "privacy_") else {}),
-        }
+        spent = {"privacy_": net.privacy_} if hasattr(net, "privacy_") else {}
+        return {"settings": {n: plain(value) for n, value in given.items()}, "initialized": net.initialized_, **spent}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         net: Any = self

@@ -42,6 +42,7 @@ _INSIDE = {
     "skfairdp.privacy._mechanisms": "RandomizedResponse",
     "skfairdp.privacy._report": "NeighboringRelation PerformedRelease PrivacySpent",
     "skfairdp.privacy._statement": "PrivacyStatement",
+    "skfairdp.schema._columns": "PlainPaid",
     "skfairdp.schema._schema": "Schema",
 }
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, plain, restored, warn_caller
+from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.model_selection._frame import hypervolume, pareto_frontier
@@ -246,12 +246,6 @@ class ParetoSearchCV(SearchBase):
         self.privacy_ = run.spent
         self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: plain(value) for name, value in super().__getstate__().items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({name: restored(value) for name, value in state.items()})
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, GroupsPlan]:
         objectives = self._asked

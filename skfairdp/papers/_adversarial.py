@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._teachers import position_partition
-from skfairdp._utils import progress_bar
+from skfairdp._utils import PlainState, progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.privacy import (
     DpEvent,
@@ -382,7 +382,7 @@ def _as_features(values: Any, n_codes: tuple[int, ...]) -> NDArray[np.float64]:
     return out
 
 
-class NetworkModel(Model):
+class NetworkModel(PlainState, Model):
     """A generator network: a function of released values and public randomness."""
 
     def __init__(self, net: Any) -> None:
@@ -390,16 +390,6 @@ class NetworkModel(Model):
 
     def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
         return np.asarray(self.net.rows(cells, rng))
-
-    def __getstate__(self) -> dict[str, Any]:
-        from skfairdp._networks import stored
-
-        return {"net": stored(self.net)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        from skfairdp._networks import restored
-
-        self.net = restored(state["net"])
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import tqdm
 
 from skfairdp import PrivacyLedger
 
-__all__ = ["Seen", "observed", "plain", "stored"]
+__all__ = ["Seen", "handed_on", "observed", "plain", "stored"]
 
 #: scikit-learn numbers the HTML pages of a process; objects without a text of their own show where they lie.
 _PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+|(0x|\.\.\.x?)[0-9a-f]{6,}")
@@ -78,7 +78,7 @@ def observed(make: Callable[[], Any], fit: Callable[[Any], Any], probe: Callable
 
 def _looks(thing: Any) -> dict[str, Any]:
     """An object as a user can look at it."""
-    found = {"attributes": plain(thing), "pickle": stored(thing), "repr": repr(thing)}
+    found = {"attributes": plain(thing), "pickle": stored(thing), "repr": repr(thing), "handed on": handed_on(thing)}
     for part in thing if isinstance(thing, tuple) else (thing,):
         page = getattr(part, "_repr_html_", None)
         if page is not None:
@@ -148,6 +148,20 @@ def _state(value: Any) -> dict[str, Any]:
         return dict(vars(value))
     slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
     return {name: getattr(value, name) for name in slots if hasattr(value, name)} or {"repr": repr(value)}
+
+
+def handed_on(value: Any) -> Any:
+    """What a format such as skops stores: of our objects and scikit-learn's their ``__getstate__``."""
+    if isinstance(value, PrivacyLedger):
+        return "a ledger"
+    if isinstance(value, dict):
+        return {repr(key): handed_on(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [handed_on(entry) for entry in value]
+    ours = type(value).__module__.startswith(("skfairdp.", "sklearn.")) and hasattr(value, "__dict__")
+    if ours and not isinstance(value, str | type | Callable):
+        return {"kind": type(value).__name__, **handed_on(value.__getstate__())}
+    return plain(value)
 
 
 class _Pickler(pickle.Pickler):
