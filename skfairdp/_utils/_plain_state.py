@@ -108,7 +108,7 @@ def _(member: Enum) -> PlainMember:
 
 
 @plain.register
-def _(values: tuple) -> Any:  # type: ignore[type-arg]
+def _(values: tuple) -> Any:
     return tuple(map(plain, values)) if type(values) is tuple else values
 
 

@@ -8,50 +8,31 @@ _ROOMS = (
     "baselines", "ensemble", "generative", "gradient", "lagrangian", "model_selection", "papers", "pate",
     "postprocessing", "preprocessing", "schema",
 )  # fmt: skip
-#: What fitted estimators hold beside estimators. numpy.dtype is a type of columns, which skops does not list.
-_INSIDE = {
-    "numpy": "dtype",
-    "skfairdp._inputs._data": "PublicRows",
-    "skfairdp._judge": "Judgement",
-    "skfairdp._networks._nets": "FittedAmounts FittedNet UnsetNet",
-    "skfairdp._networks._stored": "StoredModule StoredType",
-    "skfairdp._tables._columns": "CategoryColumn NumberColumn",
-    "skfairdp._tables._declared": "Form SampleForm",
-    "skfairdp._tables._marginals": "TreeModel",
-    "skfairdp._usefulness": "VoteForecast",
-    "skfairdp._utils._plain_state": "PlainDtype PlainFrame PlainMember",
-    "skfairdp._utils._public": "PublicData",
-    "skfairdp.fairness._rates": "RateBound RateConstraints RateParity",
-    "skfairdp.generative._amounts": "AmountForm AmountLevels",
-    "skfairdp.generative._group_rates": "AdmissibleLabels",
-    "skfairdp.generative._table_codec": "TableEncoder UnitEncoder",
-    "skfairdp.generative._usefulness": "TableForecast",
-    "skfairdp.lagrangian._perceptron": "Perceptron",
-    "skfairdp.papers._adversarial": "NetworkModel",
-    "skfairdp.pate._constrained_student": "BlindRule",
-    "skfairdp.pate._sfpate_student": "NetworkStudent",
-    "skfairdp.pate._soft_label_student": "HingeFeatures",
-    "skfairdp.pate._student_training": "ConstantStudent StudentTrainingSet",
-    "skfairdp.pate._votes": "ReleasedVotes",
-    "skfairdp.postprocessing._constrained": "BinAnswers",
-    "skfairdp.postprocessing._fine_tuning": "FineTunedNetwork",
-    "skfairdp.postprocessing._gated": "LaterLabels",
-    "skfairdp.postprocessing._thresholding": "MovedThresholds",
-    "skfairdp.postprocessing._transport": "Transport",
-    "skfairdp.privacy._ledger": "PrivacyLedger",
-    "skfairdp.privacy._mechanisms": "RandomizedResponse",
-    "skfairdp.privacy._report": "NeighboringRelation PerformedRelease PrivacySpent",
-    "skfairdp.privacy._statement": "PrivacyStatement",
-    "skfairdp.schema._columns": "PlainPaid",
-    "skfairdp.schema._schema": "Schema",
-}
+#: What fitted estimators hold beside estimators.
+_INSIDE = """
+    _inputs._data.PublicRows _judge.Judgement _networks._nets.FittedAmounts _networks._nets.FittedNet
+    _networks._nets.UnsetNet _networks._stored.StoredModule _networks._stored.StoredType
+    _tables._columns.CategoryColumn _tables._columns.NumberColumn _tables._declared.Form _tables._declared.SampleForm
+    _tables._marginals.TreeModel _usefulness.VoteForecast _utils._plain_state.PlainDtype
+    _utils._plain_state.PlainFrame _utils._plain_state.PlainMember _utils._public.PublicData
+    fairness._rates.RateBound fairness._rates.RateConstraints fairness._rates.RateParity
+    generative._amounts.AmountForm generative._amounts.AmountLevels generative._group_rates.AdmissibleLabels
+    generative._table_codec.TableEncoder generative._table_codec.UnitEncoder generative._usefulness.TableForecast
+    lagrangian._perceptron.Perceptron papers._adversarial.NetworkModel pate._constrained_student.BlindRule
+    pate._sfpate_student.NetworkStudent pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
+    pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
+    postprocessing._fine_tuning.FineTunedNetwork postprocessing._gated.LaterLabels
+    postprocessing._thresholding.MovedThresholds postprocessing._transport.Transport privacy._ledger.PrivacyLedger
+    privacy._mechanisms.RandomizedResponse privacy._report.NeighboringRelation privacy._report.PerformedRelease
+    privacy._report.PrivacySpent privacy._statement.PrivacyStatement schema._columns.PlainPaid schema._schema.Schema
+"""
 
 
 def trusted_types() -> list[str]:
     """Return the types that ``skops.io.load`` has to trust to read a fitted model, or a statement, of this library.
 
-    None of them runs code of a file. A class of your own inside a model, such as a teacher or a torch module, is not
-    among them.
+    None of them runs code of a file. To trust every name that begins with "skfairdp." would: a file could then call
+    any function of the library. A class of your own inside a model, such as a teacher or a torch module, is not listed.
 
     Returns
     -------
@@ -67,5 +48,5 @@ def trusted_types() -> list[str]:
     public = [vars(importlib.import_module(f"skfairdp.{room}")) for room in _ROOMS]
     kinds = [names[name] for names in public for name in names["__all__"]]
     estimators = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
-    inside = {f"{module}.{name}" for module, names in _INSIDE.items() for name in names.split()}
-    return sorted({f"{kind.__module__}.{kind.__qualname__}" for kind in estimators} | inside)
+    found = {f"{kind.__module__}.{kind.__qualname__}" for kind in estimators}
+    return sorted(found | {f"skfairdp.{name}" for name in _INSIDE.split()})
