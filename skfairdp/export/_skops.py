@@ -49,4 +49,5 @@ def trusted_types() -> list[str]:
     kinds = [names[name] for names in public for name in names["__all__"]]
     estimators = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
     found = {f"{kind.__module__}.{kind.__qualname__}" for kind in estimators}
-    return sorted(found | {f"skfairdp.{name}" for name in _INSIDE.split()})
+    # numpy.dtype: of numbers that scikit-learn's imputer read, which skops does not list
+    return sorted({"numpy.dtype", *found, *(f"skfairdp.{name}" for name in _INSIDE.split())})
