@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 import tqdm
+from sklearn.base import BaseEstimator
 
 from skfairdp import PrivacyLedger
 
@@ -46,8 +47,8 @@ class Seen:
         told = []
         for name in dict.fromkeys([*self.parts, *other.parts]):
             told += list(_unlike(name, self.parts.get(name), other.parts.get(name)))
-        # A page and the bytes of a pickle say no more than the attributes, where these tell already.
-        named = [text for text in told if not text.startswith(("pickle", "HTML"))]
+        # A page, a state and the bytes of a pickle say no more than the attributes, where these tell already.
+        named = [text for text in told if not text.startswith(("pickle", "HTML", "handed on"))]
         return named or told
 
     @property
@@ -151,15 +152,15 @@ def _state(value: Any) -> dict[str, Any]:
 
 
 def handed_on(value: Any) -> Any:
-    """What a format such as skops stores: of our objects and scikit-learn's their ``__getstate__``."""
+    """What a format such as skops stores: of estimators and our objects their ``__getstate__``."""
     if isinstance(value, PrivacyLedger):
         return "a ledger"
     if isinstance(value, dict):
-        return {repr(key): handed_on(entry) for key, entry in value.items()}
+        return {key if isinstance(key, str) else repr(key): handed_on(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return type(value).__name__, [handed_on(entry) for entry in value]
-    ours = type(value).__module__.startswith(("skfairdp.", "sklearn.")) and hasattr(value, "__dict__")
-    if ours and not isinstance(value, str | type | Callable):
+    ours = isinstance(value, BaseEstimator) or type(value).__module__.startswith("skfairdp.")
+    if ours and hasattr(value, "__dict__") and not isinstance(value, str | type | Callable):
         return {"kind": type(value).__name__, **handed_on(value.__getstate__())}
     return plain(value)
 
