@@ -109,6 +109,12 @@ def test_a_schema_encodes_what_it_read_as_its_encoder_does(exported):
     assert np.abs(exported(model)[1](X) - model.predict_proba(TABLE)).max() <= 1e-6
 
 
+def test_columns_of_groups_are_no_inputs(exported):
+    X = pd.DataFrame(np.column_stack([R.X, R.groups]), columns=list("abcdg"))
+    model = FairDPSGDClassifier(lam=0.0, classes=[0, 1], sensitive_columns=["g"], random_state=0).fit(X, R.y)
+    assert np.abs(exported(model)[1](R.X) - model.predict_proba(X)).max() <= 1e-6
+
+
 def test_the_classes_are_told(exported):
     model = PATEClassifier(n_teachers=10, classes=["no", "yes"], random_state=0)
     graph, _ = exported(model.fit(R.X, np.array(["no", "yes"])[R.y], X_public=R.X_public))
@@ -125,12 +131,20 @@ def test_a_graph_of_images_takes_any_number_of_rows(exported):
         np.testing.assert_allclose(answer(X[:n]), model.predict_proba(X[:n]), rtol=0, atol=1e-6)
 
 
+class Reading(nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows) * (1.0 if rows.sum().item() else 2.0)
+
+
 class Counting(nn.Linear):
     def forward(self, rows):
         return super().forward(rows) + torch.zeros(len(rows), 1)
 
 
 def test_what_has_no_graph_says_so(exported):
+    model = LagrangianClassifier(net=Reading(4, 2), random_state=0).fit(R.X, R.y, sensitive_features=R.groups)
+    with pytest.raises(ValueError, match=r"torch\.onnx has no graph of this network"):
+        to_onnx(model)
     model = LagrangianClassifier(net=Counting(4, 2), random_state=0).fit(R.X, R.y, sensitive_features=R.groups)
     with pytest.raises(ValueError, match="one number of rows only"):
         to_onnx(model)

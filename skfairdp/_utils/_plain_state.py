@@ -116,20 +116,23 @@ class PlainState:
     """``__getstate__`` gives plain values. Pickles and copies are what they would be without it."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        _NOW.pickled = True
+        before, _NOW.pickled = _NOW.pickled, True
         try:
             return super().__reduce_ex__(protocol)
         finally:
-            _NOW.pickled = False
+            _NOW.pickled = before
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
-        return state if getattr(_NOW, "pickled", False) else {name: plain(value) for name, value in state.items()}
+        return state if _NOW.pickled else {name: plain(value) for name, value in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         update = getattr(super(), "__setstate__", vars(self).update)
         update({name: restored(value) for name, value in state.items()})
 
 
-#: Whether this thread takes the state of an object for a pickle.
-_NOW = threading.local()
+class _Now(threading.local):
+    pickled = False  # whether this thread takes the state of an object for a pickle
+
+
+_NOW = _Now()

@@ -50,10 +50,10 @@ def to_onnx(model: Any) -> Any:
     """Return the ONNX graph of what a fitted model predicts.
 
     Of networks, PATE's own students, linear models on randomised groups or synthetic rows, searches over these, and
-    :class:`~skfairdp.schema.SchemaEncoder`. The input ``"X"`` is a matrix of float64. With a schema it has one column
-    for each of its features, of cells as ``schema.numbers(table)`` reads them: numbers, days since 1970-01-01, 1 and 0
-    for a Boolean, the place of a value in the list of its Category, and NaN for none. The output is
-    ``"probabilities"``, ``"amounts"`` of a regressor, or ``"encoded"``. The metadata hold ``"classes"`` and
+    :class:`~skfairdp.schema.SchemaEncoder`. The input ``"X"`` is a matrix of float64 without ``sensitive_columns``. With
+    a schema it has one column for each of its features, of cells as ``schema.numbers(table)`` reads them: numbers, days
+    since 1970-01-01, 1 and 0 for a Boolean, the place of a value in the list of its Category, and NaN for none. The
+    output is ``"probabilities"``, ``"amounts"`` of a regressor, or ``"encoded"``. The metadata hold ``"classes"`` and
     ``"schema"`` as JSON.
 
     Parameters
@@ -89,7 +89,8 @@ def to_onnx(model: Any) -> Any:
     model = getattr(model, "best_estimator_", model)
     check_is_fitted(model)
     encodes, schema = isinstance(model, SchemaEncoder), getattr(getattr(model, "encoder_", model), "schema", None)
-    n_inputs = encoded = getattr(model, "n_features_in_", 0)
+    apart = getattr(model, "sensitive_columns", None)
+    n_inputs = encoded = getattr(model, "n_features_in_", 0) - (0 if apart is None else np.size(apart))
     parts: list[nn.Module] = []
     if schema is not None:
         n_inputs, encoded = len(schema.features), len(SchemaEncoder(schema).get_feature_names_out())
@@ -199,12 +200,14 @@ class _Answers(nn.Module):
 def _exported(parts: list[nn.Module], n_inputs: int, output: str) -> Any:
     """The graph of modules one after the other, for any number of rows "X" of so many numbers."""
     rows, batch = torch.zeros((2, n_inputs), dtype=torch.float64), torch.export.Dim("n_rows")
-    with silence():
-        made = torch.onnx.export(
-            nn.Sequential(*parts).eval(), (rows,), dynamo=True, input_names=["X"], output_names=[output],
-            dynamic_shapes=({0: batch},), verbose=False,
-        )  # fmt: skip
-    assert made is not None
+    try:
+        with silence():
+            made: Any = torch.onnx.export(
+                nn.Sequential(*parts).eval(), (rows,), dynamo=True, input_names=["X"], output_names=[output],
+                dynamic_shapes=({0: batch},), verbose=False,
+            )  # fmt: skip
+    except torch.onnx.OnnxExporterError as error:
+        raise ValueError(f"to_onnx: torch.onnx has no graph of this network ({error.__cause__}).") from error
     graph = made.model_proto
     if not graph.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
         raise ValueError(
