@@ -51,10 +51,10 @@ def to_onnx(model: Any) -> Any:
 
     Of networks, PATE's own students, linear models on randomised groups or synthetic rows, searches over these, and
     :class:`~skfairdp.schema.SchemaEncoder`. The input ``"X"`` is a matrix of float64 without ``sensitive_columns``.
-    With a schema it has one column for each of its features, of cells as ``schema.numbers(table)`` reads them: numbers, days
-    since 1970-01-01, 1 and 0 for a Boolean, the place of a value in the list of its Category, and NaN for none. The
-    output is ``"probabilities"``, ``"amounts"`` of a regressor, or ``"encoded"``. The metadata hold ``"classes"`` and
-    ``"schema"`` as JSON.
+    With a schema it has one column for each of its features, of cells as ``schema.numbers(table)`` reads them: numbers,
+    days since 1970-01-01, 1 and 0 for a Boolean, the place of a value in the list of its Category, and NaN for none.
+    The output is ``"probabilities"``, ``"amounts"`` of a regressor, or ``"encoded"``. The metadata hold ``"classes"``
+    and ``"schema"`` as JSON.
 
     Parameters
     ----------

@@ -106,4 +106,4 @@ def test_a_fit_bends_only_where_its_votes_are_clear(n, epsilon, bent):
     with recording_noise(entropy=0):
         model = FairPATEClassifier(epsilon=epsilon, classes=[0, 1], groups=[0, 1], gamma=None, random_state=0)
         model.fit(X[:n], y[:n], X_public=X[n:], sensitive_features=groups[:n], sensitive_features_public=groups[n:])
-    assert bool(len(getattr(model._lessons.denoiser, "_bends", NO_HINGES).numbers)) == bent
+    assert bool(len(getattr(model._lessons.denoiser, "bends_", NO_HINGES).numbers)) == bent
