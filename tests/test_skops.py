@@ -16,6 +16,7 @@ from skfairdp.gradient import mlp
 from skfairdp.privacy import held_by
 from skfairdp.schema import Category
 from tests._tools.catalogue import CATALOGUE, OF_EACH_KIND, make_rows
+from tests._tools.inside import PlainLedger
 from tests._tools.observing import handed_on
 
 pytestmark = [
@@ -77,8 +78,13 @@ def test_a_ledger_counts_on_in_the_same_file(again):
     ledger = PrivacyLedger(epsilon=3.0)
     loaded = again(private(ledger=ledger).fit(R.X, R.y))
     loaded.fit(R.X, R.y)
-    assert len(ledger.entries) == len(loaded.ledger.entries) == 2
-    assert loaded.ledger.head == ledger.head
+    assert loaded.ledger is ledger and len(ledger.entries) == 2
+
+
+def test_no_type_in_the_list_writes_where_a_file_says(tmp_path):
+    assert "skfairdp.privacy._ledger.PrivacyLedger" not in trusted_types()
+    PlainLedger((str(tmp_path / "new"), 1.0, 1e-5, 0, "")).restored()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_paid_for_still_says_so(again):

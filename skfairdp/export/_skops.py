@@ -10,8 +10,8 @@ _ROOMS = (
 )  # fmt: skip
 #: What fitted estimators hold beside estimators.
 _INSIDE = """
-    _inputs._data.PublicRows _judge.Judgement _networks._nets.FittedAmounts _networks._nets.FittedNet
-    _networks._nets.UnsetNet _networks._stored.StoredModule _networks._stored.StoredType
+    _estimator.PlainLedger _inputs._data.PublicRows _judge.Judgement _networks._nets.FittedAmounts
+    _networks._nets.FittedNet _networks._nets.UnsetNet _networks._stored.StoredModule _networks._stored.StoredType
     _tables._columns.CategoryColumn _tables._columns.NumberColumn _tables._declared.Form _tables._declared.SampleForm
     _tables._marginals.TreeModel _usefulness.VoteForecast _utils._plain_state.PlainDtype
     _utils._plain_state.PlainFrame _utils._plain_state.PlainMember _utils._public.PublicData
@@ -22,7 +22,7 @@ _INSIDE = """
     pate._sfpate_student.NetworkStudent pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
     pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
     postprocessing._fine_tuning.FineTunedNetwork postprocessing._gated.LaterLabels
-    postprocessing._thresholding.MovedThresholds postprocessing._transport.Transport privacy._ledger.PrivacyLedger
+    postprocessing._thresholding.MovedThresholds postprocessing._transport.Transport
     privacy._mechanisms.RandomizedResponse privacy._report.NeighboringRelation privacy._report.PerformedRelease
     privacy._report.PrivacySpent privacy._statement.PrivacyStatement schema._columns.PlainPaid schema._schema.Schema
 """

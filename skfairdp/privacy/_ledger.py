@@ -476,15 +476,7 @@ class PrivacyLedger:
             with contextlib.suppress(LedgerError), self._locked():
                 pass  # a pickle remembers the latest head; of a damaged file, the last good one
             chain = self._chain
-            return _reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"at": self.__reduce__()[1]}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        path, epsilon, delta, count, head = state["at"]
-        PrivacyLedger.__init__(self, epsilon, delta)
-        self._file, self._remembered = LedgerFile(Path(path)), {(count, head)}
+            return reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
 
     def _promote(self) -> None:
         """Move an in-memory ledger to a temporary file, so that other processes count into the same one.
@@ -599,7 +591,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-def _reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:
+def reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:
     """Unpickle: the same object in the same process, the same file in another, exhausted where that is gone.
 
     Nothing is read here, so that a model can be loaded whatever became of the ledger it was fitted with.
