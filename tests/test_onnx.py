@@ -93,7 +93,8 @@ def test_a_graph_predicts_what_the_model_does(name, within, exported):
         tables += [scale * rows.X for scale in (-1e3, -3, -1, 0, 1e-9, 1.5, 1e9)]
     for X in tables:
         expected = model.predict_proba(X) if output.name == "probabilities" else model.predict(X)
-        found = answer(numbers(getattr(getattr(model, "encoder_", model), "schema", None), X))
+        inner = getattr(model, "best_estimator_", model)
+        found = answer(numbers(getattr(getattr(inner, "encoder_", inner), "schema", None), X))
         assert found.shape == expected.shape and found.dtype == np.float64
         assert np.abs(found - expected).max() <= within
 
