@@ -48,6 +48,7 @@ _ROOMS = [
     "datasets",
     "ensemble",
     "exceptions",
+    "export",
     "fairness",
     "generative",
     "gradient",

@@ -3,6 +3,7 @@ from skfairdp import (
     datasets as datasets,
     ensemble as ensemble,
     exceptions as exceptions,
+    export as export,
     fairness as fairness,
     generative as generative,
     gradient as gradient,

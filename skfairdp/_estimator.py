@@ -4,6 +4,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import NamedEstimator, check_same_index, warn_caller, without_values
+from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.privacy import (
@@ -33,6 +34,7 @@ from skfairdp.privacy import (
     composed,
     held_by,
     public_facts,
+    reopen,
 )
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, SchemaParameter
 
@@ -55,6 +57,21 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
     "ledger": [HasMethods(["charge"]), None],
 }
+
+
+@dataclass(frozen=True)
+class PlainLedger(Plain):
+    """Stands for a ledger in a file of skops, which must not make a ledger at a path of its choice."""
+
+    at: tuple[str, float, float, int, str]
+
+    def restored(self) -> PrivacyLedger:
+        return reopen(*self.at)
+
+
+@plain.register
+def _(ledger: PrivacyLedger) -> PlainLedger:
+    return PlainLedger(ledger.__reduce__()[1])
 
 
 class SpendsPrivacy(StatesPrivacy, NamedEstimator):
@@ -137,8 +154,16 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
     Everything it is told from is public.
     """
     frame: Any = sys._getframe(2)
-    by_subject, told = any(fact.name == "number of subjects" for fact in public), False
+    by_subject, told, logged = any(fact.name == "number of subjects" for fact in public), False, False
     while frame is not None:
+        if frame.f_globals.get("__name__") == "mlflow.sklearn" and not logged:
+            logged = True
+            warn_caller(
+                f"MLflow's autolog watches what {owner} is fitted in, and logs scores on private rows, which are not "
+                f"in the epsilon of {owner}. Switch it off: mlflow.sklearn.autolog(disable=True). The page 'Pitfalls' "
+                "of the guide says what to log.",
+                PrivacyLeakWarning,
+            )
         if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
             _warn_of_caller(owner, frame)
             if by_subject and not told and str(frame.f_globals["__name__"]).startswith(_CUTTING):

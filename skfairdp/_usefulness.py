@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from skfairdp._utils import warn_caller
+from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, gdp_mu
@@ -157,7 +157,7 @@ def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comp
 
 
 @dataclass(frozen=True)
-class AmountLook:
+class AmountLook(PlainState):
     """By how much a model of amounts is ahead of a constant, one noisy number.
 
     Each row says at most 1 for or against, so that a record that comes, goes or is replaced by a null record moves the
@@ -287,7 +287,7 @@ def units_of(relation: NeighboringRelation) -> str:
 
 
 @dataclass(frozen=True)
-class VoteForecast:
+class VoteForecast(PlainState):
     """What votes are going to tell, by public numbers alone."""
 
     n_rows: int

@@ -21,6 +21,7 @@ from torch.nn.modules.conv import _ConvNd
 from skfairdp._networks._process import own_generator
 from skfairdp._networks._shorthands import CNN, MLP, ResNet, widths
 from skfairdp._networks._stacked import resolve_device
+from skfairdp._networks._stored import PlainNet
 from skfairdp._utils import warn_caller
 from skfairdp.privacy import held_by
 
@@ -183,7 +184,7 @@ def as_net(
     )
 
 
-class _InOwnPrecision(NeuralNet):
+class _InOwnPrecision(PlainNet, NeuralNet):
     """Rows reach the network in the precision of its parameters."""
 
     def infer(self, x: Any, **fit_params: Any) -> Any:
@@ -209,7 +210,7 @@ class ConstantModule(nn.Module):
         self.logits = nn.Parameter(logits, requires_grad=False)
 
     def forward(self, X: Tensor) -> Tensor:
-        return self.logits.expand(len(X), -1)
+        return self.logits.expand(X.shape[0], -1)  # len(X) would be a constant of an exported graph
 
 
 def constant_module(probabilities: NDArray[np.float64]) -> nn.Module:
@@ -263,11 +264,15 @@ def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -
     return fitted
 
 
+class UnsetNet(PlainNet, NeuralNetClassifier):
+    """A skorch net some settings of which are chosen by the estimator that gets it."""
+
+
 def unset_net(module: Any, **settings: Any) -> NeuralNetClassifier:
     """Return a skorch net that leaves to the estimator whatever is not given here."""
     unset: dict[str, Any] = dict.fromkeys(("lr", "batch_size", "max_epochs", "optimizer", "train_split"))
     unset |= {"callbacks": "disable", "verbose": 0}
-    return NeuralNetClassifier(module, criterion=nn.CrossEntropyLoss, **{**unset, **settings})
+    return UnsetNet(module, criterion=nn.CrossEntropyLoss, **{**unset, **settings})
 
 
 def module_of(net: Any) -> Any:

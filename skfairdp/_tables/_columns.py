@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skfairdp._tables._counting import BinSearch
 from skfairdp._tables._declared import as_entries, as_numbers, as_objects, codes_of_entries
-from skfairdp._utils import warn_caller
+from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
@@ -25,7 +25,7 @@ _LONGEST = 16 * _STEPS  # bins without bounds that may show together: more leave
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(PlainState):
     """One column: how many codes it has, and how values and codes are exchanged."""
 
     name: Any

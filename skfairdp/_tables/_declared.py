@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._utils import as_pandas, given_domain, private_error
+from skfairdp._utils import PlainState, as_pandas, given_domain, private_error
 
 _OBJECT = np.dtype(object)
 
@@ -196,7 +196,7 @@ def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(PlainState):
     """How public labels are handed out: in the container that the private ones came in, with the type of the public."""
 
     container: str
@@ -243,7 +243,7 @@ def filled(labels: Sequence[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class SampleForm:
+class SampleForm(PlainState):
     """How samples are handed out: public domains, and the containers that labels and groups came in."""
 
     classes: NDArray[Any] | None

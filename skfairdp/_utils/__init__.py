@@ -43,6 +43,7 @@ from skfairdp._utils._messages import (
 )
 from skfairdp._utils._named import NamedEstimator as NamedEstimator
 from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
+from skfairdp._utils._plain_state import Plain as Plain, PlainState as PlainState, plain as plain, restored as restored
 from skfairdp._utils._public import PublicData
 from skfairdp._utils._random import (
     BLAS as BLAS,

@@ -16,11 +16,11 @@ from tqdm import tqdm
 _LONG = 10.0  # seconds
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
-_INSIDE = frozenset({"skfairdp", "sklearn", "joblib"})
+_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow"})
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line of the call stack outside skfairdp, scikit-learn and joblib.
+    """Warn at the first line of the call stack outside skfairdp, scikit-learn, joblib and MLflow.
 
     ``warnings.warn(..., stacklevel=4)`` would make the number of calls in between an interface.
     """
@@ -64,7 +64,7 @@ class _Silence:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Let no warning, print or log record out while the block runs, in this process and its threads.
+    """Let no warning, print, log record or run of MLflow out while the block runs, in this process and its threads.
 
     Python's warnings, ``sys.stdout``, ``sys.stderr`` and ``logging`` are one for the whole process, so other threads
     are silent as well for as long as it takes. Numpy's floating-point errors are ignored in the calling thread.
@@ -82,6 +82,8 @@ def silence() -> Iterator[None]:
                 warnings.simplefilter("ignore")
                 _Silence.undo.callback(logging.disable, logging.root.manager.disable)
                 logging.disable(sys.maxsize)
+                if (mlflow := sys.modules.get("mlflow.utils.autologging_utils")) is not None:
+                    _Silence.undo.enter_context(mlflow.disable_autologging())  # it logs learners with their scores
                 for name in ("stdout", "stderr"):
                     _Silence.undo.enter_context(_muted(name))
             _Silence.inside.add(one)

@@ -9,8 +9,10 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 
+from skfairdp._utils._plain_state import PlainState
 
-class NamedEstimator(BaseEstimator):
+
+class NamedEstimator(PlainState, BaseEstimator):
     """An estimator whose pickle says which skfairdp wrote it, and whose constructor says how it is called."""
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:

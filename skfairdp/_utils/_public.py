@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from skfairdp._utils._plain_state import PlainState
 
-class PublicData:
+
+class PublicData(PlainState):
     """Public rows handed to ``fit(..., X_public=)``: features and, where the method needs them, groups.
 
     Everything in here is treated as public: it is read without noise and nothing about it is protected.

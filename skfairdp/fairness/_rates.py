@@ -5,7 +5,7 @@ inequalities that are linear in the rates, so that one definition serves trainin
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import permutations
 from numbers import Real
@@ -281,6 +281,9 @@ class RateConstraints:
 
     def __post_init__(self) -> None:
         _ = self.comparisons  # whatever is wrong is said now
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # all else is worked out again
 
     # ------------------------------------------------------------------ what is asked
 

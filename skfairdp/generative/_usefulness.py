@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skfairdp._tables import RELATION, Layout
 from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest, units_of
+from skfairdp._utils import PlainState
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NeighboringRelation, gdp_mu
 
 #: Noise in the tables: from the first on a learner may end below the most frequent class, from the second on tables
@@ -24,7 +25,7 @@ MOST_LOOKED_AT = 50_000  # rows: more take long, and tell no more
 
 
 @dataclass(frozen=True)
-class TableForecast:
+class TableForecast(PlainState):
     """What tables of counts are going to tell a learner, by public numbers alone.
 
     A replaced row moves the tables of d columns by ``√(2d)``, so the share of rows that have a value is off by

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._teachers import position_partition
-from skfairdp._utils import progress_bar
+from skfairdp._utils import PlainState, progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.privacy import (
     DpEvent,
@@ -382,7 +382,7 @@ def _as_features(values: Any, n_codes: tuple[int, ...]) -> NDArray[np.float64]:
     return out
 
 
-class NetworkModel(Model):
+class NetworkModel(PlainState, Model):
     """A generator network: a function of released values and public randomness."""
 
     def __init__(self, net: Any) -> None:

@@ -7,6 +7,7 @@ from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._pate import PATEClassifier
 from skfairdp.pate._query_plan import count_teachers as count_teachers, default_teacher as default_teacher
 from skfairdp.pate._sf_pate import SFPATEClassifier
+from skfairdp.pate._sfpate_student import NetworkStudent as NetworkStudent
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._student_training import ConstantStudent as ConstantStudent, LabelGate, VoteGate
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, SoftVoting

@@ -57,6 +57,8 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
     coefs_ : list of ndarray of shape (n_in, n_out)
         Weights of each layer. Post-processing of released values: public.
     intercepts_ : list of ndarray of shape (n_out,)
+    bends_ : object
+        The columns that rows get before they are weighed. A function of the public rows.
     alpha_ : float
         The penalty used.
     gap_ : float or None
@@ -138,7 +140,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
             raise ValueError("ParityPenaltyStudent needs 'groups' for its penalty; set penalty_weight=0 to go without.")
         problem = ShareProblem.of(X, shares, X_public, noise_std, self.alpha, bends=bends and not self.hidden)
         rows, public = (terms[:, :-1] for terms in (problem.rows, problem.public))
-        n_classes, parity, self._bends = shares.shape[1], None, problem.bends
+        n_classes, parity, self.bends_ = shares.shape[1], None, problem.bends
         self.n_features_in_, self.classes_, self.alpha_ = X.shape[1], np.arange(n_classes), problem.alpha
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         if groups is not None and self.penalty_weight > 0:
@@ -165,7 +167,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
 
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coefs_")
-        values = self._bends(np.asarray(X, dtype=float)) @ self.coefs_[0] + self.intercepts_[0]
+        values = self.bends_(np.asarray(X, dtype=float)) @ self.coefs_[0] + self.intercepts_[0]
         for weights, biases in zip(self.coefs_[1:], self.intercepts_[1:], strict=True):
             values = np.tanh(values) @ weights + biases
         return values

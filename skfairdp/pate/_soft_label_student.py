@@ -53,6 +53,7 @@ class HingeFeatures:
     above: NDArray[np.int64]
     low: Array
     high: Array
+    farthest: ClassVar[float] = FARTHEST
 
     @classmethod
     def of(cls, X_public: Array) -> "HingeFeatures":
@@ -203,6 +204,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     coef_ : ndarray of shape (n_features + n_bends, n_outputs)
         One output for two classes, else one per class. Post-processing of released values: public.
     intercept_ : ndarray of shape (n_outputs,)
+    bends_ : object
+        The columns that rows get before they are weighed. A function of the public rows.
     alpha_ : float
         The penalty used.
     level_ : float
@@ -275,7 +278,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             path = self._solutions(straight, groups, n_groups)
             if any(gap is not None and gap <= NEAR for _, _, gap in path):
                 problem, self._path = straight, path
-        self._bends, self._center, self._scale = problem.bends, problem.center, problem.scale
+        self.bends_, self._center, self._scale = problem.bends, problem.center, problem.scale
         self.alpha_ = problem.alpha
         self._likely: list[float] | None = None
         self._counted: tuple[Array, float] | None = None
@@ -336,7 +339,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         answers = np.empty((len(self._path), len(X)), dtype=np.min_scalar_type(len(self.classes_)))
         with np.errstate(all="ignore"):  # of private rows no warning may say that their numbers are too large
             for some in row_blocks(len(X)):
-                rows = self._bends(np.asarray(X[some], dtype=float))
+                rows = self.bends_(np.asarray(X[some], dtype=float))
                 scores = rows @ coefs.reshape(rows.shape[1], -1) + intercepts.ravel()
                 answers[:, some] = _decide(scores.reshape(len(rows), *intercepts.shape)).T
         return answers
@@ -405,7 +408,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
         blocks = (np.asarray(X[some], dtype=float) for some in row_blocks(len(X)))
-        scores = [self._bends(rows) @ self.coef_ + self.intercept_ for rows in blocks]
+        scores = [self.bends_(rows) @ self.coef_ + self.intercept_ for rows in blocks]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
     def predict(self, X: Array) -> NDArray[np.int64]:

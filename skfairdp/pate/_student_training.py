@@ -381,10 +381,16 @@ class LearnsFromVotes(BaseEstimator):
         check_is_fitted(self, "student_")
         return all_probabilities(self.student_, self._read_rows(X), len(self.classes_))
 
+    @property
+    def row_limits(self) -> Array | None:
+        """Lowest and highest numbers of what was asked about: others count as these. None where nothing is cut."""
+        lessons = getattr(self, "_lessons", None)
+        return None if lessons is None else lessons.limits
+
     def _read_rows(self, X: ArrayLike) -> Array:
         """Features of rows to predict, within the limits of what was asked about."""
-        features, lessons = read_features(self, X), getattr(self, "_lessons", None)
-        return features if lessons is None or lessons.limits is None else np.clip(features, *lessons.limits)
+        features, limits = read_features(self, X), self.row_limits
+        return features if limits is None else np.clip(features, *limits)
 
     def refit(self, **changes: Any) -> Self:
         """Label again and train another student from the votes already released, at no privacy cost.

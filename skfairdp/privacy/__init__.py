@@ -37,7 +37,7 @@ from skfairdp.privacy._events import (
     RareDisclosure,
     ReplaceSampledGaussian,
     ThresholdBit,
-    WorstOf,
+    WorstOf as WorstOf,
     check_event as check_event,
     compose,
     event_from_dict as event_from_dict,
@@ -46,7 +46,7 @@ from skfairdp.privacy._events import (
     repeat,
 )
 from skfairdp.privacy._gdp import GDPFilter as GDPFilter, gdp_delta, gdp_epsilon, gdp_mu
-from skfairdp.privacy._ledger import PrivacyLedger
+from skfairdp.privacy._ledger import PrivacyLedger, reopen as reopen
 from skfairdp.privacy._ledger_block import (
     UNCHARGED as UNCHARGED,
     ledger_in_use as ledger_in_use,
@@ -107,7 +107,6 @@ __all__ = [
     "RareDisclosure",
     "ReplaceSampledGaussian",
     "ThresholdBit",
-    "WorstOf",
     "attribute_event",
     "calibrate_noise",
     "compose",

@@ -476,7 +476,7 @@ class PrivacyLedger:
             with contextlib.suppress(LedgerError), self._locked():
                 pass  # a pickle remembers the latest head; of a damaged file, the last good one
             chain = self._chain
-            return _reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
+            return reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
 
     def _promote(self) -> None:
         """Move an in-memory ledger to a temporary file, so that other processes count into the same one.
@@ -591,7 +591,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-def _reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:
+def reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:
     """Unpickle: the same object in the same process, the same file in another, exhausted where that is gone.
 
     Nothing is read here, so that a model can be loaded whatever became of the ledger it was fitted with.

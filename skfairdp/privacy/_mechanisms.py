@@ -552,6 +552,9 @@ class RandomizedResponse:
         object.__setattr__(self, "_noise_parameter", p)
         object.__setattr__(self, "_words_per_lie", math.ceil(Fraction(p) * _WORDS / k))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, relation=state["relation"] and NeighboringRelation(state["relation"]))
+
     @property
     def event(self) -> DpEvent:
         """All answers together: a person's value reaches one of them only."""

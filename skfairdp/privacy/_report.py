@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from skfairdp.privacy._accountants import accountant_of, epsilon_of
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import check_event
+from skfairdp.privacy._events import check_event, event_from_dict, event_to_dict
 from skfairdp.privacy._ledger_block import ledgers_of
 
 if TYPE_CHECKING:
@@ -262,6 +262,17 @@ class PrivacySpent:
         check_event(self.event, relation)
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
+
+    def __getstate__(self) -> dict[str, Any]:
+        public = [fact.__getnewargs__() for fact in self.public]
+        return {**vars(self), "event": event_to_dict(self.event), "public": public}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from skfairdp.privacy._spending import PublicFact
+
+        public = tuple(PublicFact(*given) if len(given) > 1 else given[0] for given in state["public"])
+        vars(self).update(state, event=event_from_dict(state["event"]), public=public)
+        self.__post_init__()  # members of enums may have been stored as texts
 
     @classmethod
     def of(

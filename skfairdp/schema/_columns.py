@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import as_series
+from skfairdp._utils import Plain, as_series, plain
 from skfairdp.privacy import PrivacySpent
 
 _EPOCH = date(1970, 1, 1)
@@ -433,6 +433,22 @@ class PaidValues(tuple[Any, ...]):
 
     def __radd__(self, others: tuple[Any, ...]) -> "PaidValues":
         return PaidValues((*others, *self), self.privacy_)
+
+
+@dataclass(frozen=True)
+class PlainPaid(Plain):
+    """Stands for such values in formats that know tuples alone."""
+
+    values: tuple[Any, ...]
+    spent: PrivacySpent
+
+    def restored(self) -> PaidValues:
+        return PaidValues(self.values, self.spent)
+
+
+@plain.register
+def _(paid: PaidValues) -> PlainPaid:
+    return PlainPaid(tuple(paid), paid.privacy_)
 
 
 _MAY_BE_NONE = ("step", "others", "format")  # shown where it is said

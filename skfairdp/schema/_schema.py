@@ -202,8 +202,12 @@ class Schema:
     def __hash__(self) -> int:
         return hash(json.dumps(self._description, sort_keys=True))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Schema.from_dict, (self.to_dict(),), {"privacy_": self.privacy_, "was_compared": self.was_compared}
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.to_dict(), "privacy_": self.privacy_, "was_compared": self.was_compared}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(vars(Schema.from_dict(state["content"])))
+        self.privacy_, self.was_compared = state["privacy_"], state["was_compared"]
 
     def __sklearn_clone__(self) -> "Schema":
         return self

@@ -8,7 +8,7 @@ PLACES = {
     "_cli._files": "check_columns replaced",
     "_column_tables": "CELLS ColumnTables KNOTS ROUNDS",
     "_docs": "shared_docs",
-    "_estimator": "PrivateEstimator",
+    "_estimator": "PlainLedger PrivateEstimator",
     "_inputs": "PublicRows TrainingData",
     "_inputs._table": "refuse_large",
     "_judge": "KSJudgement SHARE Judge Judgement held_by_learner",

@@ -24,10 +24,11 @@ import numpy as np
 import pandas as pd
 import torch
 import tqdm
+from sklearn.base import BaseEstimator
 
 from skfairdp import PrivacyLedger
 
-__all__ = ["Seen", "observed", "plain", "stored"]
+__all__ = ["Seen", "handed_on", "observed", "plain", "stored"]
 
 #: scikit-learn numbers the HTML pages of a process; objects without a text of their own show where they lie.
 _PAGE = re.compile(r"sk-container-id-\d+|sk-estimator-id-\d+|(0x|\.\.\.x?)[0-9a-f]{6,}")
@@ -46,8 +47,8 @@ class Seen:
         told = []
         for name in dict.fromkeys([*self.parts, *other.parts]):
             told += list(_unlike(name, self.parts.get(name), other.parts.get(name)))
-        # A page and the bytes of a pickle say no more than the attributes, where these tell already.
-        named = [text for text in told if not text.startswith(("pickle", "HTML"))]
+        # A page, a state and the bytes of a pickle say no more than the attributes, where these tell already.
+        named = [text for text in told if not text.startswith(("pickle", "HTML", "handed on"))]
         return named or told
 
     @property
@@ -79,6 +80,8 @@ def observed(make: Callable[[], Any], fit: Callable[[Any], Any], probe: Callable
 def _looks(thing: Any) -> dict[str, Any]:
     """An object as a user can look at it."""
     found = {"attributes": plain(thing), "pickle": stored(thing), "repr": repr(thing)}
+    with mock.patch.object(PrivacyLedger, "__reduce__", return_value=(type, ("a ledger",))):
+        found["handed on"] = handed_on(thing)
     for part in thing if isinstance(thing, tuple) else (thing,):
         page = getattr(part, "_repr_html_", None)
         if page is not None:
@@ -148,6 +151,18 @@ def _state(value: Any) -> dict[str, Any]:
         return dict(vars(value))
     slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
     return {name: getattr(value, name) for name in slots if hasattr(value, name)} or {"repr": repr(value)}
+
+
+def handed_on(value: Any) -> Any:
+    """What a format such as skops stores: of estimators and our objects their ``__getstate__``."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else repr(key): handed_on(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [handed_on(entry) for entry in value]
+    ours = isinstance(value, BaseEstimator) or type(value).__module__.startswith("skfairdp.")
+    if ours and hasattr(value, "__dict__") and not isinstance(value, str | type | Callable):
+        return {"kind": type(value).__name__, **handed_on(value.__getstate__())}
+    return plain(value)
 
 
 class _Pickler(pickle.Pickler):

@@ -89,14 +89,14 @@ def test_students_by_themselves_are_straight_and_bend_on_demand(kind):
     for bends in (False, True):
         fitted = student.fit(X, np.eye(2)[y], groups=groups, bends=bends)
         inner = fitted._shares if kind is ConstrainedStudent else fitted
-        assert bool(len(inner._bends.numbers)) == bends
+        assert bool(len(inner.bends_.numbers)) == bends
 
 
 @pytest.mark.slow
 def test_a_network_has_no_bends():
     X, y, _ = beyond_a_threshold(300)
     student = ParityPenaltyStudent(penalty_weight=0.0, hidden=(4,), max_iter=5).fit(X, np.eye(2)[y], bends=True)
-    assert not len(student._bends.numbers)
+    assert not len(student.bends_.numbers)
 
 
 @pytest.mark.parametrize(("n", "epsilon", "bent"), [(10_000, 20.0, True), (300, 1.0, False)])
@@ -106,4 +106,4 @@ def test_a_fit_bends_only_where_its_votes_are_clear(n, epsilon, bent):
     with recording_noise(entropy=0):
         model = FairPATEClassifier(epsilon=epsilon, classes=[0, 1], groups=[0, 1], gamma=None, random_state=0)
         model.fit(X[:n], y[:n], X_public=X[n:], sensitive_features=groups[:n], sensitive_features_public=groups[n:])
-    assert bool(len(getattr(model._lessons.denoiser, "_bends", NO_HINGES).numbers)) == bent
+    assert bool(len(getattr(model._lessons.denoiser, "bends_", NO_HINGES).numbers)) == bent
