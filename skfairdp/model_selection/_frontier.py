@@ -12,16 +12,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skfairdp._utils import PublicData, RandomStateLike, progress_bar, public_generator
-from skfairdp.model_selection._frame import (
-    COLUMNS,
-    Totals,
-    as_gamma,
-    counting_ledger,
-    expression,
-    mark_non_dominated,
-    parity_weight,
-    sweeps_gamma,
-)
+from skfairdp.model_selection import _frame
+from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._transfer import EvaluationSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
 
@@ -154,7 +146,7 @@ def frontier(
         )
     delta = deltas.pop()
     test = EvaluationSet(X_test, y_test, sensitive_features_test)
-    totals = Totals()
+    totals = _frame.Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
     rows: list[dict[str, Any]] = []
@@ -168,7 +160,7 @@ def frontier(
             bar.update()
     compared = {} if reference is None else {"without_privacy": clone(reference).fit(X, y)}
     references, guarantees = test.references(dataset, **compared), totals.guarantees(delta)
-    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
+    frame = pd.DataFrame(rows).reindex(columns=[*_frame.COLUMNS, "gap_bound"])
     frame["non_dominated"] = mark_non_dominated(frame, references)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs.update(n_test=len(test.groups), references=references)
@@ -197,8 +189,8 @@ class _Point:
     def student_gamma(self) -> float:
         """What the student was held to. A weight holds it to no figure; behind IDP3 it still is a fair student."""
         if math.isnan(self.lam):
-            return as_gamma(self.student.get("gamma"))
-        return as_gamma(self.gamma) if self.lam > 0 else math.nan
+            return _frame.as_gamma(self.student.get("gamma"))
+        return _frame.as_gamma(self.gamma) if self.lam > 0 else math.nan
 
 
 @dataclass(frozen=True)
@@ -245,11 +237,11 @@ class _Sweep:
 
     def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
         """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
-        weight = parity_weight(estimator)
+        weight = _frame.parity_weight(estimator)
         if weight is not None:
             options = self._by_weight(weight, hasattr(estimator, "refit"))
         else:
-            options = self._by_gamma() if sweeps_gamma(estimator) else self._by_epsilon()
+            options = self._by_gamma() if _frame.sweeps_gamma(estimator) else self._by_epsilon()
         for epsilon in self.epsilons:
             for changes, points in options:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
@@ -318,7 +310,7 @@ def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
     given = {name: value for name, value in given.items() if value is not None}
     if "X_public" not in taken:  # a method that needs none, beside others that do
         given.pop("X_public", None)
-    ledger = counting_ledger(estimator)
+    ledger = _frame.counting_ledger(estimator)
     params = estimator.get_params(deep=False)
     watched = ledger is not None or "ledger" not in params or ledger_in_use(params["ledger"]) is None
     released = estimator.fit(X, y, **given)
@@ -335,11 +327,11 @@ def _row(name: str, released: Any, point: _Point) -> dict[str, Any]:
         "delta": privacy.delta,
         "protects": privacy.protects,
         "neighboring_relation": privacy.neighboring_relation,
-        "gamma": as_gamma(point.gamma),
+        "gamma": _frame.as_gamma(point.gamma),
         "student_gamma": point.student_gamma,
         "lam": float(point.lam),
         "idp3": point.refuse,
-        "params": expression(clone(released).set_params(**point.student)),
+        "params": _frame.expression(clone(released).set_params(**point.student)),
     }
 
 
@@ -358,7 +350,9 @@ def _named(estimators: Any) -> dict[str, Any]:
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
         alone = {"backend", "estimator"} <= set(has)
-        if not {"epsilon", "delta"} <= set(has) or not (sweeps_gamma(estimator) or alone or parity_weight(estimator)):
+        if not {"epsilon", "delta"} <= set(has) or not (
+            _frame.sweeps_gamma(estimator) or alone or _frame.parity_weight(estimator)
+        ):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
                 "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam', or it must be a "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skfairdp import privacy
 from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
@@ -17,16 +18,6 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PrivacyLedger,
-    compose,
-    gdp_mu,
-    relation_for,
-)
 from skfairdp.schema import Schema
 
 if TYPE_CHECKING:
@@ -59,7 +50,7 @@ class Reweighting(BaseEstimator):
     reads_groups = True
     counts_once = True
 
-    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
+    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Release the sizes of the groups, and weigh by them.
 
         Parameters
@@ -109,7 +100,7 @@ class DPSGDF(BaseEstimator):
     reads_groups = True
     counts_once = False
 
-    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
+    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Let bounds follow the noisy counts of each batch.
 
         Parameters
@@ -168,7 +159,7 @@ class GlobalAdapt(BaseEstimator):
     reads_groups = False
     counts_once = False
 
-    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
+    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Let one scale for all follow the noisy count of each batch.
 
         Parameters
@@ -202,19 +193,19 @@ class ClippingPlan:
 
     net: "Net"
     step: "DPStep"
-    sizes: GaussianMechanism | None
+    sizes: privacy.GaussianMechanism | None
     count_share: float
     look: MajorityBaselineTest | None = None
     scaling: Scaling | None = None
     rows_of: str = ""
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """Gradients, sizes, scales of columns and the second look together."""
         return self.step.event_with(_beside(self.sizes, self.scaling and self.scaling.tables, self.look))
 
     @property
-    def relation(self) -> NeighboringRelation:
+    def relation(self) -> privacy.NeighboringRelation:
         """Of the guarantee."""
         return self.step.relation
 
@@ -331,7 +322,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         schema: Schema | None = None,
         random_state: RandomStateLike = None,
         noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
+        ledger: privacy.PrivacyLedger | None = None,
         verbose: int = 0,
     ) -> None:
         self.method = method
@@ -423,13 +414,13 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import DPStep, as_net
 
         owner = type(self).__name__
-        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
+        relation = privacy.relation_for(self._declared_rows, by_subject=data.subjects is not None)
         net = as_net(self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20)
         sizes = None
         if as_method(self.method, owner).counts_once:
-            sigma = self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta)
+            sigma = self.count_share**-0.5 / privacy.gdp_mu(self.epsilon, self.delta)
             # a row more moves one of the sizes by one
-            sizes = GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
+            sizes = privacy.GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
         n_rows = data.n_units if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, 1.0 if sizes is None else 1.0 - self.count_share)
         scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
@@ -449,10 +440,10 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         return ClippingPlan(net, step, sizes, self.count_share, look, scaling, data.rows_of)
 
 
-def _beside(*parts: Any) -> DpEvent | None:
+def _beside(*parts: Any) -> privacy.DpEvent | None:
     """What is released beside the gradients."""
     events = [part.event for part in parts if part is not None]
-    return compose(*events) if len(events) > 1 else events[0] if events else None
+    return privacy.compose(*events) if len(events) > 1 else events[0] if events else None
 
 
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:

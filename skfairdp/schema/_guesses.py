@@ -8,18 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp.schema._columns import (
-    FARTHEST,
-    TRUTHS,
-    Boolean,
-    Category,
-    Column,
-    Date,
-    Number,
-    _as_numbers,
-    _is_missing,
-    real_number,
-)
+from skfairdp.schema import _columns
 from skfairdp.schema._release import counts_of_kinds, is_called_identifier, likeliest
 
 _FEW, _DENSE = 100, 10  # of fewer rows nothing is said; numbers of n rows lie in a range of so many times n
@@ -34,8 +23,8 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype):
         return {}
     kind, writings = likeliest(counts_of_kinds(column))
-    known = [cell.strip() for cell in column if isinstance(cell, str) and not _is_missing(cell)]
-    truths = [TRUTHS[text] for text in known if text in TRUTHS]
+    known = [cell.strip() for cell in column if isinstance(cell, str) and not _columns._is_missing(cell)]
+    truths = [_columns.TRUTHS[text] for text in known if text in _columns.TRUTHS]
     if len(truths) > len(known) / 2 and {*truths} == {0, 1}:
         kind = "boolean"
     if kind == "category" or not len(column.dropna()):
@@ -50,13 +39,13 @@ def is_numbering(column: "pd.Series[Any]") -> bool:
 
     Of n numbers that were drawn from 10 n, some two are the same but for a chance of exp(-n/20).
     """
-    numbers = _as_numbers(column)
+    numbers = _columns._as_numbers(column)
     if len(numbers) < _FEW or np.isnan(numbers).any() or (numbers != np.rint(numbers)).any():
         return False
     return bool(len(np.unique(numbers)) == len(numbers) and np.ptp(numbers) < _DENSE * len(numbers))
 
 
-def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> Column:
+def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> _columns.Column:
     """The narrowest declaration that fits public rows."""
     if (
         isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role
@@ -65,8 +54,8 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
         known = numbers[~np.isnan(numbers)]
         if len(known) and known.min() < known.max():
             return _number(known, name, missing=len(known) < len(numbers))
-    cells = [real_number(cell) for cell in _distinct(series)]
-    known = pd.Series([cell for cell in cells if isinstance(cell, str) or not _is_missing(cell)], dtype=object)
+    cells = [_columns.real_number(cell) for cell in _distinct(series)]
+    known = pd.Series([cell for cell in cells if isinstance(cell, str) or not _columns._is_missing(cell)], dtype=object)
     missing = len(known) < len(cells) and not role
     if not len(known):
         raise ValueError(f"Column {name!r} holds no value, and nothing follows from it. Leave the column out.")
@@ -78,12 +67,12 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
             "of them, or leave the column out."
         )
     if kinds == {"boolean"}:
-        return Boolean(missing=missing)
+        return _columns.Boolean(missing=missing)
     if kinds == {"date"}:
         days = [cell.date() if isinstance(cell, datetime) else cell for cell in known]
-        return Date(min(days), max(max(days), min(days) + timedelta(days=1)), missing=missing)
+        return _columns.Date(min(days), max(max(days), min(days) + timedelta(days=1)), missing=missing)
     if kinds == {"number"} and not isinstance(series.dtype, pd.CategoricalDtype):
-        numbers = _as_numbers(known)
+        numbers = _columns._as_numbers(known)
         if not role and numbers.min() < numbers.max():
             return _number(numbers, name, missing=missing)
         _refuse_far(numbers, name)
@@ -94,7 +83,7 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
             "is refused: leave the column out, or raise 'max_categories'."
         )
     try:
-        return Category(tuple(values), missing=missing)
+        return _columns.Category(tuple(values), missing=missing)
     except ValueError as error:
         raise ValueError(f"Column {name!r}: {error}") from None
 
@@ -117,17 +106,17 @@ def _distinct(series: "pd.Series[Any]") -> "pd.Series[Any]":
         return series
 
 
-def _number(known: NDArray[np.float64], name: str, *, missing: bool) -> Number:
+def _number(known: NDArray[np.float64], name: str, *, missing: bool) -> _columns.Number:
     _refuse_far(known, name)
     whole = bool((known == np.round(known)).all())
-    return Number(float(known.min()), float(known.max()), step=1.0 if whole else None, missing=missing)
+    return _columns.Number(float(known.min()), float(known.max()), step=1.0 if whole else None, missing=missing)
 
 
 def _refuse_far(known: NDArray[np.float64], name: str) -> None:
-    if not (np.abs(known) <= FARTHEST).all():
+    if not (np.abs(known) <= _columns.FARTHEST).all():
         raise ValueError(
-            f"Column {name!r} holds numbers that are infinite or beyond {FARTHEST:g}, which stand for something else. "
-            "Leave them empty, or leave the column out."
+            f"Column {name!r} holds numbers that are infinite or beyond {_columns.FARTHEST:g}, which stand for something "
+            "else. Leave them empty, or leave the column out."
         )
 
 
