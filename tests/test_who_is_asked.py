@@ -82,6 +82,6 @@ def test_what_counts_answers_of_private_rows_asks_by_the_one_function():
     for place in ("model_selection/_scores.py", "generative/_synthetic_data_classifier.py",
                   "model_selection/_own_figures.py", "postprocessing/_private_thresholds.py"):  # fmt: skip
         assert "row_wise_predictions(" in (PACKAGE / place).read_text(), place
-    for place in ("_majority_baseline.py", "gradient/_temperature.py"):
+    for place in ("_majority_baseline.py", "gradient/_parity.py"):
         assert "private_logits(" in (PACKAGE / place).read_text(), place
     assert "private_outputs(" in (PACKAGE / "gradient/_signed_loss.py").read_text()

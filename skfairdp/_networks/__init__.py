@@ -4,7 +4,6 @@ This private room imports torch when it is imported; the others load it on first
 """
 
 from skfairdp._networks._adversarial import AdversarialTraining, ImageLayers
-from skfairdp._networks._amounts import AmountLoss, AmountScale, MeanPenalty, constant_amount, predicting, sums_by_group
 from skfairdp._networks._clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -20,7 +19,17 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._layers import StackedModule
-from skfairdp._networks._mlp import AdditiveParts, ColumnScales, StackedMLP, additive_parts, behind, with_parts
+from skfairdp._networks._mlp import (
+    CNN,
+    MLP,
+    AdditiveParts,
+    ColumnScales,
+    ResNet,
+    StackedMLP,
+    additive_parts,
+    behind,
+    with_parts,
+)
 from skfairdp._networks._nets import (
     Net,
     as_net,
@@ -31,7 +40,18 @@ from skfairdp._networks._nets import (
     scale_last_layer,
     unset_net,
 )
-from skfairdp._networks._parity import ParityPenalty, fine_tune_for_parity, fit_with_parity, rows_read_by
+from skfairdp._networks._parity import (
+    AmountLoss,
+    AmountScale,
+    MeanPenalty,
+    ParityPenalty,
+    constant_amount,
+    fine_tune_for_parity,
+    fit_with_parity,
+    predicting,
+    rows_read_by,
+    sums_by_group,
+)
 from skfairdp._networks._process import (
     PrecisionWatch,
     check_precision,
@@ -41,7 +61,6 @@ from skfairdp._networks._process import (
     seconds_of_steps,
     threads_of_steps,
 )
-from skfairdp._networks._shorthands import CNN, MLP, ResNet
 from skfairdp._networks._stacked import (
     batch_stream,
     one_vector,

@@ -20,8 +20,7 @@ from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._dpsgd import TrainsNetwork
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, default_parity
-from skfairdp.gradient._temperature import Temperature
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, Temperature, as_parity, default_parity
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.schema import Schema, storage_bytes
 

@@ -18,8 +18,16 @@ from skfairdp._utils import private_error, write_text
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, composed, held_by, record_of, releases_of
 from skfairdp.schema import _columns
 from skfairdp.schema._frames import as_dataframe, column_names
-from skfairdp.schema._guesses import described, guessed, is_numbering
-from skfairdp.schema._metadata import completed, content_of, pandera_columns, sdv_columns, text_of
+from skfairdp.schema._metadata import (
+    completed,
+    content_of,
+    described,
+    guessed,
+    is_numbering,
+    pandera_columns,
+    sdv_columns,
+    text_of,
+)
 from skfairdp.schema._release import released_columns, say_identifiers
 
 
