@@ -32,6 +32,7 @@ from skfairdp._utils._labels import (
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS as PRIVATE_ERRORS,
     PrivateRowsError as PrivateRowsError,
+    invalid_parameter as invalid_parameter,
     open_stream as open_stream,
     private_error as private_error,
     progress_bar as progress_bar,

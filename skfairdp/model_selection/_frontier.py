@@ -11,7 +11,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from skfairdp._utils import PublicData, RandomStateLike, progress_bar, public_generator
+from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, progress_bar, public_generator
 from skfairdp.model_selection import _frame
 from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._transfer import EvaluationSet
@@ -214,21 +214,13 @@ class _Sweep:
     def __post_init__(self) -> None:
         epsilons, gammas, lams, idp3 = self.epsilons, self.gammas, self.lams, self.idp3
         if len(lams) == 0 or not all(lam >= 0 and math.isfinite(lam) for lam in lams):
-            raise ValueError(
-                f"The 'lams' parameter of frontier must be finite numbers from 0 on. Got {lams!r} instead."
-            )
+            raise invalid_parameter("lams", "frontier", "finite numbers from 0 on", lams)
         if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
-            raise ValueError(
-                f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
-            )
+            raise invalid_parameter("epsilons", "frontier", "positive finite numbers", epsilons)
         if len(gammas) == 0 or not all(gamma is None or 0 <= gamma <= 1 for gamma in gammas):
-            raise ValueError(
-                f"The 'gammas' parameter of frontier must be numbers in [0, 1], or None. Got {gammas!r} instead."
-            )
+            raise invalid_parameter("gammas", "frontier", "numbers in [0, 1], or None", gammas)
         if len(idp3) == 0 or not all(isinstance(how, bool | np.bool_) or how == "only" for how in idp3):
-            raise ValueError(
-                f"The 'idp3' parameter of frontier must be a sequence of False, True and 'only'. Got {idp3!r} instead."
-            )
+            raise invalid_parameter("idp3", "frontier", "a sequence of False, True and 'only'", idp3)
         if all(gamma is None for gamma in gammas) and all(idp3):
             raise ValueError(
                 "frontier has nothing to do: IDP3 needs a number among 'gammas', and all are None. Add one, or add "
