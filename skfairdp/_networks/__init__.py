@@ -19,17 +19,7 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._layers import StackedModule
-from skfairdp._networks._mlp import (
-    CNN,
-    MLP,
-    AdditiveParts,
-    ColumnScales,
-    ResNet,
-    StackedMLP,
-    additive_parts,
-    behind,
-    with_parts,
-)
+from skfairdp._networks._mlp import AdditiveParts, ColumnScales, StackedMLP, additive_parts, behind, with_parts
 from skfairdp._networks._nets import (
     Net,
     as_net,
@@ -61,6 +51,7 @@ from skfairdp._networks._process import (
     seconds_of_steps,
     threads_of_steps,
 )
+from skfairdp._networks._shorthands import CNN, MLP, ResNet
 from skfairdp._networks._stacked import (
     batch_stream,
     one_vector,

@@ -18,8 +18,8 @@ from skorch import NeuralNet, NeuralNetClassifier, NeuralNetRegressor
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from skfairdp._networks._mlp import CNN, MLP, ResNet, widths
 from skfairdp._networks._process import own_generator
+from skfairdp._networks._shorthands import CNN, MLP, ResNet, widths
 from skfairdp._networks._stacked import resolve_device
 from skfairdp._utils import warn_caller
 from skfairdp.privacy import held_by

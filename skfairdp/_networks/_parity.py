@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from skfairdp._networks._mlp import MLP
 from skfairdp._networks._nets import ConstantModule, is_constant
 from skfairdp._networks._process import own_generator
+from skfairdp._networks._shorthands import MLP
 
 Array = NDArray[np.float64]
 

@@ -21,8 +21,9 @@ from skfairdp._networks._clipping import (
     looped_gradients,
     private_outputs,
 )
-from skfairdp._networks._mlp import CNN, MLP, ColumnScales, ScaledMLP, ScaledModule
+from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
+from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
 from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
