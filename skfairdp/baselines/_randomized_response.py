@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
 from skfairdp.privacy import RandomizedResponse
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of, with_schema
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class RandomizedGroups:
 
 
 @shared_docs
+@with_schema
 class GroupRandomizer(SpendsPrivacy):
     """Release groups by randomised response; what is computed from them costs nothing more.
 
@@ -110,7 +111,13 @@ class GroupRandomizer(SpendsPrivacy):
     ((3,), (3, 2), 'sensitive attribute')
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float = 1.0
+    groups: Sequence[Any] | None = None
+    schema: Schema | None = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "groups": ["array-like", None],
         "schema": [SCHEMA_CONSTRAINT, None],
@@ -119,21 +126,6 @@ class GroupRandomizer(SpendsPrivacy):
     }
 
     delta = 0.0
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        groups: Sequence[Any] | None = None,
-        schema: Schema | None = None,
-        noise_seed: int | None = None,
-        ledger: privacy.PrivacyLedger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.groups = groups
-        self.schema = schema
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> NDArray[np.object_] | pd.Series:
         """Return a randomised group per row.
@@ -275,6 +267,7 @@ def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
 
 
 @shared_docs
+@with_schema
 class RandomizedResponseClassifier(PrivateClassifier):
     """Fair classifier trained on groups released by randomised response.
 
@@ -333,9 +326,20 @@ class RandomizedResponseClassifier(PrivateClassifier):
     ratio of probabilities
     """
 
+    fair_estimator: Any = None
+    epsilon: float = 1.0
+    debias: bool = True
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
+
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "fair_estimator": [A_LEARNER, None],
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
@@ -343,31 +347,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
     }
 
     delta = 0.0
-
-    def __init__(
-        self,
-        *,
-        fair_estimator: Any = None,
-        epsilon: float = 1.0,
-        debias: bool = True,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: privacy.PrivacyLedger | None = None,
-    ) -> None:
-        self.fair_estimator = fair_estimator
-        self.epsilon = epsilon
-        self.debias = debias
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def fit(
         self,

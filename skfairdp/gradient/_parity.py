@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,7 @@ def beside(*plans: Any) -> DpEvent | None:
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class PublicPenalty(BaseEstimator):
     """A penalty on the disparity of predictions on public rows with groups: costs no privacy.
 
@@ -115,20 +116,17 @@ class PublicPenalty(BaseEstimator):
     0.3
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    temperature: float = 1.0
+    max_type: str = "hard"
+    batch_size: int | None = 256
+    apply_to: str = "batch"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "max_type": [StrOptions({"soft", "hard"})],
         "batch_size": [Interval(Integral, 2, None, closed="left"), None],
         "apply_to": [StrOptions({"batch", "per_sample"})],
     }
-
-    def __init__(
-        self, *, temperature: float = 1.0, max_type: str = "hard", batch_size: int | None = 256, apply_to: str = "batch"
-    ) -> None:
-        self.temperature = temperature
-        self.max_type = max_type
-        self.batch_size = batch_size
-        self.apply_to = apply_to
 
     shorthand = "public_penalty"
     #: Where the user gives none. A smaller bound shortens what rows pull at, and not the penalty, which then wins.
@@ -191,6 +189,7 @@ class PublicPenalty(BaseEstimator):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class SignedLoss(BaseEstimator):
     """A signed loss of the private rows themselves, steered by noisy rates of their groups: no public rows needed.
 
@@ -233,25 +232,17 @@ class SignedLoss(BaseEstimator):
     40
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    constraints: Any = "demographic_parity"
+    dual_steps: int = 40
+    dual_step: float | None = None
+    budget_share: float = 0.1
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",  # read_rate_constraints says what is wrong
         "dual_steps": [Interval(Integral, 1, None, closed="left")],
         "dual_step": [Interval(Real, 0, None, closed="neither"), None],
         "budget_share": [Interval(Real, 0, 1, closed="neither")],
     }
-
-    def __init__(
-        self,
-        *,
-        constraints: Any = "demographic_parity",
-        dual_steps: int = 40,
-        dual_step: float | None = None,
-        budget_share: float = 0.1,
-    ) -> None:
-        self.constraints = constraints
-        self.dual_steps = dual_steps
-        self.dual_step = dual_step
-        self.budget_share = budget_share
 
     shorthand = "signed_loss"
     #: Its weights make gradients larger.

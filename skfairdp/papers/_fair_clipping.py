@@ -18,7 +18,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
@@ -219,6 +219,7 @@ class ClippingPlan:
 
 
 @shared_docs
+@with_schema
 class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     """Network trained by a DP-SGD that treats groups differently: baselines, with the sensitivity they have.
 
@@ -290,9 +291,26 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     (True, 'replace one record by a null record')
     """
 
+    method: str | Reweighting | DPSGDF | GlobalAdapt = "reweight"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    count_share: float = 0.05
+    net: Any = "mlp"
+    public_n_rows: int | None = None
+    average_last: float = 0.25
+    max_grad_norm: float = 1.0
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
+    verbose: int = 0
+
     __metadata_request__fit = {"subject": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -304,43 +322,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        *,
-        method: str | Reweighting | DPSGDF | GlobalAdapt = "reweight",
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        count_share: float = 0.05,
-        net: Any = "mlp",
-        public_n_rows: int | None = None,
-        average_last: float = 0.25,
-        max_grad_norm: float = 1.0,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: privacy.PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.method = method
-        self.epsilon = epsilon
-        self.delta = delta
-        self.count_share = count_share
-        self.net = net
-        self.public_n_rows = public_n_rows
-        self.average_last = average_last
-        self.max_grad_norm = max_grad_norm
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

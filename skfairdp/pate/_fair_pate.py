@@ -30,13 +30,14 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
 
 @shared_docs
+@with_schema
 class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
@@ -150,7 +151,31 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    gamma: float | None = 0.05
+    constraints: Any = None
+    gate: str | training.VoteGate | None = "votes"
+    disparity: str = "others"
+    n_teachers: int | str = "auto"
+    teacher: Any = None
+    student: Any = None
+    voting: Any = "soft"
+    max_queries: int | None = None
+    noise: str = "gaussian"
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    public_data: PublicData | SyntheticRows | None = None
+    memory: str | joblib.Memory | None = None
+    n_jobs: int | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PATEClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "constraints": "no_validation",  # _check says what is wrong
@@ -162,57 +187,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}
     _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})
     __metadata_request__fit = {"subject": True}
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        gamma: float | None = 0.05,
-        constraints: Any = None,
-        gate: str | training.VoteGate | None = "votes",
-        disparity: str = "others",
-        n_teachers: int | str = "auto",
-        teacher: Any = None,
-        student: Any = None,
-        voting: Any = "soft",
-        max_queries: int | None = None,
-        noise: str = "gaussian",
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | SyntheticRows | None = None,
-        memory: str | joblib.Memory | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.gamma = gamma
-        self.constraints = constraints
-        self.gate = gate
-        self.disparity = disparity
-        self.n_teachers = n_teachers
-        self.teacher = teacher
-        self.student = student
-        self.voting = voting
-        self.max_queries = max_queries
-        self.noise = noise
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.public_data = public_data
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,13 @@ from skfairdp._rows import RowSource, opened
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, schema_of
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of, with_schema
 
 OWNER = "DemographicParityFilter"
 
 
 @shared_docs
+@with_schema
 class DemographicParityFilter(_utils.NamedEstimator):
     """Keep the rows of a training set whose labels stay within γ-demographic parity (P_pre).
 
@@ -109,7 +110,18 @@ class DemographicParityFilter(_utils.NamedEstimator):
     >>> group_kept = group[parity.sample_indices_]
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    gamma: float | None = 0.05
+    min_count: int = 50
+    disparity: str = "others"
+    gate: str = "excess"
+    shuffle: bool = False
+    random_state: _utils.RandomStateLike = None
+    classes: Sequence[Hashable] | None = None
+    groups: Sequence[Hashable] | None = None
+    sensitive_columns: Sequence[str | int] | str | int | None = None
+    schema: Schema | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "disparity": [StrOptions({"others", "overall", "between"})],
@@ -121,33 +133,6 @@ class DemographicParityFilter(_utils.NamedEstimator):
         "sensitive_columns": [str, Integral, "array-like", None],
         "schema": [SCHEMA_CONSTRAINT, None],
     }
-
-    schema: Any = SchemaParameter()
-
-    def __init__(
-        self,
-        *,
-        gamma: float | None = 0.05,
-        min_count: int = 50,
-        disparity: str = "others",
-        gate: str = "excess",
-        shuffle: bool = False,
-        random_state: _utils.RandomStateLike = None,
-        classes: Sequence[Hashable] | None = None,
-        groups: Sequence[Hashable] | None = None,
-        sensitive_columns: Sequence[str | int] | str | int | None = None,
-        schema: Schema | None = None,
-    ) -> None:
-        self.gamma = gamma
-        self.min_count = min_count
-        self.disparity = disparity
-        self.gate = gate
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
 
     def fit_resample(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any]:
         """Return the rows that are kept, in their order.

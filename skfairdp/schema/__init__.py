@@ -24,6 +24,11 @@ from skfairdp.schema._row_store import (
     storage_bytes as storage_bytes,
     subsample_rows as subsample_rows,
 )
-from skfairdp.schema._schema import Schema, SchemaParameter as SchemaParameter, SchemaRows as SchemaRows
+from skfairdp.schema._schema import (
+    Schema,
+    SchemaParameter as SchemaParameter,
+    SchemaRows as SchemaRows,
+    with_schema as with_schema,
+)
 
 __all__ = ["Boolean", "Category", "Date", "IncompleteSchemaError", "KeyedRows", "Number", "Schema", "SchemaEncoder"]

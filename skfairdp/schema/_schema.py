@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -767,6 +767,14 @@ class SchemaParameter:
             with contextlib.suppress(Exception):
                 value = Schema.from_dict(value)
         vars(owner)["schema"] = value
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def with_schema(cls: type[Any]) -> type[Any]:
+    """Make a constructor of the fields of an estimator, one of which is ``schema``."""
+    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    made.schema = SchemaParameter()
+    return made
 
 
 def values_of(column: _columns.Column) -> tuple[Any, ...]:
