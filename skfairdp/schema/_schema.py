@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -770,9 +771,11 @@ class SchemaParameter:
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-def with_schema(cls: type[Any]) -> type[Any]:
+def with_schema(cls: Any = None, *, kw_only: bool = True) -> Any:
     """Make a constructor of the fields of an estimator, one of which is ``schema``."""
-    made = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    if cls is None:
+        return partial(with_schema, kw_only=kw_only)
+    made = dataclass(kw_only=kw_only, eq=False, repr=False)(cls)
     made.schema = SchemaParameter()
     return made
 
