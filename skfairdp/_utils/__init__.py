@@ -42,16 +42,16 @@ from skfairdp._utils._messages import (
     without_cells as without_cells,
     without_values as without_values,
 )
-from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
-from skfairdp._utils._public import PublicData
-from skfairdp._utils._random import (
+from skfairdp._utils._numeric import (
     BLAS as BLAS,
     RandomStateLike as RandomStateLike,
     child_seeds as child_seeds,
     coins_of as coins_of,
+    fit_softmax as fit_softmax,
     public_generator as public_generator,
 )
+from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
+from skfairdp._utils._public import PublicData
 from skfairdp._utils._sklearn import NamedEstimator as NamedEstimator
-from skfairdp._utils._softmax_regression import fit_softmax as fit_softmax
 
 __all__ = ["PublicData"]
