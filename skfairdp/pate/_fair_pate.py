@@ -241,16 +241,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn()
 
-    def _read(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        subject: Any = None,
-    ) -> TrainingData:
+    def _read(self, X: Any, y: Any, **given: Any) -> TrainingData:
         self._check()
         check_student(self._given_student)
         if self._votes_by_group and not isinstance(X, np.ndarray | pd.DataFrame) and opened(X) is not None:
@@ -259,17 +250,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "'constraints' of its student look at labels. Pass the rows as a DataFrame, or constrain selection "
                 "rates alone."
             )
-        data = read_any_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-            groups="both" if self._votes_by_group else "public" if self._needs_groups else "public, if given",
-            public_rows="given or own",
-        )
+        groups = "both" if self._votes_by_group else "public" if self._needs_groups else "public, if given"
+        data = read_any_training(self, X, y, **given, groups=groups, public_rows="given or own")
         student = self._given_student
         if isinstance(student, ConstrainedStudent):
             student.rates_of(data.domain, data.classes)
