@@ -251,7 +251,6 @@ def test_the_tracer_counts_what_a_reader_has_to_open():
     assert [one.name for one in seen.functions] == ["SchemaParameter.__set__"]
     assert {one.name for one in seen.entered} == {
         "NamedEstimator.__new__",
-        "FairPATEClassifier.__init__",
         "SchemaParameter.__set__",
         "NeighboringRelation.protects",
     }

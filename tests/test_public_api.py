@@ -43,7 +43,7 @@ def test_import_takes_less_than_half_a_second_and_loads_nothing_heavy():
 #: What is done one after the other in one new interpreter, and what must not have been loaded by then.
 LIGHT = {
     "import skfairdp": "skfairdp.privacy._statement skfairdp.privacy._recompute skfairdp.privacy._verify "
-    "skfairdp._cli._demo",
+    "skfairdp._cli._commands",
     "import skfairdp.privacy": "pandas torch",
     "import skfairdp.baselines": "fairlearn torch",
     "from skfairdp import PrivacyLedger, IDP3, PublicPreprocessor, FairPATEClassifier, metrics, datasets, fairness, "

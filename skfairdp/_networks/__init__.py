@@ -4,7 +4,6 @@ This private room imports torch when it is imported; the others load it on first
 """
 
 from skfairdp._networks._adversarial import AdversarialTraining, ImageLayers
-from skfairdp._networks._amounts import AmountLoss, AmountScale, MeanPenalty, constant_amount, predicting, sums_by_group
 from skfairdp._networks._clipping import (
     BoundsByGroup,
     ClippingRule,
@@ -31,7 +30,18 @@ from skfairdp._networks._nets import (
     scale_last_layer,
     unset_net,
 )
-from skfairdp._networks._parity import ParityPenalty, fine_tune_for_parity, fit_with_parity, rows_read_by
+from skfairdp._networks._parity import (
+    AmountLoss,
+    AmountScale,
+    MeanPenalty,
+    ParityPenalty,
+    constant_amount,
+    fine_tune_for_parity,
+    fit_with_parity,
+    predicting,
+    rows_read_by,
+    sums_by_group,
+)
 from skfairdp._networks._process import (
     PrecisionWatch,
     check_precision,

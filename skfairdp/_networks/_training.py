@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from skfairdp._networks import _process
 from skfairdp._networks._clipping import (
     DPStep,
     PerSampleLoss,
@@ -22,14 +23,6 @@ from skfairdp._networks._clipping import (
 )
 from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
-from skfairdp._networks._process import (
-    PrecisionWatch,
-    check_module_precision,
-    own_generator,
-    products_of_step,
-    seconds_of_steps,
-    threads_of_steps,
-)
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
 from skfairdp._utils import progress_bar
@@ -212,9 +205,9 @@ class Network:
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
         codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
-        of_step = products_of_step(step.expected_batch_size, module)
-        seconds = seconds_of_steps(step.steps, of_step, row_by_row=True)
-        with own_generator(source.seed(), self.device), threads_of_steps(of_step):
+        of_step = _process.products_of_step(step.expected_batch_size, module)
+        seconds = _process.seconds_of_steps(step.steps, of_step, row_by_row=True)
+        with _process.own_generator(source.seed(), self.device), _process.threads_of_steps(of_step):
             rows = PrivateRows.laid(self.rows(X), self.codes(y), codes[0], step, codes[1])
             module.train()
             for t in progress_bar(range(step.steps), desc="DP-SGD", verbose=verbose, seconds=seconds):
@@ -306,13 +299,13 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
             f"The 'net' parameter of {owner} must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module or a skorch "
             f"net. Got an object of type {type(module).__name__} instead."
         )
-    check_module_precision(module, owner)
+    _process.check_module_precision(module, owner)
     check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError(
             f"The module of 'net' of {owner} has no trainable parameter. Set requires_grad of those to train."
         )
-    with own_generator(0):
+    with _process.own_generator(0):
         # Weights that start at zero would hide what the layers before them do.
         copy = deepcopy(module).cpu()
         with torch.no_grad():
@@ -322,7 +315,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
         batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
         for X in batches:
             X[-1] = 0  # such rows stand in the places of those that it fails on
-        with PrecisionWatch(f"The module of 'net' of {owner}"):
+        with _process.PrecisionWatch(f"The module of 'net' of {owner}"):
             for X in batches:
                 _check_outputs(copy, X, n_classes, owner)
             _check_state(copy, batches, owner)
@@ -333,7 +326,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
 def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
     """Whether opacus has a rule for all layers and its gradients, clipped and summed, are those of one row at a time.
     For a module that passed :func:`check_network`. Where it has no rule, torch.func forms the gradients."""
-    with own_generator(0):
+    with _process.own_generator(0):
         copy = deepcopy(module).cpu().eval()
         for layer in copy.modules():  # opacus listens to layers in training mode; dropout would hide what they say
             layer.training = any(p.requires_grad for p in layer.parameters(recurse=False))
@@ -343,7 +336,7 @@ def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
 
 def vectorizes(module: nn.Module, n_features: int) -> bool:
     """Whether torch.func forms the per-sample gradients of a module that passed :func:`check_network`."""
-    with own_generator():
+    with _process.own_generator():
         copy = deepcopy(module).cpu().train()
         X = torch.randint(0, 2, (_SIZES[0], n_features)).to(input_dtype(copy))
         try:

@@ -32,6 +32,7 @@ from skfairdp._utils._labels import (
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS as PRIVATE_ERRORS,
     PrivateRowsError as PrivateRowsError,
+    invalid_parameter as invalid_parameter,
     open_stream as open_stream,
     private_error as private_error,
     progress_bar as progress_bar,
@@ -41,17 +42,17 @@ from skfairdp._utils._messages import (
     without_cells as without_cells,
     without_values as without_values,
 )
-from skfairdp._utils._named import NamedEstimator as NamedEstimator
-from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
-from skfairdp._utils._plain_state import Plain as Plain, PlainState as PlainState, plain as plain, restored as restored
-from skfairdp._utils._public import PublicData
-from skfairdp._utils._random import (
+from skfairdp._utils._numeric import (
     BLAS as BLAS,
     RandomStateLike as RandomStateLike,
     child_seeds as child_seeds,
     coins_of as coins_of,
+    fit_softmax as fit_softmax,
     public_generator as public_generator,
 )
-from skfairdp._utils._softmax_regression import fit_softmax as fit_softmax
+from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
+from skfairdp._utils._plain_state import Plain as Plain, PlainState as PlainState, plain as plain, restored as restored
+from skfairdp._utils._public import PublicData
+from skfairdp._utils._sklearn import NamedEstimator as NamedEstimator
 
 __all__ = ["PublicData"]

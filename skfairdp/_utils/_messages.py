@@ -261,6 +261,11 @@ def private_error(kind: str, **names: str) -> PrivateRowsError:
     return PrivateRowsError(PRIVATE_ERRORS[kind].text.format(**names))
 
 
+def invalid_parameter(name: str, owner: str, must: str, got: Any) -> ValueError:
+    """Build the error of a public parameter outside its range, in scikit-learn's words."""
+    return ValueError(f"The '{name}' parameter of {owner} must be {must}. Got {got!r} instead.")
+
+
 # ---- errors of other packages --------------------------------------------------------------------------------
 
 #: What scikit-learn says of the shape or the columns of a table, which are public, and of nothing else.

@@ -1,27 +1,23 @@
-"""The only importer of scikit-learn's private names: when one moves, this file changes and nothing else."""
+"""What we take of scikit-learn's private names (nobody else imports them), and what all our estimators do beyond it."""
 
+import functools
+import inspect
 import sys
+import warnings
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
-__all__ = [
-    "A_LEARNER",
-    "N_JOBS",
-    "HasMethods",
-    "Having",
-    "Interval",
-    "Learning",
-    "StrOptions",
-    "n_columns",
-    "scored_without_metadata",
-    "take_rows",
-]
+from skfairdp._utils._plain_state import PlainState
+
+__all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
 
 #: Scorers that ask a model for predictions of X and hand it nothing else, unless metadata is routed.
 _SCORERS = frozenset({"_PassthroughScorer", "_Scorer", "_MultimetricScorer"})
@@ -77,3 +73,79 @@ def scored_without_metadata() -> bool:
         if frame.f_code.co_name == "_fit_and_score" and frame.f_globals.get("__name__", "").startswith("sklearn."):
             return type(frame.f_locals.get("scorer")).__name__ in _SCORERS
     return False
+
+
+class NamedEstimator(PlainState, BaseEstimator):
+    """An estimator whose pickle says which skfairdp wrote it, and whose constructor says how it is called."""
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        if args:
+            accepted = list(inspect.signature(cls.__init__).parameters.values())[1:]
+            unnamed = [one for one in accepted if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+            if len(args) > len(unnamed) and len(accepted) > len(unnamed):
+                example = f"{cls.__name__}({accepted[len(unnamed)].name}=...)"
+                raise TypeError(
+                    f"{cls.__name__} takes its parameters by name, for example {example}. Got "
+                    f"{len(args) - len(unnamed)} argument(s) without a name. Rows belong in fit."
+                )
+        return super().__new__(cls)
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if inspect.isfunction(fit := cls.__dict__.get("fit")):
+            cls.fit = _saying_what_it_takes(fit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_skfairdp_version": _version()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        written = state.pop("_skfairdp_version", "of unknown number")
+        if written != _version():
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=f"{type(self).__name__} of skfairdp",
+                    current_sklearn_version=_version(),
+                    original_sklearn_version=written,
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)
+
+
+def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method; whoever passes what it does not take, or groups without their name, is told what to do."""
+    signature = inspect.signature(fit)
+    accepted = list(signature.parameters.values())[1:]
+    unnamed = [one.name for one in accepted if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    others = [one.name for one in accepted if one.kind is inspect.Parameter.KEYWORD_ONLY]
+
+    @functools.wraps(fit)
+    def checked(self: Any, *args: Any, **named: Any) -> Any:
+        try:
+            signature.bind(self, *args, **named)
+        except TypeError as error:
+            owner, unknown = type(self).__name__, [name for name in named if name not in signature.parameters]
+            says = f"{owner}.fit takes {' and '.join(unnamed)}" + (f" and, by name, {others}" if others else "")
+            if unknown == ["sample_weight"]:
+                says += ". It has no sample_weight: a weight would scale what one record can change. Leave it out"
+            elif unknown == ["subject"]:
+                says += (
+                    ". It has no subject: it does not protect several rows of one person together. Private "
+                    "classifiers, regressors, generators and searches take one"
+                )
+            elif len(args) > len(unnamed) and others:
+                example = "sensitive_features" if "sensitive_features" in others else others[0]
+                says += f". Got {len(args)} without a name: pass groups and the like by name, as {example!r}"
+            else:
+                says += f": {error}"
+            raise TypeError(f"{says}.") from None
+        return fit(self, *args, **named)
+
+    return checked
+
+
+def _version() -> str:
+    from skfairdp import __version__
+
+    return __version__

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPrivacy
 from skfairdp._inputs import TrainingData, read_features, read_private_groups, read_training, refuse_chunks
@@ -29,16 +30,8 @@ from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
-from skfairdp.privacy import (
-    DpEvent,
-    NeighboringRelation,
-    PrivacyLedger,
-    Protects,
-    PublicReads,
-    RandomizedResponse,
-    carrying,
-)
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of
+from skfairdp.privacy import RandomizedResponse
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of, with_schema
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class RandomizedGroups:
     mechanism: RandomizedResponse
     domain: NDArray[np.object_]
     n_rows: int
-    relation: NeighboringRelation
+    relation: privacy.NeighboringRelation
     rows_of: str = ""
 
     @classmethod
@@ -59,7 +52,7 @@ class RandomizedGroups:
         n_rows: int,
         *,
         owner: str,
-        relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE,
+        relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ATTRIBUTE,
         rows_of: str = "",
     ) -> "RandomizedGroups":
         """For these groups, of which there must be two."""
@@ -70,7 +63,7 @@ class RandomizedGroups:
         return cls(RandomizedResponse(epsilon, len(domain), relation=relation), domain, n_rows, relation, rows_of)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         return self.mechanism.event
 
     @property
@@ -79,6 +72,7 @@ class RandomizedGroups:
 
 
 @shared_docs
+@with_schema
 class GroupRandomizer(SpendsPrivacy):
     """Release groups by randomised response; what is computed from them costs nothing more.
 
@@ -117,7 +111,13 @@ class GroupRandomizer(SpendsPrivacy):
     ((3,), (3, 2), 'sensitive attribute')
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float = 1.0
+    groups: Sequence[Any] | None = None
+    schema: Schema | None = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "groups": ["array-like", None],
         "schema": [SCHEMA_CONSTRAINT, None],
@@ -126,21 +126,6 @@ class GroupRandomizer(SpendsPrivacy):
     }
 
     delta = 0.0
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        groups: Sequence[Any] | None = None,
-        schema: Schema | None = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.groups = groups
-        self.schema = schema
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> NDArray[np.object_] | pd.Series:
         """Return a randomised group per row.
@@ -159,7 +144,7 @@ class GroupRandomizer(SpendsPrivacy):
         refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
-        reads = PublicReads()
+        reads = privacy.PublicReads()
         codes, domain = read_private_groups(self, None, sensitive_features, n_rows, reads)
         reads.note_number_of_rows(n_rows)
         plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=type(self).__name__)
@@ -219,7 +204,7 @@ class GroupRandomizer(SpendsPrivacy):
         check_order(source, owner)
         if not source.n_rows:
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
-        n_rows, reads = source.n_rows, PublicReads()
+        n_rows, reads = source.n_rows, privacy.PublicReads()
         domain = RawTable(schema, owner, None, {}, n_rows).domain
         reads.note("names of the groups", "given", domain, by=schema)
         reads.note_number_of_rows(n_rows)
@@ -282,6 +267,7 @@ def _has_probabilities(classifier: "RandomizedResponseClassifier") -> bool:
 
 
 @shared_docs
+@with_schema
 class RandomizedResponseClassifier(PrivateClassifier):
     """Fair classifier trained on groups released by randomised response.
 
@@ -340,9 +326,20 @@ class RandomizedResponseClassifier(PrivateClassifier):
     ratio of probabilities
     """
 
+    fair_estimator: Any = None
+    epsilon: float = 1.0
+    debias: bool = True
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
+
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "fair_estimator": [A_LEARNER, None],
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
@@ -350,31 +347,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
     }
 
     delta = 0.0
-
-    def __init__(
-        self,
-        *,
-        fair_estimator: Any = None,
-        epsilon: float = 1.0,
-        debias: bool = True,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.fair_estimator = fair_estimator
-        self.epsilon = epsilon
-        self.debias = debias
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def fit(
         self,
@@ -421,7 +393,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if falls_back or len(np.unique(data.y)) < 2:
             learner, released = DummyClassifier(), {}
         try:
-            self.fair_estimator_ = carrying(learner.fit(data.X, data.y, **released), self.privacy_)
+            self.fair_estimator_ = privacy.carrying(learner.fit(data.X, data.y, **released), self.privacy_)
         except Exception as error:
             error.add_note(
                 "The groups are paid for and kept: fit another learner on X, y and the 'released_groups_' of this "
@@ -467,7 +439,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         self._validate_params()
         return read_training(
             self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private",
-            protects=Protects.SENSITIVE_ATTRIBUTE,
+            protects=privacy.Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
 
     def _plan(self, data: TrainingData) -> RandomizedGroups:

@@ -17,7 +17,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import RandomStateLike, public_generator
+from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_file
 
 #: Images and labels of the training rows, then of the test rows; each as it is or with ``.gz``.
@@ -415,10 +415,7 @@ def _checked_images(images: ArrayLike, owner: str) -> NDArray[Any]:
 
 def _checked_count(name: str, value: int, largest: int, what: str, owner: str) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= value <= largest:
-        raise ValueError(
-            f"The '{name}' parameter of {owner} must be an int in the range [1, {largest}] ({what}), or None. "
-            f"Got {value!r} instead."
-        )
+        raise invalid_parameter(name, owner, f"an int in the range [1, {largest}] ({what}), or None", value)
     return int(value)
 
 
@@ -433,9 +430,8 @@ def _red_rates(bias: float | Sequence[float], n_classes: int, owner: str) -> NDA
         except (TypeError, ValueError):
             rates = np.empty(0)
     if rates.shape != (n_classes,) or not ((rates >= 0) & (rates <= 1)).all():
-        raise ValueError(
-            f"The 'bias' parameter of {owner} must be a float in the range [0, 1], or {n_classes} of them, one for "
-            f"each class. Got {bias!r} instead."
+        raise invalid_parameter(
+            "bias", owner, f"a float in the range [0, 1], or {n_classes} of them, one for each class", bias
         )
     return rates
 

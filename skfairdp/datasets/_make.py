@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import RandomStateLike, public_generator
+from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._images import _averaged, _checked_count, _checked_images
 
 _OWNER = "make_biased_classification"
@@ -110,35 +110,28 @@ def _shares(group_proportions: Sequence[float]) -> NDArray[np.float64]:
     """Shares of the groups, which add up to 1."""
     shares = np.asarray(group_proportions, dtype=float)
     if shares.ndim != 1 or shares.size < 2 or not np.all(np.isfinite(shares)) or shares.min() <= 0:
-        raise ValueError(
-            f"The 'group_proportions' parameter of {_OWNER} must be two or more positive numbers. "
-            f"Got {group_proportions!r} instead."
-        )
+        raise invalid_parameter("group_proportions", _OWNER, "two or more positive numbers", group_proportions)
     return shares / shares.sum()
 
 
 def _check_sizes(n_samples: int, n_features: int, n_classes: int, n_groups: int) -> None:
     if n_classes < 2:
-        raise ValueError(
-            f"The 'n_classes' parameter of {_OWNER} must be an int in the range [2, inf). Got {n_classes!r} instead."
-        )
+        raise invalid_parameter("n_classes", _OWNER, "an int in the range [2, inf)", n_classes)
     if n_samples < 1:
-        raise ValueError(
-            f"The 'n_samples' parameter of {_OWNER} must be an int in the range [1, inf). Got {n_samples!r} instead."
-        )
+        raise invalid_parameter("n_samples", _OWNER, "an int in the range [1, inf)", n_samples)
     if n_features < n_classes + n_groups:
-        raise ValueError(
-            f"The 'n_features' parameter of {_OWNER} must be at least the number of classes plus the number of "
-            f"groups, {n_classes + n_groups}. Got {n_features!r} instead."
+        raise invalid_parameter(
+            "n_features",
+            _OWNER,
+            f"at least the number of classes plus the number of groups, {n_classes + n_groups}",
+            n_features,
         )
 
 
 def _rates(disparity: float, rate: float, favoured_share: float) -> tuple[float, float]:
     """Probabilities of the last class in the favoured group and in the others."""
     if not 0 <= disparity <= 1:
-        raise ValueError(
-            f"The 'disparity' parameter of {_OWNER} must be a float in the range [0, 1]. Got {disparity!r} instead."
-        )
+        raise invalid_parameter("disparity", _OWNER, "a float in the range [0, 1]", disparity)
     favoured, others = rate + disparity * (1 - favoured_share), rate - disparity * favoured_share
     if not 0 <= others <= favoured <= 1:
         raise ValueError(
@@ -237,10 +230,7 @@ def make_rotated_subgroups(
     pixels = _checked_images(images, owner)
     target = _one_label_each(labels, len(pixels), owner)
     if not isinstance(minority_share, Real) or not 0 < minority_share < 1:
-        raise ValueError(
-            f"The 'minority_share' parameter of {owner} must be a float in the range (0, 1). Got {minority_share!r} "
-            "instead."
-        )
+        raise invalid_parameter("minority_share", owner, "a float in the range (0, 1)", minority_share)
     if quarter_turns not in (1, 2, 3):
         raise ValueError(f"The 'quarter_turns' parameter of {owner} must be 1, 2 or 3. Got {quarter_turns!r} instead.")
     side = pixels.shape[1]

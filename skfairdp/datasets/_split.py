@@ -9,14 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skfairdp._utils import (
-    PublicData,
-    RandomStateLike,
-    check_same_index,
-    private_error,
-    public_generator,
-    refuse_masked,
-)
+from skfairdp import _utils
 
 _OWNER = "train_private_public_test_split"
 
@@ -58,9 +51,9 @@ class PrivatePublicTestSplit:
     indices: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
 
     @property
-    def public(self) -> PublicData:
+    def public(self) -> _utils.PublicData:
         """The public rows and their groups, as ``fit(..., X_public=)`` takes them."""
-        return PublicData(self.X_public, self.sensitive_features_public)
+        return _utils.PublicData(self.X_public, self.sensitive_features_public)
 
     def encode(self, transformer: Any) -> "PrivatePublicTestSplit":
         """Return the split with its features transformed by what a clone of ``transformer`` sees in the public rows.
@@ -93,7 +86,7 @@ def train_private_public_test_split(
     *,
     sizes: Sequence[float] = (0.70, 0.05, 0.25),
     subject: Any = None,
-    random_state: RandomStateLike = None,
+    random_state: _utils.RandomStateLike = None,
 ) -> PrivatePublicTestSplit:
     """Split rows into private, public and test by position, without looking at any value.
 
@@ -134,7 +127,7 @@ def train_private_public_test_split(
     ((700, 10), (50, 10), (250, 10), PublicData(50 rows, 10 columns, with groups))
     """
     shares = _shares(sizes)
-    check_same_index(_OWNER, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
+    _utils.check_same_index(_OWNER, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     units = _units(len(X), subject, {"y": len(y), "sensitive_features": len(sensitive_features)})
     private, public, test = _parts(units, shares, random_state)
     return PrivatePublicTestSplit(
@@ -163,10 +156,10 @@ def _shares(sizes: Sequence[float]) -> tuple[float, ...]:
 
 def _units(n_rows: int, subject: Any, lengths: dict[str, int]) -> NDArray[np.intp]:
     """The number of each row's subject; every row is one of its own where no subjects are given."""
-    refuse_masked(subject, owner=_OWNER, name="subject")
+    _utils.refuse_masked(subject, owner=_OWNER, name="subject")
     units: NDArray[np.intp] = np.arange(n_rows) if subject is None else pd.factorize(np.asarray(subject))[0]
     if subject is not None and bool(pd.isna(np.asarray(subject)).any()):  # a row of nobody belongs to no part
-        raise private_error("missing value", owner=_OWNER, name="subject")
+        raise _utils.private_error("missing value", owner=_OWNER, name="subject")
     for name, length in {**lengths, "subject": len(units)}.items():
         if length != n_rows:
             raise ValueError(f"{name} of {_OWNER} has inconsistent length: {length} rows where X has {n_rows}.")
@@ -174,13 +167,13 @@ def _units(n_rows: int, subject: Any, lengths: dict[str, int]) -> NDArray[np.int
 
 
 def _parts(
-    units: NDArray[np.intp], shares: tuple[float, ...], random_state: RandomStateLike
+    units: NDArray[np.intp], shares: tuple[float, ...], random_state: _utils.RandomStateLike
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Positions of the private, public and test rows; those of one subject stand together."""
     n_units = int(units.max(initial=-1)) + 1
     cuts = np.rint(np.cumsum(shares) * n_units).astype(int)
     part = np.full(n_units, 3)
-    order = public_generator(random_state).permutation(n_units)
+    order = _utils.public_generator(random_state).permutation(n_units)
     for j, (start, stop) in enumerate(zip((0, *cuts[:2]), cuts, strict=True)):
         part[order[start:stop]] = j
     rank = np.empty(n_units, dtype=np.intp)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import invalid_parameter
 from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities, disparities_of, tally
 
@@ -223,10 +224,7 @@ class FairnessGate:
         _check_integer(n_classes, 1, "n_classes")
         _check_integer(min_count, 0, "min_count")
         if gamma is not None and not (isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma >= 0):
-            raise ValueError(
-                "The 'gamma' parameter of FairnessGate must be None or a float in the range [0, inf]. "
-                f"Got {gamma!r} instead."
-            )
+            raise invalid_parameter("gamma", "FairnessGate", "None or a float in the range [0, inf]", gamma)
         check_option(disparity, GAPS, "disparity", "FairnessGate")
         check_option(gate, GATES, "gate", "FairnessGate")
         self.n_groups, self.n_classes = int(n_groups), int(n_classes)
@@ -419,6 +417,4 @@ class FairnessGate:
 
 def _check_integer(value: Any, low: int, name: str) -> None:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(
-            f"The '{name}' parameter of FairnessGate must be an int in the range [{low}, inf). Got {value!r} instead."
-        )
+        raise invalid_parameter(name, "FairnessGate", f"an int in the range [{low}, inf)", value)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, 
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 #: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
 BACKENDS = {
@@ -52,6 +52,7 @@ UNCHANGED: Any = object()
 
 
 @shared_docs
+@with_schema
 class PFGuardGenerator(PrivateEstimator):
     """Synthetic rows that anyone may use, from a biased private table: private, and balanced between groups.
 
@@ -160,15 +161,33 @@ class PFGuardGenerator(PrivateEstimator):
     ((2, 2), True)
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    backend: str | GeneratorBackend = "marginals"
+    balance: str | Mapping[Any, Any] | None = "label"
+    admissible: Any = None
+    codec: str | TableCodec | UnitCodec = "auto"
+    bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
+    categories: Mapping[Any, Sequence[Any]] | None = None
+    dtypes: Any = None
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    public_data: PublicData | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
-    _for_learner: bool = False
-    _reads_amounts: bool = False
+    _for_learner = False
+    _reads_amounts = False
     #: Whether that learner may be asked about many rows in one call; one that is asked row by row is not asked often.
-    _asked_in_blocks: bool = True
+    _asked_in_blocks = True
 
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
@@ -181,45 +200,6 @@ class PFGuardGenerator(PrivateEstimator):
         "dtypes": "no_validation",
         "public_data": [PublicData, None],
     }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        backend: str | GeneratorBackend = "marginals",
-        balance: str | Mapping[Any, Any] | None = "label",
-        admissible: Any = None,
-        codec: str | TableCodec | UnitCodec = "auto",
-        bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        dtypes: Any = None,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.backend = backend
-        self.balance = balance
-        self.admissible = admissible
-        self.codec = codec
-        self.bounds = bounds
-        self.categories = categories
-        self.dtypes = dtypes
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.public_data = public_data
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def fit(
         self,

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -61,7 +61,7 @@ from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.privacy import NoiseSource, PrivacyLedger
-from skfairdp.schema import Schema, schema_of
+from skfairdp.schema import Schema, schema_of, with_schema
 
 #: Moments of fairlearn, by what they compare; and the smallest bound that it finds learners for.
 _MOMENTS: dict[str, Any] = {
@@ -80,6 +80,7 @@ def _has_probabilities(classifier: "SyntheticDataClassifier") -> bool:
 
 
 @shared_docs
+@with_schema(kw_only=False)
 class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     """Any scikit-learn or fairlearn classifier, trained on synthetic rows that a private generator makes.
 
@@ -170,10 +171,32 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     (True, (5000,))
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    constraints: Any = None
+    gamma: float | None = None
+    backend: str | GeneratorBackend = "marginals"
+    balance: str | Mapping[Any, Any] | None = None
+    admissible: Any = None
+    codec: str | TableCodec = "auto"
+    n_samples: int | None = None
+    bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
+    categories: Mapping[Any, Sequence[Any]] | None = None
+    dtypes: Any = None
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+
     _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "classes_", "bound_factor_")
     _free: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._free, "constraints", "gamma")
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [A_LEARNER, None],
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
@@ -187,52 +210,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         },
     }  # fmt: skip
 
-    classes_: NDArray[Any]
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        constraints: Any = None,
-        gamma: float | None = None,
-        backend: str | GeneratorBackend = "marginals",
-        balance: str | Mapping[Any, Any] | None = None,
-        admissible: Any = None,
-        codec: str | TableCodec = "auto",
-        n_samples: int | None = None,
-        bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        dtypes: Any = None,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.constraints = constraints
-        self.gamma = gamma
-        self.backend = backend
-        self.balance = balance
-        self.admissible = admissible
-        self.codec = codec
-        self.n_samples = n_samples
-        self.bounds = bounds
-        self.categories = categories
-        self.dtypes = dtypes
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
+    classes_: NDArray[Any] = field(init=False)
 
     def fit(
         self,
@@ -448,7 +426,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     # ------------------------------------------------------------------ pieces
 
-    _beside: Comparison | None = None
+    _beside = None  # type: Comparison | None
 
     def _rehearse(self, learner: Any, with_groups: bool, data: GeneratorData) -> None:
         """Try the learner on made-up rows that come by the way of the sampled ones, before anything is spent."""

@@ -1,7 +1,7 @@
 """Private rows in, any learner of amounts out: a regressor trained on synthetic rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -29,10 +29,11 @@ from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._synthetic_learner import LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
-from skfairdp.schema import Schema, schema_of
+from skfairdp.schema import Schema, schema_of, with_schema
 
 
 @shared_docs
+@with_schema(kw_only=False)
 class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     """Any scikit-learn or fairlearn regressor, trained on synthetic rows that a private generator makes.
 
@@ -119,12 +120,30 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     (True, True)
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    bounds_y: tuple[float, float] | None = None
+    backend: str | GeneratorBackend = "marginals"
+    codec: str | TableCodec = "auto"
+    n_samples: int | None = None
+    bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
+    categories: Mapping[Any, Sequence[Any]] | None = None
+    dtypes: Any = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+
     _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "y_center_", "y_spread_")
 
     #: The generator's reader is to read amounts.
     _reads_amounts = True
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [A_LEARNER, None],
         "bounds_y": "no_validation",  # amount_bounds says what is wrong
         "n_samples": [Interval(Integral, 1, None, closed="left"), None],
@@ -136,43 +155,6 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             )
         },
     }  # fmt: skip
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        bounds_y: tuple[float, float] | None = None,
-        backend: str | GeneratorBackend = "marginals",
-        codec: str | TableCodec = "auto",
-        n_samples: int | None = None,
-        bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None,
-        categories: Mapping[Any, Sequence[Any]] | None = None,
-        dtypes: Any = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds_y = bounds_y
-        self.backend = backend
-        self.codec = codec
-        self.n_samples = n_samples
-        self.bounds = bounds
-        self.categories = categories
-        self.dtypes = dtypes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def fit(
         self,

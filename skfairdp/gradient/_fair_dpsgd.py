@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._dpsgd import TrainsNetwork
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, as_parity, default_parity
-from skfairdp.gradient._temperature import Temperature
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, Temperature, as_parity, default_parity
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
-from skfairdp.schema import Schema, storage_bytes
+from skfairdp.schema import Schema, storage_bytes, with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 
 @shared_docs
+@with_schema
 class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     """Network trained by differentially private SGD, and held to demographic parity or to any constraint on rates.
 
@@ -168,7 +168,29 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     (True, 'replace one record by a null record')
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    constraints: Any = None
+    gamma: float | None = None
+    lam: float | None = None
+    parity: str | PublicPenalty | SignedLoss | None = None
+    net: Any = "auto"
+    public_n_rows: int | None = None
+    max_rows_per_subject: int = 6
+    average_last: float = 0.25
+    max_grad_norm: float | None = None
+    noise_multiplier: float | None = None
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    public_data: PublicData | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -187,53 +209,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     }
 
     __metadata_request__fit = {"subject": True}
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        constraints: Any = None,
-        gamma: float | None = None,
-        lam: float | None = None,
-        parity: str | PublicPenalty | SignedLoss | None = None,
-        net: Any = "auto",
-        public_n_rows: int | None = None,
-        max_rows_per_subject: int = 6,
-        average_last: float = 0.25,
-        max_grad_norm: float | None = None,
-        noise_multiplier: float | None = None,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.constraints = constraints
-        self.gamma = gamma
-        self.lam = lam
-        self.parity = parity
-        self.net = net
-        self.public_n_rows = public_n_rows
-        self.max_rows_per_subject = max_rows_per_subject
-        self.average_last = average_last
-        self.max_grad_norm = max_grad_norm
-        self.noise_multiplier = noise_multiplier
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.public_data = public_data
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from skfairdp.gradient._amounts import (
 from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
-from skfairdp.schema import NumberPlace, Schema
+from skfairdp.schema import NumberPlace, Schema, with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -45,6 +45,7 @@ MOST_FOR_LINES = 0.03
 
 
 @shared_docs
+@with_schema
 class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     """Network that predicts amounts, trained by differentially private SGD, with means of groups held alike.
 
@@ -159,11 +160,33 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     (True, True)
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    loss: str = "squared"
+    bounds: tuple[float, float] | None = None
+    constraints: Any = None
+    gamma: float | None = None
+    lam: float | None = None
+    net: Any = "auto"
+    public_n_rows: int | None = None
+    max_rows_per_subject: int = 6
+    average_last: float = 0.5
+    max_grad_norm: float | None = None
+    noise_multiplier: float | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    public_data: PublicData | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
     __metadata_request__fit = {"exposure": True, "subject": True}
     __metadata_request__predict = {"exposure": True}
     __metadata_request__score = {"exposure": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -181,53 +204,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_data": [PublicData, None],
     }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        loss: str = "squared",
-        bounds: tuple[float, float] | None = None,
-        constraints: Any = None,
-        gamma: float | None = None,
-        lam: float | None = None,
-        net: Any = "auto",
-        public_n_rows: int | None = None,
-        max_rows_per_subject: int = 6,
-        average_last: float = 0.5,
-        max_grad_norm: float | None = None,
-        noise_multiplier: float | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.bounds = bounds
-        self.constraints = constraints
-        self.gamma = gamma
-        self.lam = lam
-        self.net = net
-        self.public_n_rows = public_n_rows
-        self.max_rows_per_subject = max_rows_per_subject
-        self.average_last = average_last
-        self.max_grad_norm = max_grad_norm
-        self.noise_multiplier = noise_multiplier
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.public_data = public_data
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_co
 from skfairdp.lagrangian._perceptron import LEFT_OPEN, settled
 from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan, as_primal, release_asked
 from skfairdp.privacy import PrivacyLedger, Protects
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,6 +38,7 @@ _NOTIONS = tuple(notion for notion in NOTIONS if notion != "generalized_demograp
 
 
 @shared_docs
+@with_schema
 class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     """Network held to fairness constraints by private Lagrange multipliers; only the groups are protected.
 
@@ -159,7 +160,28 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     sensitive attribute 1.0
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float | None = 1.0
+    delta: float = 1e-5
+    constraints: Any = "demographic_parity"
+    gamma: float | None = None
+    lam_max: float = 5.0
+    dual_step: float | None = None
+    dual_steps: int = 40
+    violations: str = "predictions"
+    primal: str | GroupModel | NoisyGradients = "group_model"
+    budget_split: Mapping[str, float] | None = None
+    net: Any = "mlp"
+    average_last: float = 0.25
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -180,51 +202,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "sensitive_features_public": UNUSED,
         "subject": True,
     }  # there are no public rows
-
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        constraints: Any = "demographic_parity",
-        gamma: float | None = None,
-        lam_max: float = 5.0,
-        dual_step: float | None = None,
-        dual_steps: int = 40,
-        violations: str = "predictions",
-        primal: str | GroupModel | NoisyGradients = "group_model",
-        budget_split: Mapping[str, float] | None = None,
-        net: Any = "mlp",
-        average_last: float = 0.25,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.constraints = constraints
-        self.gamma = gamma
-        self.lam_max = lam_max
-        self.dual_step = dual_step
-        self.dual_steps = dual_steps
-        self.violations = violations
-        self.primal = primal
-        self.budget_split = budget_split
-        self.net = net
-        self.average_last = average_last
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

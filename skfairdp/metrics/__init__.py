@@ -1,12 +1,13 @@
 """Metrics of fairness, of refused predictions and of synthetic data: exact, non-private figures."""
 
-from skfairdp.metrics._bounds import gap_bound, rate_intervals
 from skfairdp.metrics._fairness import (
     accuracy_disparity,
     coverage_score,
     demographic_disparity,
     equalized_odds_disparity,
+    gap_bound,
     ks_disparity,
+    rate_intervals,
     rejection_rate_by_group,
     selective_accuracy,
     wasserstein_disparity,

@@ -12,17 +12,9 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skfairdp._rows import Subjects, gathered
-from skfairdp._utils import PublicData, RandomStateLike, progress_bar, public_generator
-from skfairdp.model_selection._frame import (
-    COLUMNS,
-    Totals,
-    as_gamma,
-    counting_ledger,
-    expression,
-    mark_non_dominated,
-    parity_weight,
-    sweeps_gamma,
-)
+from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, progress_bar, public_generator
+from skfairdp.model_selection import _frame
+from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._transfer import EvaluationSet
 from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
 
@@ -166,7 +158,7 @@ def frontier(
         features, X_test = subjects.outside(X), subjects.outside(X_test)
         public = None if public is None else PublicData(subjects.outside(public.X), public.sensitive_features)
     test = EvaluationSet(X_test, y_test, sensitive_features_test)
-    totals = Totals()
+    totals = _frame.Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
     rows: list[dict[str, Any]] = []
@@ -180,7 +172,7 @@ def frontier(
             bar.update()
     compared = {} if reference is None else {"without_privacy": clone(reference).fit(features, y)}
     references, guarantees = test.references(dataset, **compared), totals.guarantees(delta)
-    frame = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "gap_bound"])
+    frame = pd.DataFrame(rows).reindex(columns=[*_frame.COLUMNS, "gap_bound"])
     frame["non_dominated"] = mark_non_dominated(frame, references)
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs.update(n_test=len(test.groups), references=references)
@@ -228,8 +220,8 @@ class _Point:
     def student_gamma(self) -> float:
         """What the student was held to. A weight holds it to no figure; behind IDP3 it still is a fair student."""
         if math.isnan(self.lam):
-            return as_gamma(self.student.get("gamma"))
-        return as_gamma(self.gamma) if self.lam > 0 else math.nan
+            return _frame.as_gamma(self.student.get("gamma"))
+        return _frame.as_gamma(self.gamma) if self.lam > 0 else math.nan
 
 
 @dataclass(frozen=True)
@@ -253,21 +245,13 @@ class _Sweep:
     def __post_init__(self) -> None:
         epsilons, gammas, lams, idp3 = self.epsilons, self.gammas, self.lams, self.idp3
         if len(lams) == 0 or not all(lam >= 0 and math.isfinite(lam) for lam in lams):
-            raise ValueError(
-                f"The 'lams' parameter of frontier must be finite numbers from 0 on. Got {lams!r} instead."
-            )
+            raise invalid_parameter("lams", "frontier", "finite numbers from 0 on", lams)
         if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
-            raise ValueError(
-                f"The 'epsilons' parameter of frontier must be positive finite numbers. Got {epsilons!r} instead."
-            )
+            raise invalid_parameter("epsilons", "frontier", "positive finite numbers", epsilons)
         if len(gammas) == 0 or not all(gamma is None or 0 <= gamma <= 1 for gamma in gammas):
-            raise ValueError(
-                f"The 'gammas' parameter of frontier must be numbers in [0, 1], or None. Got {gammas!r} instead."
-            )
+            raise invalid_parameter("gammas", "frontier", "numbers in [0, 1], or None", gammas)
         if len(idp3) == 0 or not all(isinstance(how, bool | np.bool_) or how == "only" for how in idp3):
-            raise ValueError(
-                f"The 'idp3' parameter of frontier must be a sequence of False, True and 'only'. Got {idp3!r} instead."
-            )
+            raise invalid_parameter("idp3", "frontier", "a sequence of False, True and 'only'", idp3)
         if all(gamma is None for gamma in gammas) and all(idp3):
             raise ValueError(
                 "frontier has nothing to do: IDP3 needs a number among 'gammas', and all are None. Add one, or add "
@@ -276,11 +260,11 @@ class _Sweep:
 
     def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
         """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
-        weight = parity_weight(estimator)
+        weight = _frame.parity_weight(estimator)
         if weight is not None:
             options = self._by_weight(weight, hasattr(estimator, "refit"))
         else:
-            options = self._by_gamma() if sweeps_gamma(estimator) else self._by_epsilon()
+            options = self._by_gamma() if _frame.sweeps_gamma(estimator) else self._by_epsilon()
         for epsilon in self.epsilons:
             for changes, points in options:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
@@ -349,7 +333,7 @@ def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
     given = {name: value for name, value in given.items() if value is not None}
     if "X_public" not in taken:  # a method that needs none, beside others that do
         given.pop("X_public", None)
-    ledger = counting_ledger(estimator)
+    ledger = _frame.counting_ledger(estimator)
     params = estimator.get_params(deep=False)
     watched = ledger is not None or "ledger" not in params or ledger_in_use(params["ledger"]) is None
     released = estimator.fit(X, y, **given)
@@ -366,11 +350,11 @@ def _row(name: str, released: Any, point: _Point) -> dict[str, Any]:
         "delta": privacy.delta,
         "protects": privacy.protects,
         "neighboring_relation": privacy.neighboring_relation,
-        "gamma": as_gamma(point.gamma),
+        "gamma": _frame.as_gamma(point.gamma),
         "student_gamma": point.student_gamma,
         "lam": float(point.lam),
         "idp3": point.refuse,
-        "params": expression(clone(released).set_params(**point.student)),
+        "params": _frame.expression(clone(released).set_params(**point.student)),
     }
 
 
@@ -389,7 +373,9 @@ def _named(estimators: Any) -> dict[str, Any]:
     for name, estimator in named.items():
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
         alone = {"backend", "estimator"} <= set(has)
-        if not {"epsilon", "delta"} <= set(has) or not (sweeps_gamma(estimator) or alone or parity_weight(estimator)):
+        if not {"epsilon", "delta"} <= set(has) or not (
+            _frame.sweeps_gamma(estimator) or alone or _frame.parity_weight(estimator)
+        ):
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
                 "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam', or it must be a "

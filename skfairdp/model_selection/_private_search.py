@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, silence, warn_caller
@@ -18,16 +19,6 @@ from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._scores import Bound, read_bounds, utility_of
 from skfairdp.model_selection._search import SearchBase, divided, search_facts
 from skfairdp.model_selection._search_data import SearchData, read_search
-from skfairdp.privacy import (
-    DpEvent,
-    NoiseSource,
-    PrivateSelection,
-    SecretChoice,
-    Spending,
-    WorstOf,
-    compose,
-    epsilon_of,
-)
 
 
 @dataclass(frozen=True)
@@ -37,25 +28,25 @@ class Trials:
     data: SearchData
     bounds: Sequence[Bound]
     refits: bool
-    fits: list[tuple[DpEvent, list[DpEvent]]]
+    fits: list[tuple[privacy.DpEvent, list[privacy.DpEvent]]]
 
     @property
-    def events(self) -> list[DpEvent]:
+    def events(self) -> list[privacy.DpEvent]:
         """The cost of a trial of each candidate."""
         return [self._cost(parts, [whole], 1) for whole, parts in self.fits]
 
     @property
-    def composed(self) -> DpEvent:
+    def composed(self) -> privacy.DpEvent:
         """The cost of one trial of every candidate."""
-        parts = [compose(*(parts[j] for _, parts in self.fits)) for j in range(len(self.data.splits))]
+        parts = [privacy.compose(*(parts[j] for _, parts in self.fits)) for j in range(len(self.data.splits))]
         return self._cost(parts, [whole for whole, _ in self.fits], len(self.fits))
 
-    def _cost(self, parts: list[DpEvent], wholes: list[DpEvent], n_scores: int) -> DpEvent:
+    def _cost(self, parts: list[privacy.DpEvent], wholes: list[privacy.DpEvent], n_scores: int) -> privacy.DpEvent:
         if not self.data.splits:
-            return compose(*wholes)
-        return compose(self.data.cost(parts, n_scores), *(wholes if self.refits else ()))
+            return privacy.compose(*wholes)
+        return privacy.compose(self.data.cost(parts, n_scores), *(wholes if self.refits else ()))
 
-    def make(self, index: int, noise: NoiseSource) -> tuple[tuple[float, float], tuple[int, Any, float]]:
+    def make(self, index: int, noise: privacy.NoiseSource) -> tuple[tuple[float, float], tuple[int, Any, float]]:
         """One trial: its rank, and what comes out if it wins.
 
         A fit that fails wins, and the search ends without anything: had it lost, a record that makes fits fail would
@@ -73,7 +64,7 @@ class Trials:
         gain = -value if objective.minimize else value
         return (-missed, -math.inf if math.isnan(gain) else gain), (index, model, value)
 
-    def _fitted_and_scored(self, index: int, noise: NoiseSource) -> tuple[Any, dict[str, float]]:
+    def _fitted_and_scored(self, index: int, noise: privacy.NoiseSource) -> tuple[Any, dict[str, float]]:
         data, (whole, parts) = self.data, self.fits[index]
         epsilon = data.epsilon(whole)
         if not data.splits:
@@ -88,7 +79,7 @@ class Trials:
         values = {name: float(np.mean([fold[name] for fold in folds])) for name in folds[0]}
         return (self._fit(index, None, whole) if self.refits else model), values
 
-    def _fit(self, index: int, positions: Any, planned: DpEvent) -> Any:
+    def _fit(self, index: int, positions: Any, planned: privacy.DpEvent) -> Any:
         options = {} if positions is None else self.data.fold_options
         model = self.data.candidate.model(self.data.grid[index], **options)
         X, y, arguments = self.data.rows.arguments(model, positions)
@@ -312,19 +303,19 @@ class PrivateSearchCV(SearchBase):
         method = self._cheapest_method(trials)
         return _Plan(trials, method, self._event(trials, method))
 
-    def _best(self, trials: Trials, noise: NoiseSource) -> tuple[int, Any, float] | None:
+    def _best(self, trials: Trials, noise: privacy.NoiseSource) -> tuple[int, Any, float] | None:
         """Position, model and score of the best trial; None where none was made."""
         if self.method_ == "composition":
             made = [trials.make(j, noise) for j in range(len(trials.fits))]
             return max(made, key=lambda scored: scored[0])[1]  # of equal ones the first
-        candidates = SecretChoice(len(trials.fits))
+        candidates = privacy.SecretChoice(len(trials.fits))
         return self._selection(trials).select(lambda: trials.make(candidates.draw(noise), noise), noise)
 
-    def _selection(self, trials: Trials) -> PrivateSelection:
+    def _selection(self, trials: Trials) -> privacy.PrivateSelection:
         mean = len(trials.fits) if self.expected_trials is None else self.expected_trials
-        return PrivateSelection(WorstOf(tuple(trials.events)), float(mean), self.trial_distribution)
+        return privacy.PrivateSelection(privacy.WorstOf(tuple(trials.events)), float(mean), self.trial_distribution)
 
-    def _event(self, trials: Trials, method: str) -> DpEvent:
+    def _event(self, trials: Trials, method: str) -> privacy.DpEvent:
         return trials.composed if method == "composition" else self._selection(trials).event
 
     def _cheapest_method(self, trials: Trials) -> str:
@@ -332,12 +323,12 @@ class PrivateSearchCV(SearchBase):
             return self.method
         if len(trials.fits) <= _FEW:
             return "composition"
-        costs = {method: epsilon_of(self._event(trials, method), trials.data.delta) for method in _METHODS}
+        costs = {method: privacy.epsilon_of(self._event(trials, method), trials.data.delta) for method in _METHODS}
         return min(_METHODS, key=lambda method: costs[method])
 
-    def _spending(self, plan: "_Plan") -> Spending:
+    def _spending(self, plan: "_Plan") -> privacy.Spending:
         data = plan.trials.data
-        return Spending(
+        return privacy.Spending(
             plan.event,
             data.delta,
             data.relation,
@@ -361,4 +352,4 @@ class _Plan:
 
     trials: Trials
     method: str
-    event: DpEvent
+    event: privacy.DpEvent

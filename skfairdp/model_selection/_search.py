@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
+from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import NamedEstimator, PublicData
@@ -22,15 +23,6 @@ from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._scores import Objective, PublicScores, read_scoring
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import (
-    DpEvent,
-    NeighboringRelation,
-    PrivacySpent,
-    Protects,
-    PublicFact,
-    PublicReads,
-    StatesPrivacy,
-)
 from skfairdp.schema import note_columns
 
 _CLOSE = 1e-6  # of the total may be left over
@@ -39,7 +31,7 @@ _FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
 
 class _Planned(Protocol):
     @property
-    def event(self) -> DpEvent: ...
+    def event(self) -> privacy.DpEvent: ...
 
 
 Plan = TypeVar("Plan", bound=_Planned)
@@ -94,9 +86,9 @@ def _check(data: SearchData) -> None:
         )
 
 
-def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
+def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
     """Facts of all fits and of the scores."""
-    reads, candidate, rows = PublicReads(), data.candidate, data.rows
+    reads, candidate, rows = privacy.PublicReads(), data.candidate, data.rows
     inner = candidate.private_part(candidate.estimator)
     shape = getattr(rows.X, "shape", (0, 0))
     names = getattr(rows.X, "columns", None)
@@ -138,9 +130,11 @@ def search_facts(data: SearchData) -> tuple[PublicFact, ...]:
     return tuple(reads)
 
 
-def _note_domains(reads: PublicReads, candidate: Candidate, inner: Any, relation: NeighboringRelation) -> None:
+def _note_domains(
+    reads: privacy.PublicReads, candidate: Candidate, inner: Any, relation: privacy.NeighboringRelation
+) -> None:
     """Classes and groups: given, or read from rows, and what that means."""
-    of_attribute = relation.protects == Protects.SENSITIVE_ATTRIBUTE
+    of_attribute = relation.protects == privacy.Protects.SENSITIVE_ATTRIBUTE
     if of_attribute:
         reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
     schema = candidate.domain("schema")
@@ -172,12 +166,12 @@ def _winner_has(name: str) -> Any:
 
 
 @shared_docs
-class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
+class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     """Hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
 
     estimator: Any
     bounds: Mapping[str, str] | None
-    privacy_: PrivacySpent
+    privacy_: privacy.PrivacySpent
     __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
     __metadata_request__score = {"sensitive_features": True}
 
@@ -199,7 +193,7 @@ class SearchBase(StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
+    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> privacy.PrivacySpent:
         """What ``fit`` with the same arguments is going to certify, before anything is released or trained.
 
         Parameters

@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, get_tags, indexable
 from sklearn.utils.validation import column_or_1d
 
+from skfairdp import _utils, privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import check_public_columns
 from skfairdp._row_wise import check_rows_alone
@@ -40,41 +41,11 @@ from skfairdp._rows import (
     key_wanted,
     opened,
 )
-from skfairdp._utils import (
-    PublicData,
-    as_groups,
-    check_same_index,
-    child_seeds,
-    column_names,
-    encode_labels,
-    given_domain,
-    group_domain,
-    label_array,
-    public_generator,
-    refuse_masked,
-    split_sensitive_columns,
-    warn_caller,
-    without_values,
-)
 from skfairdp._utils._sklearn import n_columns
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._amount_scores import AmountScores, AmountTable
 from skfairdp.model_selection._candidate import Candidate, Rows
 from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
-from skfairdp.privacy import (
-    DpEvent,
-    LedgerEntry,
-    NeighboringRelation,
-    PrivacyLedger,
-    PrivacySpent,
-    SecretDraws,
-    WorstOf,
-    compose,
-    composed,
-    held_by,
-    ledger_in_use,
-    repeat,
-)
 from skfairdp.schema import RawTable
 
 #: Classes and codes of labels, and the domain and codes of groups where there are any.
@@ -100,40 +71,42 @@ def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) 
         classes, labels = np.empty(0), candidate.amounts(rows.y)
     else:
         if classes is not None:
-            classes = np.asarray(sorted(given_domain(classes, owner=owner, parameter="classes").tolist()))
+            classes = np.asarray(sorted(_utils.given_domain(classes, owner=owner, parameter="classes").tolist()))
         else:
             if private:
                 _leaks(owner, "classes")
             classes = np.unique(rows.y)
-        labels = encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
+        labels = _utils.encode_labels(rows.y, classes, owner=owner, name="y", parameter="classes")
     columns = candidate.domain("sensitive_columns")
     if rows.sensitive_features is not None:
-        groups: Any = as_groups(rows.sensitive_features, len(rows.y), owner=owner)
+        groups: Any = _utils.as_groups(rows.sensitive_features, len(rows.y), owner=owner)
     elif columns is not None:
-        groups = split_sensitive_columns(rows.X, columns, owner=owner)[1]
+        groups = _utils.split_sensitive_columns(rows.X, columns, owner=owner)[1]
     else:
         return classes, labels, None, None
     domain = _group_domain(owner, candidate, rows, groups)
-    of_groups = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+    of_groups = _utils.encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
     return classes, labels, domain, of_groups
 
 
 def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
     given = candidate.domain("groups")
     if given is not None:
-        return given_domain(given, owner=owner, parameter="groups")
+        return _utils.given_domain(given, owner=owner, parameter="groups")
     public = rows.public["X_public"]
     known = rows.public["sensitive_features_public"]
-    if isinstance(public, PublicData) and known is None:
+    if isinstance(public, _utils.PublicData) and known is None:
         known, public = public.sensitive_features, public.X
     if known is not None and public is not None:
-        return group_domain(as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups"))
+        return _utils.group_domain(
+            _utils.as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups")
+        )
     _leaks(owner, "groups")
-    return group_domain(groups)
+    return _utils.group_domain(groups)
 
 
 def _leaks(owner: str, domain: str) -> None:
-    warn_caller(
+    _utils.warn_caller(
         f"{owner} read its {domain} from the private rows, which reveals them outside the guarantee. Give them with "
         f"the '{domain}' parameter of the estimator.",
         PrivacyLeakWarning,
@@ -147,7 +120,9 @@ _BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, Time
 _BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
 
 
-def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, owner: str) -> list[Split]:
+def make_splits(
+    cv: Any, y: Any, *, planned: privacy.LedgerEntry, secret: privacy.SecretDraws, owner: str
+) -> list[Split]:
     """Train and test positions of every fold, none of which depends on anything that the ``planned`` fit protects.
 
     Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
@@ -155,7 +130,7 @@ def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, o
     randomness instead: two neighbours then share their folds but for the one record.
     """
     n_rows = len(y)
-    comes_and_goes = planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE
+    comes_and_goes = planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if int(cv) < 2 or (not comes_and_goes and int(cv) > n_rows):  # where records come and go, n_rows is secret
             raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
@@ -188,24 +163,24 @@ def make_splits(cv: Any, y: Any, *, planned: LedgerEntry, secret: SecretDraws, o
 
 
 def make_holdout(
-    test_size: float, n_rows: int, *, planned: LedgerEntry, seed: int, secret: SecretDraws, owner: str
+    test_size: float, n_rows: int, *, planned: privacy.LedgerEntry, seed: int, secret: privacy.SecretDraws, owner: str
 ) -> list[Split]:
     """One split: a public shuffle of positions, or independent secret draws where records come and go."""
-    if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+    if planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
         held_out = secret.sample(test_size, n_rows)
         order = np.arange(n_rows)
         return [(order[~held_out], order[held_out])]  # not checked: how many were drawn is secret
-    order = public_generator(seed).permutation(n_rows)
+    order = _utils.public_generator(seed).permutation(n_rows)
     n_test = max(1, round(test_size * n_rows))
     return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)
 
 
 def make_source_splits(
-    source: RowSource, *, cv: Any, test_size: float | None, planned: LedgerEntry, seed: int, owner: str
+    source: RowSource, *, cv: Any, test_size: float | None, planned: privacy.LedgerEntry, seed: int, owner: str
 ) -> list[Split]:
     """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine."""
     remedy = "score on public rows: fit(..., validation=PublicData(X, groups, y))"
-    if planned.neighboring_relation == NeighboringRelation.ADD_OR_REMOVE_ONE:
+    if planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
         raise ValueError(
             f"{owner} folds rows that are read in chunks by their public keys, and here neighbours add or remove one. "
             f"Leave 'public_n_rows' out, or {remedy}."
@@ -252,8 +227,13 @@ def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
 
 
 def split_event(
-    splits: Sequence[Split], fits: Sequence[DpEvent], score: DpEvent, n_scores: int, *, n_rows: int | None
-) -> DpEvent:
+    splits: Sequence[Split],
+    fits: Sequence[privacy.DpEvent],
+    score: privacy.DpEvent,
+    n_scores: int,
+    *,
+    n_rows: int | None,
+) -> privacy.DpEvent:
     """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
 
     With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other. ``n_rows`` is None
@@ -272,8 +252,8 @@ def split_event(
     for pattern in np.unique(member, axis=0):
         trained, tested = pattern[: len(splits)], pattern[len(splits) :]
         paid = [fits[j] for j in np.flatnonzero(trained).tolist()]
-        options.append(compose(*paid, repeat(score, n_scores * int(tested.sum()))))
-    return WorstOf(tuple(options))
+        options.append(privacy.compose(*paid, privacy.repeat(score, n_scores * int(tested.sum()))))
+    return privacy.WorstOf(tuple(options))
 
 
 _PLACE = "validation"
@@ -294,7 +274,7 @@ class SearchData:
     splits: list[Split]
     train_share: float
     delta: float
-    planned: LedgerEntry
+    planned: privacy.LedgerEntry
     total_epsilon: float | None = None
 
     def scaled(self, factor: float) -> "SearchData":
@@ -304,30 +284,30 @@ class SearchData:
             scores = replace(scores, table=replace(scores.table, epsilon=factor * scores.table.epsilon))
         return replace(self, candidate=self.candidate.scaled(factor), scores=scores)
 
-    def spent(self, event: DpEvent, **own: Any) -> PrivacySpent:
+    def spent(self, event: privacy.DpEvent, **own: Any) -> privacy.PrivacySpent:
         """What this event of the search costs, with all that was paid for before and is in it."""
         relation = self.relation
-        spent = PrivacySpent.of(
+        spent = privacy.PrivacySpent.of(
             event, self.delta, protects=relation.protects, neighboring_relation=relation,
             secret_noise=self.noise_seed is None, rows_of=self.planned.rows_of, **own,
         )  # fmt: skip
-        return composed(spent, *self.holds)
+        return privacy.composed(spent, *self.holds)
 
     @property
-    def holds(self) -> tuple[PrivacySpent, ...]:
+    def holds(self) -> tuple[privacy.PrivacySpent, ...]:
         """What was paid for before: among parameters of the estimator or of candidates, or public rows of the fits."""
         rows = [*self.rows.public.values(), self.scores.rows if isinstance(self.scores, PublicScores) else None]
-        return held_by(self.candidate.estimator, self.grid, *rows)
+        return privacy.held_by(self.candidate.estimator, self.grid, *rows)
 
     @property
-    def relation(self) -> NeighboringRelation:
+    def relation(self) -> privacy.NeighboringRelation:
         """Of the estimator, and so of the search."""
-        return NeighboringRelation(self.planned.neighboring_relation)
+        return privacy.NeighboringRelation(self.planned.neighboring_relation)
 
     @property
-    def ledger(self) -> PrivacyLedger | None:
+    def ledger(self) -> privacy.PrivacyLedger | None:
         """Of the search."""
-        return ledger_in_use(self.candidate.parameter("ledger"))
+        return privacy.ledger_in_use(self.candidate.parameter("ledger"))
 
     @property
     def noise_seed(self) -> int | None:
@@ -341,7 +321,9 @@ class SearchData:
             return {}
         return self.candidate.of_secret_size(self.train_share)
 
-    def plan(self, params: dict[str, Any], *, folds: bool = True) -> tuple[LedgerEntry, list[LedgerEntry]]:
+    def plan(
+        self, params: dict[str, Any], *, folds: bool = True
+    ) -> tuple[privacy.LedgerEntry, list[privacy.LedgerEntry]]:
         """The fit of a candidate on all rows, and those on the train parts."""
         whole = self.candidate.plan(self.candidate.model(params), self.rows, warn=False)
         if not (self.splits and folds):
@@ -349,7 +331,7 @@ class SearchData:
         model = self.candidate.model(params, **self.fold_options)
         return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
 
-    def cost(self, fits: Sequence[DpEvent], n_scores: int) -> DpEvent:
+    def cost(self, fits: Sequence[privacy.DpEvent], n_scores: int) -> privacy.DpEvent:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
         assert isinstance(self.scores, PaidScores)
         table = self.scores.table
@@ -357,14 +339,14 @@ class SearchData:
         n_rows = table.public_size(self.rows.n_rows) if by_position else None
         return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
 
-    def epsilon(self, event: DpEvent) -> float:
+    def epsilon(self, event: privacy.DpEvent) -> float:
         """Of one fit and what it was given, at the estimator's own δ."""
         delta = self.candidate.private_part(self.candidate.estimator).delta
         relation = self.relation
-        fit = PrivacySpent.of(
+        fit = privacy.PrivacySpent.of(
             event, delta, protects=relation.protects, neighboring_relation=relation, rows_of=self.planned.rows_of
         )
-        return composed(fit, *held_by(self.candidate.estimator)).epsilon
+        return privacy.composed(fit, *privacy.held_by(self.candidate.estimator)).epsilon
 
 
 def read_search(
@@ -384,7 +366,7 @@ def read_search(
 ) -> SearchData:
     """Whatever can fail on bad input fails here, where nothing is spent."""
     owner = type(search).__name__
-    seeds = child_seeds(public_generator(search.random_state), 2)
+    seeds = _utils.child_seeds(_utils.public_generator(search.random_state), 2)
     candidate = Candidate(search.estimator, owner=owner, seed=int(seeds[0]), quiet=quiet)
     schema = candidate.domain("schema")
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
@@ -397,7 +379,7 @@ def read_search(
             "{'epsilon': [1.0, 2.0]}; {} is the estimator as it is."
         )
     planned = _first_plan(candidate, grid, rows, raises=getattr(search, "error_score", "raise") == "raise")
-    if rows.subjects is not None and not NeighboringRelation(planned.neighboring_relation).of_subjects:
+    if rows.subjects is not None and not privacy.NeighboringRelation(planned.neighboring_relation).of_subjects:
         raise ValueError(
             f"The 'estimator' of {owner}, {type(search.estimator).__name__}, protects each row by itself, so {owner} "
             "takes no 'subject'. Search an estimator whose fit has 'subject', or leave it out."
@@ -413,7 +395,7 @@ def read_search(
         _check_groups_at_prediction(owner, map(candidate.model, grid), scores.groups)
     else:
         check_rows_alone(map(candidate.model, grid), owner)
-        table = search.score_epsilon, delta, NeighboringRelation(planned.neighboring_relation)
+        table = search.score_epsilon, delta, privacy.NeighboringRelation(planned.neighboring_relation)
         scores = _private_scores(owner, candidate, rows, planned, objectives, shown, table)
         splits = _splits(search, candidate, rows, planned, holdout, int(seeds[1]))
     share = 1 - (1 / max(len(splits), 2) if holdout is None else holdout)
@@ -421,10 +403,10 @@ def read_search(
 
 
 def _splits(
-    search: Any, candidate: Candidate, rows: Rows, planned: LedgerEntry, holdout: float | None, seed: int
+    search: Any, candidate: Candidate, rows: Rows, planned: privacy.LedgerEntry, holdout: float | None, seed: int
 ) -> list[Split]:
     """Train and test parts of private rows."""
-    owner, secret = type(search).__name__, SecretDraws(candidate.parameter("noise_seed"))
+    owner, secret = type(search).__name__, privacy.SecretDraws(candidate.parameter("noise_seed"))
     subjects, y, n_units = rows.subjects, rows.y, rows.n_rows
     if subjects is not None:
         if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):
@@ -433,7 +415,7 @@ def _splits(
                 f"all rows of its subjects. Got {search.cv!r} instead."
             )
         # The list of subjects is cut, which is public: nothing is drawn, as none comes or goes.
-        y, n_units, secret = np.zeros(subjects.n), subjects.n, SecretDraws(None)
+        y, n_units, secret = np.zeros(subjects.n), subjects.n, privacy.SecretDraws(None)
     elif y is None:
         source = opened(rows.X)
         assert source is not None
@@ -468,21 +450,21 @@ def _rows(
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
+    _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     _check_lengths(owner, X, y, sensitive_features)
     subjects = None
     if subject is not None:
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
         X = subjects.outside(X)
     X, y = indexable(X, y)
-    refuse_masked(y, owner=owner, name="y")
+    _utils.refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
         return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public, subjects)
     problem: Exception | None = None
     try:
-        y = column_or_1d(label_array(y), warn=True)
+        y = column_or_1d(_utils.label_array(y), warn=True)
     except (ValueError, TypeError) as error:
-        problem = without_values(error, owner=owner, name="y")
+        problem = _utils.without_values(error, owner=owner, name="y")
     if problem is not None:
         raise problem
     return Rows(X, y, sensitive_features, public, subjects)
@@ -501,7 +483,7 @@ def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
         )
 
 
-def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> LedgerEntry:
+def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> privacy.LedgerEntry:
     """Of the first candidate that can be planned; the error of the first where none can."""
     problem: Exception | None = None
     for params in grid:
@@ -538,7 +520,7 @@ def _public_scores(
     owner: str, candidate: Candidate, rows: Rows, validation: Any, objectives: Sequence[Objective], raises: bool
 ) -> PublicScores:
     """Rows that no model could be scored on are refused here: they are public, and no fit needs them."""
-    if not isinstance(validation, PublicData) or validation.y is None:
+    if not isinstance(validation, _utils.PublicData) or validation.y is None:
         raise ValueError(f"validation of {owner} must be {_VALIDATION}: public rows with public labels.")
     X, y, groups, schema = validation.X, validation.y, validation.sensitive_features, candidate.domain("schema")
     if rows.subjects is not None:
@@ -556,29 +538,31 @@ def _public_scores(
         y = candidate.amounts(y)
     else:
         _check_table(owner, candidate, rows, X)
-        y = column_or_1d(label_array(y), warn=True)
+        y = column_or_1d(_utils.label_array(y), warn=True)
         declared = candidate.domain("classes")
-        classes: Any = rows.y if declared is None else given_domain(declared, owner=owner, parameter="classes")
+        classes: Any = rows.y if declared is None else _utils.given_domain(declared, owner=owner, parameter="classes")
         _check_listed(owner, y, classes, "labels", "those of y" if declared is None else "its 'classes'")
     if raw is not None and schema.groups and (groups is not None or raw.has_groups):
         groups = raw.domain[raw.groups(groups, public=True, name=_PLACE)]
     elif groups is not None:
-        groups = as_groups(groups, len(y), owner=owner, name=_PLACE)
+        groups = _utils.as_groups(groups, len(y), owner=owner, name=_PLACE)
     elif raw is None and candidate.domain("sensitive_columns") is not None:
-        groups = split_sensitive_columns(X, candidate.domain("sensitive_columns"), owner=owner)[1]
+        groups = _utils.split_sensitive_columns(X, candidate.domain("sensitive_columns"), owner=owner)[1]
     if groups is not None and (domain := candidate.domain("groups")) is not None:
-        _check_listed(owner, groups, given_domain(domain, owner=owner, parameter="groups"), "groups", "its 'groups'")
-    return PublicScores(PublicData(X, groups, y), groups, objectives, raises)
+        _check_listed(
+            owner, groups, _utils.given_domain(domain, owner=owner, parameter="groups"), "groups", "its 'groups'"
+        )
+    return PublicScores(_utils.PublicData(X, groups, y), groups, objectives, raises)
 
 
 def _check_table(owner: str, candidate: Candidate, rows: Rows, X: Any) -> None:
     """Columns must be those of the private rows, and cells such as the estimator can read."""
     own, columns = rows.X, candidate.domain("sensitive_columns")
     if columns is not None and n_columns(X) != n_columns(own):  # groups may lie beside the rows that are scored
-        own = split_sensitive_columns(own, columns, owner=owner, read_groups=False)[0]
+        own = _utils.split_sensitive_columns(own, columns, owner=owner, read_groups=False)[0]
     elif columns is not None:
-        features = split_sensitive_columns(X, columns, owner=owner, read_groups=False)[0]
-    check_public_columns(owner, column_names(own), n_columns(own), X, _PLACE)
+        features = _utils.split_sensitive_columns(X, columns, owner=owner, read_groups=False)[0]
+    check_public_columns(owner, _utils.column_names(own), n_columns(own), X, _PLACE)
     features = X if columns is None or own is not rows.X else features
     last = candidate.estimator
     try:
@@ -619,8 +603,8 @@ def _check_groups_at_prediction(owner: str, models: Iterable[Any], groups: Any) 
 
 
 def _private_scores(
-    owner: str, candidate: Candidate, rows: Rows, planned: LedgerEntry, objectives: Sequence[Objective],
-    shown: Sequence[Objective], table: tuple[float, float, NeighboringRelation],
+    owner: str, candidate: Candidate, rows: Rows, planned: privacy.LedgerEntry, objectives: Sequence[Objective],
+    shown: Sequence[Objective], table: tuple[float, float, privacy.NeighboringRelation],
 ) -> PaidScores:  # fmt: skip
     """Domains and codes of the noisy tables; where rows are read in chunks, their schema knows classes and groups."""
     last = candidate.estimator.steps[-1][1] if isinstance(candidate.estimator, Pipeline) else candidate.estimator
@@ -629,7 +613,7 @@ def _private_scores(
     if rows.y is None:
         schema = candidate.domain("schema")
         if schema.groups:
-            domain = given_domain(schema.group_values, owner=owner, parameter="schema")
+            domain = _utils.given_domain(schema.group_values, owner=owner, parameter="schema")
         _need_groups(owner, domain, objectives, "name their columns in the schema")
         tables = ScoreTable(np.asarray(sorted(schema.classes)), _or_one(domain), *table, may_refuse)
         scores: PaidScores = ChunkScores(tables, every, schema, owner)

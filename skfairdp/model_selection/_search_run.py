@@ -17,17 +17,8 @@ from sklearn.exceptions import FitFailedWarning
 
 from skfairdp._utils import progress_bar, warn_caller
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning, UnplannedReleaseError
+from skfairdp.model_selection import _frame
 from skfairdp.model_selection._candidate import Candidate, Part, SearchFailedError
-from skfairdp.model_selection._frame import (
-    ONE_ANSWER,
-    as_gamma,
-    beaten_by,
-    columns_with,
-    expression,
-    guarantee_record,
-    mark_non_dominated,
-    parity_weight,
-)
 from skfairdp.model_selection._scores import BASELINE, Objective, utility_of
 from skfairdp.model_selection._search import search_facts
 from skfairdp.model_selection._search_data import SearchData
@@ -409,17 +400,17 @@ def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], priv
     scored = np.flatnonzero(results["status"] == "scored").tolist()
     rows = [_point(data, run, results, j) for j in scored]
     utility = utility_of(data.candidate.estimator)
-    columns = columns_with(utility)
+    columns = _frame.columns_with(utility)
     frame = pd.DataFrame(rows, columns=None if rows else columns)
     common = np.array([np.mean([fold.get(BASELINE, math.nan) for fold in run.measured[j]]) for j in scored])
-    frame["non_dominated"] = mark_non_dominated(frame) & ~beaten_by(common, frame)
+    frame["non_dominated"] = _frame.mark_non_dominated(frame) & ~_frame.beaten_by(common, frame)
     frame = frame[[*columns, *(c for c in frame.columns if c not in columns)]]
-    record = guarantee_record(
+    record = _frame.guarantee_record(
         privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon, run.n_fits
     )
     frame.attrs["scored_on"] = "private" if data.splits else "public"
     if np.isfinite(common).any():
-        mark = {"dataset": "", "name": ONE_ANSWER[utility], "private": True, "disparity": 0.0, "coverage": 1.0}
+        mark = {"dataset": "", "name": _frame.ONE_ANSWER[utility], "private": True, "disparity": 0.0, "coverage": 1.0}
         frame.attrs["references"] = [{**mark, utility: float(np.nanmean(common))}]
     frame.attrs.update({"guarantees": [record], **record})
     return frame
@@ -432,11 +423,11 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
     given = model.get_params(deep=True)
     held = given if "gamma" in given else part.get_params()
     # what holds constraints follows those, and 'params' says them
-    gamma = math.nan if held.get("constraints") is not None else as_gamma(held.get("gamma"))
-    weight = parity_weight(part)
+    gamma = math.nan if held.get("constraints") is not None else _frame.as_gamma(held.get("gamma"))
+    weight = _frame.parity_weight(part)
     lam = None if weight is None else part.get_params()[weight]
     utility = utility_of(data.candidate.estimator)
-    columns = columns_with(utility)
+    columns = _frame.columns_with(utility)
     means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}
     return {
         "dataset": "",
@@ -450,7 +441,7 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
         "lam": math.nan if lam is None else float(lam),
         "idp3": hasattr(model, "reject_mask"),
         **{name: means[name] for name in ("disparity", utility, "coverage")},
-        "params": expression(model),
+        "params": _frame.expression(model),
         "candidate": j,
         **{name: value for name, value in means.items() if name not in columns},
     }

@@ -12,14 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skfairdp._utils import PublicData, as_groups, encode_labels, group_domain
 from skfairdp.fairness import largest_disparity, parity_bound, tally
-from skfairdp.model_selection._frame import (
-    as_gamma,
-    composed_epsilon,
-    guarantee_record,
-    hypervolume,
-    mark_non_dominated,
-    of_the_attribute,
-)
+from skfairdp.model_selection import _frame
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import Account, PrivacySpent, Protects
 
@@ -112,7 +105,7 @@ def transfer_frontier(
         side_frame = moved[_GUARANTEE].assign(
             dataset="", epsilon=moved["epsilon"], **{name: moved[f"{name}_{side}"] for name in _MEASURED}
         )
-        moved[f"non_dominated_{side}"] = mark_non_dominated(side_frame)
+        moved[f"non_dominated_{side}"] = _frame.mark_non_dominated(side_frame)
     attainable = [_attainable(row, moved, tolerance) for _, row in moved.iterrows()]
     moved["feasible"] = [not math.isnan(value) for value in attainable]
     moved["attainable_accuracy"] = attainable
@@ -178,7 +171,7 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
         together = np.concatenate(list(pairs.values()))
         corner = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
     for side, points in pairs.items():
-        found[f"hypervolume_{side}"] = hypervolume(points, corner, [False, True])
+        found[f"hypervolume_{side}"] = _frame.hypervolume(points, corner, [False, True])
     return found
 
 
@@ -301,11 +294,11 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
         rows.append({"dataset": dataset, "estimator": name, **_point(estimator, privacy, test)})
     frame = pd.DataFrame(rows)
     references = test.references(dataset)
-    frame["non_dominated"] = mark_non_dominated(frame, references)
+    frame["non_dominated"] = _frame.mark_non_dominated(frame, references)
     frame.attrs["references"] = references
     frame.attrs["n_test"] = len(frame) and len(test.y)
     frame.attrs["guarantees"] = [
-        guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), len(n_fits[kind]))
+        _frame.guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), len(n_fits[kind]))
         for kind, total in spent.items()
     ]
     return frame
@@ -315,7 +308,7 @@ def _epsilon(protects: str, total: PrivacySpent, every: Iterable[PrivacySpent]) 
     """Of the fits of a kind; of the attribute that of all fits, for those for records have seen it."""
     if protects != Protects.SENSITIVE_ATTRIBUTE:
         return total.epsilon
-    return composed_epsilon([of_the_attribute(one) for one in every])
+    return _frame.composed_epsilon([_frame.of_the_attribute(one) for one in every])
 
 
 def _by_name(estimators: Any) -> dict[str, Any]:
@@ -329,7 +322,7 @@ def _by_name(estimators: Any) -> dict[str, Any]:
 
 
 def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[str, Any]:
-    gamma = as_gamma(estimator.get_params(deep=False).get("gamma"))
+    gamma = _frame.as_gamma(estimator.get_params(deep=False).get("gamma"))
     refuses = "sensitive_features" in inspect.signature(estimator.predict).parameters
     asked = {"sensitive_features": test.groups} if refuses else {}
     return {

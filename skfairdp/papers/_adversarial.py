@@ -13,22 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
+from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._teachers import position_partition
 from skfairdp._utils import PlainState, progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    GaussianMechanism,
-    NoiseSource,
-    NoisyThreshold,
-    ReplaceSampledGaussian,
-    SecretChoice,
-    compose,
-    repeat,
-)
 
 
 @dataclass(eq=False, repr=False)
@@ -280,7 +270,7 @@ class AdversarialPlan(BackendPlan):
     loss: ClassVar[str] = "logistic"
 
     @abstractmethod
-    def answers_at(self, scale: float) -> DpEvent:
+    def answers_at(self, scale: float) -> privacy.DpEvent:
         """The event of all that the teachers let out at this noise scale."""
 
     @property
@@ -288,24 +278,24 @@ class AdversarialPlan(BackendPlan):
     def released_answers(self) -> tuple[str, ...]:
         """What they let out, in words."""
 
-    def missing_at(self, scale: float) -> GaussianMechanism | None:
+    def missing_at(self, scale: float) -> privacy.GaussianMechanism | None:
         """For how many values each column misses: a replaced row moves each of these counts by one."""
         if not self.layout.n_nullable:
             return None
         sensitivity = math.sqrt(self.layout.n_nullable)
-        return GaussianMechanism(
+        return privacy.GaussianMechanism(
             sensitivity * scale / math.sqrt(_MISSING_SHARE), sensitivity=sensitivity, relation=RELATION
         )
 
-    def event_at(self, scale: float) -> DpEvent:
+    def event_at(self, scale: float) -> privacy.DpEvent:
         missing = self.missing_at(scale)
-        return compose(*([missing.event] if missing else []), self.answers_at(scale))
+        return privacy.compose(*([missing.event] if missing else []), self.answers_at(scale))
 
     @property
     def releases(self) -> tuple[str, ...]:
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
-    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> "NetworkModel":
+    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> "NetworkModel":
         rows = self._without_missing(rows, scale, noise)
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
@@ -313,10 +303,10 @@ class AdversarialPlan(BackendPlan):
         return NetworkModel(training.finished())
 
     @abstractmethod
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> None:
         """Teach, release and follow, as often as was declared."""
 
-    def _without_missing(self, rows: Rows, scale: float, noise: NoiseSource) -> Rows:
+    def _without_missing(self, rows: Rows, scale: float, noise: privacy.NoiseSource) -> Rows:
         """The same, with no missing values to be sampled in columns whose released counts show none."""
         mechanism = self.missing_at(scale)
         if mechanism is None:
@@ -403,8 +393,8 @@ class MajorityBits:
     sigma: float
 
     @property
-    def _bit(self) -> NoisyThreshold:
-        return NoisyThreshold(
+    def _bit(self) -> privacy.NoisyThreshold:
+        return privacy.NoisyThreshold(
             self.sigma,
             n_teachers=self.n_teachers,
             threshold=self.n_teachers / 2,
@@ -412,11 +402,11 @@ class MajorityBits:
         )
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """One bit."""
         return self._bit.event
 
-    def release(self, votes: NDArray[np.int64], source: NoiseSource) -> NDArray[np.bool_]:
+    def release(self, votes: NDArray[np.int64], source: privacy.NoiseSource) -> NDArray[np.bool_]:
         """A bit for each entry of ``votes`` (numbers of teachers that say "real")."""
         return self._bit.release_each(votes, source)
 
@@ -445,24 +435,26 @@ class SanitisedGradient(_RowGradients):
     """
 
     @property
-    def _vector(self) -> GaussianMechanism:
+    def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size)
-        return GaussianMechanism(self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION)
+        return privacy.GaussianMechanism(
+            self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION
+        )
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """One step."""
-        return ReplaceSampledGaussian(1 / self.n_discriminators, self.noise_multiplier, difference=1.0)
+        return privacy.ReplaceSampledGaussian(1 / self.n_discriminators, self.noise_multiplier, difference=1.0)
 
-    def draw(self, source: NoiseSource) -> int:
+    def draw(self, source: privacy.NoiseSource) -> int:
         """Which discriminator answers. Never let out."""
-        return SecretChoice(self.n_discriminators).draw(source)
+        return privacy.SecretChoice(self.n_discriminators).draw(source)
 
     def clipped(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
         """Rows of norm at most C."""
         return clipped_rows(gradients, self.clip)
 
-    def release(self, gradients: NDArray[np.floating], source: NoiseSource) -> NDArray[np.float64]:
+    def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> NDArray[np.float64]:
         """Noisy clipped gradients (batch_size, n_features)."""
         if len(gradients) != self.batch_size:
             raise ValueError(f"One step lets out {self.batch_size} gradients, but there are {len(gradients)}.")
@@ -478,14 +470,14 @@ class MeanGradient(_RowGradients):
     """
 
     @property
-    def _vector(self) -> GaussianMechanism:
+    def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size) / self.n_discriminators
         return at_least(self.noise_multiplier, sensitivity)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """One step."""
-        return GaussianDpEvent(self.noise_multiplier)
+        return privacy.GaussianDpEvent(self.noise_multiplier)
 
     def mean(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
         """Mean of gradients of norm at most C."""
@@ -499,15 +491,15 @@ class MeanGradient(_RowGradients):
             total += clipped_rows(own, self.clip)
         return total / self.n_discriminators
 
-    def release(self, gradients: NDArray[np.floating], source: NoiseSource) -> NDArray[np.float64]:
+    def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> NDArray[np.float64]:
         """Noisy mean of clipped gradients (batch_size, n_features)."""
         return self._vector.release(self.mean(gradients), source)
 
 
-def at_least(noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
+def at_least(noise_multiplier: float, sensitivity: float) -> privacy.GaussianMechanism:
     """The mechanism whose noise over its sensitivity is what a plan declares for every step, or a rounding more."""
     sigma = math.nextafter(noise_multiplier * sensitivity, math.inf)
-    return GaussianMechanism(sigma, sensitivity=sensitivity, relation=RELATION)
+    return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=RELATION)
 
 
 def clipped_rows(gradients: NDArray[np.floating], clip: float) -> NDArray[np.float64]:
@@ -530,16 +522,16 @@ class CountsOfRows:
     two_sided: bool
 
     @property
-    def _vector(self) -> GaussianMechanism:
+    def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = math.sqrt((2 if self.two_sided else 1) * sum(size**2 for size in self.sizes))
         return at_least(self.noise_multiplier, sensitivity)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """One step."""
-        return GaussianDpEvent(self.noise_multiplier)
+        return privacy.GaussianDpEvent(self.noise_multiplier)
 
-    def release(self, counts: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
+    def release(self, counts: NDArray[np.float64], source: privacy.NoiseSource) -> NDArray[np.float64]:
         """Noisy counts."""
         return self._vector.release(counts, source)
 
@@ -556,11 +548,11 @@ class TopSigns:
     sigma: float
 
     @property
-    def _vector(self) -> GaussianMechanism:
-        return GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k), relation=RELATION)
+    def _vector(self) -> privacy.GaussianMechanism:
+        return privacy.GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k), relation=RELATION)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """One aggregated gradient."""
         return self._vector.event
 
@@ -574,7 +566,7 @@ class TopSigns:
         np.put_along_axis(signs, largest, np.sign(np.take_along_axis(gradients, largest, axis=1)), axis=1)
         return signs.sum(axis=0)
 
-    def release(self, votes: NDArray[np.float64], source: NoiseSource, *, least: float) -> NDArray[np.float64]:
+    def release(self, votes: NDArray[np.float64], source: privacy.NoiseSource, *, least: float) -> NDArray[np.float64]:
         """Signs of the coordinates with at least ``least`` noisy votes either way, 0 elsewhere."""
         noisy = self._vector.release(votes, source)
         return np.where(np.abs(noisy) >= least, np.sign(noisy), 0.0)
@@ -594,17 +586,19 @@ class BinnedGradients:
     sigma: float
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """One gradient."""
-        one = compose(GaussianDpEvent(self.sigma_threshold), GaussianDpEvent(self.sigma / math.sqrt(2)))
-        return repeat(one, self.n_coordinates)
+        one = privacy.compose(
+            privacy.GaussianDpEvent(self.sigma_threshold), privacy.GaussianDpEvent(self.sigma / math.sqrt(2))
+        )
+        return privacy.repeat(one, self.n_coordinates)
 
     def release(
-        self, histograms: NDArray[np.int64], source: NoiseSource, *, threshold: float
+        self, histograms: NDArray[np.int64], source: privacy.NoiseSource, *, threshold: float
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Winning bin of each coordinate, and whether it is answered."""
         n_answers = math.prod(histograms.shape[:2])  # one record may move all of them
-        largest = GaussianMechanism(self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=RELATION)
-        counts = GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=RELATION)
+        largest = privacy.GaussianMechanism(self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=RELATION)
+        counts = privacy.GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=RELATION)
         answered = largest.release(histograms.max(axis=2), source) >= threshold
         return counts.release(histograms, source).argmax(axis=2), answered

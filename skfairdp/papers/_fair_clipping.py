@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skfairdp import privacy
 from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
@@ -17,17 +18,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PrivacyLedger,
-    compose,
-    gdp_mu,
-    relation_for,
-)
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule, DPStep, Net
@@ -59,7 +50,7 @@ class Reweighting(BaseEstimator):
     reads_groups = True
     counts_once = True
 
-    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
+    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Release the sizes of the groups, and weigh by them.
 
         Parameters
@@ -109,7 +100,7 @@ class DPSGDF(BaseEstimator):
     reads_groups = True
     counts_once = False
 
-    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
+    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Let bounds follow the noisy counts of each batch.
 
         Parameters
@@ -168,7 +159,7 @@ class GlobalAdapt(BaseEstimator):
     reads_groups = False
     counts_once = False
 
-    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: NoiseSource) -> "ClippingRule":
+    def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Let one scale for all follow the noisy count of each batch.
 
         Parameters
@@ -202,19 +193,19 @@ class ClippingPlan:
 
     net: "Net"
     step: "DPStep"
-    sizes: GaussianMechanism | None
+    sizes: privacy.GaussianMechanism | None
     count_share: float
     look: MajorityBaselineTest | None = None
     scaling: Scaling | None = None
     rows_of: str = ""
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """Gradients, sizes, scales of columns and the second look together."""
         return self.step.event_with(_beside(self.sizes, self.scaling and self.scaling.tables, self.look))
 
     @property
-    def relation(self) -> NeighboringRelation:
+    def relation(self) -> privacy.NeighboringRelation:
         """Of the guarantee."""
         return self.step.relation
 
@@ -228,6 +219,7 @@ class ClippingPlan:
 
 
 @shared_docs
+@with_schema
 class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     """Network trained by a DP-SGD that treats groups differently: baselines, with the sensitivity they have.
 
@@ -299,9 +291,26 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     (True, 'replace one record by a null record')
     """
 
+    method: str | Reweighting | DPSGDF | GlobalAdapt = "reweight"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    count_share: float = 0.05
+    net: Any = "mlp"
+    public_n_rows: int | None = None
+    average_last: float = 0.25
+    max_grad_norm: float = 1.0
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
+    verbose: int = 0
+
     __metadata_request__fit = {"subject": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -313,43 +322,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        *,
-        method: str | Reweighting | DPSGDF | GlobalAdapt = "reweight",
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        count_share: float = 0.05,
-        net: Any = "mlp",
-        public_n_rows: int | None = None,
-        average_last: float = 0.25,
-        max_grad_norm: float = 1.0,
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.method = method
-        self.epsilon = epsilon
-        self.delta = delta
-        self.count_share = count_share
-        self.net = net
-        self.public_n_rows = public_n_rows
-        self.average_last = average_last
-        self.max_grad_norm = max_grad_norm
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,
@@ -423,13 +395,13 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import DPStep, as_net
 
         owner = type(self).__name__
-        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
+        relation = privacy.relation_for(self._declared_rows, by_subject=data.subjects is not None)
         net = as_net(self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20)
         sizes = None
         if as_method(self.method, owner).counts_once:
-            sigma = self.count_share**-0.5 / gdp_mu(self.epsilon, self.delta)
+            sigma = self.count_share**-0.5 / privacy.gdp_mu(self.epsilon, self.delta)
             # a row more moves one of the sizes by one
-            sizes = GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
+            sizes = privacy.GaussianMechanism(sigma, sensitivity=1.0, relation=relation)
         n_rows = data.n_units if self._declared_rows is None else self._declared_rows
         cost = (self.epsilon, self.delta, relation, 1.0 if sizes is None else 1.0 - self.count_share)
         scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
@@ -449,10 +421,10 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         return ClippingPlan(net, step, sizes, self.count_share, look, scaling, data.rows_of)
 
 
-def _beside(*parts: Any) -> DpEvent | None:
+def _beside(*parts: Any) -> privacy.DpEvent | None:
     """What is released beside the gradients."""
     events = [part.event for part in parts if part is not None]
-    return compose(*events) if len(events) > 1 else events[0] if events else None
+    return privacy.compose(*events) if len(events) > 1 else events[0] if events else None
 
 
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:

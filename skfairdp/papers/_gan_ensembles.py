@@ -15,29 +15,20 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
 from skfairdp._utils._sklearn import Interval, StrOptions
-from skfairdp.papers._adversarial import (
-    AdversarialBackend,
-    AdversarialPlan,
-    BinnedGradients,
-    CountsOfRows,
-    MajorityBits,
-    MeanGradient,
-    SanitisedGradient,
-    TopSigns,
-)
+from skfairdp.papers import _adversarial
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
 
 _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about those that the generator makes now
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
 
 
-class PATEGANPlan(AdversarialPlan):
+class PATEGANPlan(_adversarial.AdversarialPlan):
     @property
     def n_bits(self) -> int:
         return self.backend.n_steps * self.backend.batch_size
 
-    def bits_at(self, scale: float) -> MajorityBits:
-        return MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5)
+    def bits_at(self, scale: float) -> _adversarial.MajorityBits:
+        return _adversarial.MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5)
 
     def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.bits_at(scale).event, self.n_bits)
@@ -63,7 +54,7 @@ class PATEGANPlan(AdversarialPlan):
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class PATEGANBackend(AdversarialBackend):
+class PATEGANBackend(_adversarial.AdversarialBackend):
     """Teachers tell real rows from generated ones; a student learns from their noisy majority, the generator from it.
 
     **Guarantee.** Differential privacy for one replaced record. All that leaves the teachers are
@@ -98,20 +89,20 @@ class PATEGANBackend(AdversarialBackend):
 
     _plan_of: ClassVar = PATEGANPlan
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **AdversarialBackend._parameter_constraints,
+        **_adversarial.AdversarialBackend._parameter_constraints,
         "student_steps": [Interval(Integral, 1, None, closed="left")],
         "generator_steps": [Interval(Integral, 1, None, closed="left")],
     }
 
 
-class GPATEPlan(AdversarialPlan):
+class GPATEPlan(_adversarial.AdversarialPlan):
     @property
     def n_gradients(self) -> int:
         return int(self.backend.n_steps * self.backend.batch_size)
 
-    def bins_at(self, scale: float) -> BinnedGradients:
+    def bins_at(self, scale: float) -> _adversarial.BinnedGradients:
         votes = scale * math.sqrt(self.n_gradients * self.backend.n_coordinates)
-        return BinnedGradients(
+        return _adversarial.BinnedGradients(
             self.backend.n_coordinates,
             sigma_threshold=votes / math.sqrt(_THRESHOLD_SHARE),
             sigma=votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE)),
@@ -144,7 +135,7 @@ class GPATEPlan(AdversarialPlan):
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class GPATEBackend(AdversarialBackend):
+class GPATEBackend(_adversarial.AdversarialBackend):
     """Teachers vote on bins of a few random directions of the gradient.
 
     **Guarantee.** Differential privacy for one replaced record: for each of ``n_steps * batch_size`` gradients and each
@@ -180,20 +171,20 @@ class GPATEBackend(AdversarialBackend):
 
     _plan_of: ClassVar = GPATEPlan
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **AdversarialBackend._parameter_constraints,
+        **_adversarial.AdversarialBackend._parameter_constraints,
         "n_coordinates": [Interval(Integral, 1, None, closed="left")],
         "n_bins": [Interval(Integral, 2, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
     }
 
 
-class DataLensPlan(AdversarialPlan):
+class DataLensPlan(_adversarial.AdversarialPlan):
     @property
     def n_gradients(self) -> int:
         return int(self.backend.n_steps * self.backend.batch_size)
 
-    def signs_at(self, scale: float) -> TopSigns:
-        return TopSigns(self.backend.k, scale * 2 * math.sqrt(self.backend.k * self.n_gradients))
+    def signs_at(self, scale: float) -> _adversarial.TopSigns:
+        return _adversarial.TopSigns(self.backend.k, scale * 2 * math.sqrt(self.backend.k * self.n_gradients))
 
     def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.signs_at(scale).event, self.n_gradients)
@@ -219,7 +210,7 @@ class DataLensPlan(AdversarialPlan):
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class DataLensBackend(AdversarialBackend):
+class DataLensBackend(_adversarial.AdversarialBackend):
     """Teachers vote with the signs of their gradients' largest coordinates.
 
     **Guarantee.** Differential privacy for one replaced record: ``n_steps * batch_size`` sums of votes, each with
@@ -253,7 +244,7 @@ class DataLensBackend(AdversarialBackend):
 
     _plan_of: ClassVar = DataLensPlan
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **AdversarialBackend._parameter_constraints,
+        **_adversarial.AdversarialBackend._parameter_constraints,
         "k": [Interval(Integral, 1, None, closed="left")],
         "min_norm": [Interval(Real, 0, None, closed="left")],
     }
@@ -265,7 +256,7 @@ _QUANTILE, _START = 0.1, 2.0  # share of gradients above Z that is steered towar
 
 
 @dataclass(frozen=True)
-class GSWGANPlan(AdversarialPlan):
+class GSWGANPlan(_adversarial.AdversarialPlan):
     """In each step gradients of all discriminators or of one; where bounds move, noisy counts of long ones as well."""
 
     loss: ClassVar[str] = "wasserstein"
@@ -275,18 +266,20 @@ class GSWGANPlan(AdversarialPlan):
         """Whether each step releases counts by which bounds move."""
         return bool(self.backend.clipping != "unit")
 
-    def gradient_at(self, scale: float, clip: float = 1.0) -> MeanGradient | SanitisedGradient:
+    def gradient_at(
+        self, scale: float, clip: float = 1.0
+    ) -> _adversarial.MeanGradient | _adversarial.SanitisedGradient:
         """The release of gradients in one step."""
         n_teachers, batch_size = self.backend.n_teachers, self.backend.batch_size
         if self.backend.discriminators == "one":
-            return SanitisedGradient(n_teachers, batch_size, clip, scale)
+            return _adversarial.SanitisedGradient(n_teachers, batch_size, clip, scale)
         share = 1 - _COUNTS_SHARE if self.counted else 1.0
-        return MeanGradient(n_teachers, batch_size, clip, scale * math.sqrt(self.backend.n_steps / share))
+        return _adversarial.MeanGradient(n_teachers, batch_size, clip, scale * math.sqrt(self.backend.n_steps / share))
 
-    def counts_at(self, scale: float, sizes: tuple[int, ...]) -> CountsOfRows:
+    def counts_at(self, scale: float, sizes: tuple[int, ...]) -> _adversarial.CountsOfRows:
         """The release of counts in one step, for groups of generated rows of these sizes."""
         multiplier = scale * math.sqrt(self.backend.n_steps / _COUNTS_SHARE)
-        return CountsOfRows(sizes, multiplier, self.backend.clipping == "dpsgd_f")
+        return _adversarial.CountsOfRows(sizes, multiplier, self.backend.clipping == "dpsgd_f")
 
     def answers_at(self, scale: float) -> DpEvent:
         step = self.gradient_at(scale).event
@@ -311,7 +304,7 @@ class GSWGANPlan(AdversarialPlan):
             if release is not None:
                 training.follow(values, release(shown))
                 continue
-            asked = mechanism.draw(noise) if isinstance(mechanism, SanitisedGradient) else None
+            asked = mechanism.draw(noise) if isinstance(mechanism, _adversarial.SanitisedGradient) else None
             gradients = training.directions(shown, asked)
             # Of norm one, about as the gradient penalty makes them: clipping then takes nothing off.
             gradients = gradients / np.maximum(np.linalg.norm(gradients, axis=-1, keepdims=True), 1e-12)
@@ -351,7 +344,7 @@ class GSWGANPlan(AdversarialPlan):
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class GSWGANBackend(AdversarialBackend):
+class GSWGANBackend(_adversarial.AdversarialBackend):
     """In each step discriminators show the generator clipped gradients by its rows, with noise.
 
     **Guarantee.** Differential privacy for one replaced record. A step is one release of a whole batch of B rows, whose
@@ -415,7 +408,7 @@ class GSWGANBackend(AdversarialBackend):
 
     _plan_of: ClassVar = GSWGANPlan
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **AdversarialBackend._parameter_constraints,
+        **_adversarial.AdversarialBackend._parameter_constraints,
         "discriminators": [StrOptions({"all", "one"})],
         "clipping": [StrOptions({"unit", "dpsgd_f", "global_adapt"})],
     }

@@ -357,9 +357,7 @@ class _Students:
 
 def _spearman(a: Array, b: Array) -> float:
     """Rank correlation; nan where one of the two is constant."""
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        return math.nan
-    return float(spearmanr(a, b).statistic)
+    return math.nan if np.ptp(a) == 0 or np.ptp(b) == 0 else float(spearmanr(a, b).statistic)
 
 
 _WARNING = "from raw votes: not private"
@@ -601,9 +599,7 @@ def sfpate_bounds(
 
 def _theorem_1(eta: float, bound: float, shares: Array, released: Array, alpha: float) -> float:
     least = float(np.minimum(shares, released).min())
-    if least <= 0:
-        return math.inf
-    return eta * bound / least + alpha
+    return math.inf if least <= 0 else eta * bound / least + alpha
 
 
 def _variation(votes: ArrayLike, y: ArrayLike | None, truth: Array) -> float:

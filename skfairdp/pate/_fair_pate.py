@@ -31,13 +31,14 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
 
 @shared_docs
+@with_schema
 class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
 
@@ -153,7 +154,31 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    gamma: float | None = 0.05
+    constraints: Any = None
+    gate: str | training.VoteGate | None = "votes"
+    disparity: str = "others"
+    n_teachers: int | str = "auto"
+    teacher: Any = None
+    student: Any = None
+    voting: Any = "soft"
+    max_queries: int | None = None
+    noise: str = "gaussian"
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    public_data: PublicData | SyntheticRows | None = None
+    memory: str | joblib.Memory | None = None
+    n_jobs: int | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PATEClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "constraints": "no_validation",  # _check says what is wrong
@@ -165,57 +190,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}
     _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})
     __metadata_request__fit = {"subject": True}
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        gamma: float | None = 0.05,
-        constraints: Any = None,
-        gate: str | training.VoteGate | None = "votes",
-        disparity: str = "others",
-        n_teachers: int | str = "auto",
-        teacher: Any = None,
-        student: Any = None,
-        voting: Any = "soft",
-        max_queries: int | None = None,
-        noise: str = "gaussian",
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | SyntheticRows | None = None,
-        memory: str | joblib.Memory | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.gamma = gamma
-        self.constraints = constraints
-        self.gate = gate
-        self.disparity = disparity
-        self.n_teachers = n_teachers
-        self.teacher = teacher
-        self.student = student
-        self.voting = voting
-        self.max_queries = max_queries
-        self.noise = noise
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.public_data = public_data
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,
@@ -273,16 +247,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn(judged)
 
-    def _read(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        subject: Any = None,
-    ) -> TrainingData:
+    def _read(self, X: Any, y: Any, **given: Any) -> TrainingData:
         self._check()
         check_student(self._given_student)
         if self._votes_by_group and not isinstance(X, np.ndarray | pd.DataFrame) and opened(X) is not None:
@@ -291,17 +256,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "'constraints' of its student look at labels. Pass the rows as a DataFrame, or constrain selection "
                 "rates alone."
             )
-        data = read_any_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-            groups="both" if self._votes_by_group else "public" if self._needs_groups else "public, if given",
-            public_rows="given or own",
-        )
+        groups = "both" if self._votes_by_group else "public" if self._needs_groups else "public, if given"
+        data = read_any_training(self, X, y, **given, groups=groups, public_rows="given or own")
         student = self._given_student
         if isinstance(student, ConstrainedStudent):
             student.rates_of(data.domain, data.classes)

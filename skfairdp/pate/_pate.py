@@ -19,12 +19,13 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
-from skfairdp.schema import SCHEMA_CONSTRAINT, Schema
+from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
 
 MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 
 
 @shared_docs
+@with_schema
 class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
 
@@ -85,7 +86,25 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    n_teachers: int | str = "auto"
+    teacher: Any = None
+    student: Any = None
+    voting: Any = "soft"
+    max_queries: int | None = None
+    noise: str = "gaussian"
+    classes: ArrayLike | None = None
+    schema: Schema | None = None
+    public_data: PublicData | SyntheticRows | None = None
+    memory: str | joblib.Memory | None = None
+    n_jobs: int | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -114,45 +133,6 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "sensitive_features": metadata_routing.UNUSED,
         "sensitive_features_public": metadata_routing.UNUSED,
     }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        n_teachers: int | str = "auto",
-        teacher: Any = None,
-        student: Any = None,
-        voting: Any = "soft",
-        max_queries: int | None = None,
-        noise: str = "gaussian",
-        classes: ArrayLike | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | SyntheticRows | None = None,
-        memory: str | joblib.Memory | None = None,
-        n_jobs: int | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_teachers = n_teachers
-        self.teacher = teacher
-        self.student = student
-        self.voting = voting
-        self.max_queries = max_queries
-        self.noise = noise
-        self.classes = classes
-        self.schema = schema
-        self.public_data = public_data
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

@@ -1,7 +1,7 @@
 """SF-PATE: fairness carried through an ensemble while the groups of its training rows stay private."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -39,7 +39,7 @@ from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, no
 from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, Protects, carrying, compose
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
@@ -51,6 +51,7 @@ FAIR = frozenset({"fair_estimator", "constraints", "gamma"})
 
 
 @shared_docs
+@with_schema
 class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """Fair classifier from an ensemble whose votes protect the groups; any fair learner can be inside.
 
@@ -175,7 +176,29 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     True
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    variant: Any = "student"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    constraints: Any = None
+    gamma: float | None = None
+    fair_estimator: Any = None
+    voting: str = "soft"
+    max_queries: int | None = None
+    sigma: float | None = None
+    noise: str = "gaussian"
+    proximal_weight: float | None = None
+    n_teachers: int | str = "auto"
+    classes: ArrayLike | None = None
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    n_jobs: int | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "verbose": ["verbose"],
@@ -192,9 +215,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_jobs": N_JOBS,
     }
-    groups_: NDArray[Any]
-    _released: Released
-    _student_seed: int
+    groups_: NDArray[Any] = field(init=False)
+    _released: Released = field(init=False)
+    _student_seed: int = field(init=False)
 
     #: Rows that are asked about, of a table that has more: chance in the rates of a group of one row in a hundred is
     #: then below .016.
@@ -205,53 +228,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "sensitive_features_public": UNUSED,
         "subject": True,
     }  # all is public
-
-    def __init__(
-        self,
-        *,
-        variant: Any = "student",
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        constraints: Any = None,
-        gamma: float | None = None,
-        fair_estimator: Any = None,
-        voting: str = "soft",
-        max_queries: int | None = None,
-        sigma: float | None = None,
-        noise: str = "gaussian",
-        proximal_weight: float | None = None,
-        n_teachers: int | str = "auto",
-        classes: ArrayLike | None = None,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        n_jobs: int | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.variant = variant
-        self.epsilon = epsilon
-        self.delta = delta
-        self.constraints = constraints
-        self.gamma = gamma
-        self.fair_estimator = fair_estimator
-        self.voting = voting
-        self.max_queries = max_queries
-        self.sigma = sigma
-        self.noise = noise
-        self.proximal_weight = proximal_weight
-        self.n_teachers = n_teachers
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.n_jobs = n_jobs
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
-        self.verbose = verbose
 
     def fit(
         self,

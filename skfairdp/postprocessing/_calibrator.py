@@ -1,7 +1,7 @@
 """Public-data calibration: a fitted classifier's gap between groups, lowered on public rows."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -65,7 +65,7 @@ from skfairdp.postprocessing._inputs import (
 )
 from skfairdp.postprocessing._thresholding import CalibrationRows, Thresholds, TradeOff
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, SchemaParameter
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, with_schema
 
 _OWNER = "FairnessCalibrator"
 _FEW_ROWS = 30
@@ -94,6 +94,7 @@ class _Found:
 
 
 @shared_docs
+@with_schema(kw_only=False)
 class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     """Lower the gap of a classifier between groups on public rows, without refusing any row.
 
@@ -225,6 +226,18 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     (True, True)
     """
 
+    estimator: Any
+    _: KW_ONLY
+    constraints: Any = None
+    method: str | FineTuning | Thresholds = "auto"
+    gap_weight: float | None = None
+    gamma: float | None = None
+    disparity: str = "others"
+    groups: Sequence[Hashable] | None = None
+    sensitive_columns: Sequence[str | int] | str | int | None = None
+    schema: Schema | None = None
+    public_data: PublicData | None = None
+
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
         "sensitive_features": True,
@@ -246,33 +259,6 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         "schema": [SCHEMA_CONSTRAINT, None],
         "public_data": [PublicData, None],
     }
-
-    schema: Any = SchemaParameter()
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        constraints: Any = None,
-        method: str | FineTuning | Thresholds = "auto",
-        gap_weight: float | None = None,
-        gamma: float | None = None,
-        disparity: str = "others",
-        groups: Sequence[Hashable] | None = None,
-        sensitive_columns: Sequence[str | int] | str | int | None = None,
-        schema: Schema | None = None,
-        public_data: PublicData | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.constraints = constraints
-        self.method = method
-        self.gap_weight = gap_weight
-        self.gamma = gamma
-        self.disparity = disparity
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.public_data = public_data
 
     def fit(
         self,

@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -72,7 +73,7 @@ from skfairdp.postprocessing._inputs import (
     split_rows,
     without_group_columns,
 )
-from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, SchemaParameter
+from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
 
 #: Threads of a service commit in turn; one lock for all, which no copy or pickle has to carry along.
 _COMMITS = threading.Lock()
@@ -88,6 +89,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 @shared_docs
+@with_schema(kw_only=False)
 class IDP3(ClassifierMixin, NamedEstimator):
     """Inference-time fairness post-processor: answers a stream of predictions, or refuses to.
 
@@ -229,6 +231,19 @@ class IDP3(ClassifierMixin, NamedEstimator):
     (True, 0.88)
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    gamma: float | None = 0.05
+    constraints: Any = None
+    min_count: int = 50
+    disparity: str = "others"
+    gate: str = "excess"
+    reject_label: Hashable | None = None
+    groups: Sequence[Hashable] | None = None
+    sensitive_columns: Sequence[str | int] | str | int | None = None
+    schema: Schema | None = None
+    store: str | os.PathLike[str] | None = None
+
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     # Public rows go to the estimator, if it asks for them.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {
@@ -254,35 +269,6 @@ class IDP3(ClassifierMixin, NamedEstimator):
         "schema": [SCHEMA_CONSTRAINT, None],
         "store": [str, os.PathLike, None],
     }
-
-    schema: Any = SchemaParameter()
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        gamma: float | None = 0.05,
-        constraints: Any = None,
-        min_count: int = 50,
-        disparity: str = "others",
-        gate: str = "excess",
-        reject_label: Hashable | None = None,
-        groups: Sequence[Hashable] | None = None,
-        sensitive_columns: Sequence[str | int] | str | int | None = None,
-        schema: Schema | None = None,
-        store: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.gamma = gamma
-        self.constraints = constraints
-        self.min_count = min_count
-        self.disparity = disparity
-        self.gate = gate
-        self.reject_label = reject_label
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.store = store
 
     def fit(
         self,

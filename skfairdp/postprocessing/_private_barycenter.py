@@ -1,8 +1,9 @@
 """Amounts that are alike between groups: a fitted regressor's predictions, moved by what noisy histograms say."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +32,13 @@ from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._inputs import attribute_of, check_fitted
 from skfairdp.postprocessing._transport import TransportPlan
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.schema import Schema
+from skfairdp.schema import Schema, with_schema
 
 _MOST_GROUPS = 100
 
 
 @shared_docs
+@with_schema(kw_only=False)
 class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     """Move a fitted regressor's predictions so that their distributions agree between groups, by private rows.
 
@@ -115,10 +117,22 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     (True, True)
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    bounds: tuple[float, float] | None = None
+    gamma: float = 0.05
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
     __metadata_request__predict = {"sensitive_features": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -130,31 +144,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     }
 
     _kind = "regressor"
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        bounds: tuple[float, float] | None = None,
-        gamma: float = 0.05,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.gamma = gamma
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def fit(
         self,

@@ -1,8 +1,9 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ from skfairdp.postprocessing._constrained import (
 )
 from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
 from skfairdp.privacy import PrivacyLedger
-from skfairdp.schema import RawTable, Schema, schema_of
+from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 
 _OWNER = "PrivateThresholds"
 _ROUNDING = 1e-3  # of probabilities of half precision
@@ -49,6 +50,7 @@ _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
 
 
 @shared_docs
+@with_schema(kw_only=False)
 class PrivateThresholds(PrivateClassifier, ChargedForRows):
     """Make a fitted classifier of two classes fair by private rows with labels and groups: no public rows are needed.
 
@@ -134,10 +136,23 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     (True, True)
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    constraints: Any = "demographic_parity"
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    group_at_prediction: bool = False
+    groups: Sequence[Any] | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: PrivacyLedger | None = None
+
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
     __metadata_request__predict = {"sensitive_features": True}
 
-    _parameter_constraints: dict[str, Any] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [A_LEARNER, None],
         "constraints": "no_validation",
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
@@ -148,33 +163,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             for name in ("groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger")
         },
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        constraints: Any = "demographic_parity",
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        group_at_prediction: bool = False,
-        groups: Sequence[Any] | None = None,
-        sensitive_columns: str | int | Sequence[str | int] | None = None,
-        schema: Schema | None = None,
-        random_state: RandomStateLike = None,
-        noise_seed: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.constraints = constraints
-        self.epsilon = epsilon
-        self.delta = delta
-        self.group_at_prediction = group_at_prediction
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.ledger = ledger
 
     def fit(
         self,

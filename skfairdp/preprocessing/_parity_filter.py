@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,32 +10,20 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._rows import RowSource, opened
-from skfairdp._utils import (
-    NamedEstimator,
-    RandomStateLike,
-    as_groups,
-    check_same_index,
-    encode_labels,
-    given_domain,
-    group_domain,
-    public_generator,
-    refuse_masked,
-    split_sensitive_columns,
-    warn_caller,
-    without_values,
-)
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, schema_of
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of, with_schema
 
 OWNER = "DemographicParityFilter"
 
 
 @shared_docs
-class DemographicParityFilter(NamedEstimator):
+@with_schema
+class DemographicParityFilter(_utils.NamedEstimator):
     """Keep the rows of a training set whose labels stay within γ-demographic parity (P_pre).
 
     **It makes no privacy claim, and it destroys those of what follows.** Whether a row is kept depends on all rows
@@ -122,7 +110,18 @@ class DemographicParityFilter(NamedEstimator):
     >>> group_kept = group[parity.sample_indices_]
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    gamma: float | None = 0.05
+    min_count: int = 50
+    disparity: str = "others"
+    gate: str = "excess"
+    shuffle: bool = False
+    random_state: _utils.RandomStateLike = None
+    classes: Sequence[Hashable] | None = None
+    groups: Sequence[Hashable] | None = None
+    sensitive_columns: Sequence[str | int] | str | int | None = None
+    schema: Schema | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "disparity": [StrOptions({"others", "overall", "between"})],
@@ -134,33 +133,6 @@ class DemographicParityFilter(NamedEstimator):
         "sensitive_columns": [str, Integral, "array-like", None],
         "schema": [SCHEMA_CONSTRAINT, None],
     }
-
-    schema: Any = SchemaParameter()
-
-    def __init__(
-        self,
-        *,
-        gamma: float | None = 0.05,
-        min_count: int = 50,
-        disparity: str = "others",
-        gate: str = "excess",
-        shuffle: bool = False,
-        random_state: RandomStateLike = None,
-        classes: Sequence[Hashable] | None = None,
-        groups: Sequence[Hashable] | None = None,
-        sensitive_columns: Sequence[str | int] | str | int | None = None,
-        schema: Schema | None = None,
-    ) -> None:
-        self.gamma = gamma
-        self.min_count = min_count
-        self.disparity = disparity
-        self.gate = gate
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.classes = classes
-        self.groups = groups
-        self.sensitive_columns = sensitive_columns
-        self.schema = schema
 
     def fit_resample(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> tuple[Any, Any]:
         """Return the rows that are kept, in their order.
@@ -195,7 +167,7 @@ class DemographicParityFilter(NamedEstimator):
         """
         labels, groups = self._read(X, y, sensitive_features)
         n_rows = len(labels)
-        order = public_generator(self.random_state).permutation(n_rows) if self.shuffle else np.arange(n_rows)
+        order = _utils.public_generator(self.random_state).permutation(n_rows) if self.shuffle else np.arange(n_rows)
         gate = self._gate()
         kept = np.zeros(n_rows, dtype=bool)
         kept[order] = gate.run(groups[order], labels[order])
@@ -288,7 +260,7 @@ class DemographicParityFilter(NamedEstimator):
         for name in ("gamma", "min_count"):
             if isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"The '{name}' parameter of {OWNER} must not be a bool.")
-        check_same_index(OWNER, X=X, y=y, sensitive_features=sensitive_features)
+        _utils.check_same_index(OWNER, X=X, y=y, sensitive_features=sensitive_features)
         schema = schema_of(self)
         if schema is not None:
             raw = RawTable.read(schema, X, owner=OWNER)
@@ -312,14 +284,14 @@ class DemographicParityFilter(NamedEstimator):
                     "parameter."
                 )
             return classes, codes.astype(np.int64)
-        given = given_domain(self.classes, owner=OWNER, parameter="classes").tolist()
+        given = _utils.given_domain(self.classes, owner=OWNER, parameter="classes").tolist()
         try:
             classes = np.asarray(sorted(given))  # as scikit-learn keeps its classes_
         except TypeError:
             classes = np.empty((0, 0))
         if classes.ndim != 1:
             raise ValueError(f"The 'classes' parameter of {OWNER} must be labels of one kind, such as strings or ints.")
-        return classes, encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
+        return classes, _utils.encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
 
     def _group_codes(
         self, X: Any, sensitive_features: Any, n_rows: int
@@ -330,7 +302,7 @@ class DemographicParityFilter(NamedEstimator):
                     f"{OWNER} got groups twice: by 'sensitive_columns' and as an argument of fit_resample. Leave one "
                     "of them out."
                 )
-            _, values = split_sensitive_columns(X, self.sensitive_columns, owner=OWNER)
+            _, values = _utils.split_sensitive_columns(X, self.sensitive_columns, owner=OWNER)
             assert values is not None
         elif sensitive_features is None:
             raise ValueError(
@@ -338,28 +310,28 @@ class DemographicParityFilter(NamedEstimator):
                 "of X that hold them with 'sensitive_columns'."
             )
         else:
-            values = as_groups(sensitive_features, n_rows, owner=OWNER)
+            values = _utils.as_groups(sensitive_features, n_rows, owner=OWNER)
         if self.groups is not None:
-            domain = given_domain(self.groups, owner=OWNER, parameter="groups")
+            domain = _utils.given_domain(self.groups, owner=OWNER, parameter="groups")
         else:
-            domain = group_domain(values)
+            domain = _utils.group_domain(values)
             if len(domain) < 2:
                 raise ValueError(
                     f"{OWNER} found only one group, so every fairness statement would be vacuous. If this is "
                     "intended, list the groups with the 'groups' parameter."
                 )
-        return domain, encode_labels(values, domain, owner=OWNER, name="The groups", parameter="groups")
+        return domain, _utils.encode_labels(values, domain, owner=OWNER, name="The groups", parameter="groups")
 
     def _warn(self, gate: FairnessGate) -> None:
         if gate.excess() > 0:
-            warn_caller(
+            _utils.warn_caller(
                 f"The rows kept by {OWNER} have a demographic disparity above gamma={self.gamma} (see kept_gap_): a "
                 f"group's first min_count={self.min_count} rows are kept unconditionally, and too few came after them "
                 "to make up for it. Add rows, lower 'min_count', or set shuffle=True where they are sorted.",
                 FairnessWarning,
             )
         if gate.is_stuck():
-            warn_caller(
+            _utils.warn_caller(
                 f"{OWNER} came to a state in which every further row would widen the disparity, so all that followed "
                 f"were left out (gamma={self.gamma}, min_count={self.min_count}). Raise 'gamma' or 'min_count'; "
                 "gamma * (min_count + 1) above 2 keeps it moving.",
@@ -380,7 +352,7 @@ def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
     """Return y as one column of labels, or raise an error that says what is wrong and quotes none of them."""
     if y is None:
         raise ValueError(f"{OWNER} requires y to be passed, but the target y is None.")
-    refuse_masked(y, owner=OWNER, name="y")
+    _utils.refuse_masked(y, owner=OWNER, name="y")
     problem: Exception | None = None
     try:
         given = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y, dtype=object if isinstance(y, list) else None)
@@ -394,7 +366,7 @@ def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
     except TypeError:
         problem = ValueError(f"Unknown label type: y of {OWNER} mixes labels that have no common order.")
     except ValueError as error:
-        problem = without_values(error, owner=OWNER, name="y")
+        problem = _utils.without_values(error, owner=OWNER, name="y")
     if problem is not None:
         raise problem
     if len(labels) != n_rows:

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import NamedEstimator, PublicData, without_values
+from skfairdp._utils import NamedEstimator, PublicData, invalid_parameter, without_values
 
 
 @shared_docs
@@ -73,10 +73,8 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
             The fitted transformer.
         """
         if not hasattr(self.transformer, "fit") or not hasattr(self.transformer, "transform"):
-            raise ValueError(
-                "The 'transformer' parameter of PublicPreprocessor must be a transformer (fit and "
-                "transform). "
-                f"Got {self.transformer!r} instead."
+            raise invalid_parameter(
+                "transformer", "PublicPreprocessor", "a transformer (fit and transform)", self.transformer
             )
         _require_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -222,10 +220,7 @@ def make_tabular_encoder(*, clip: float = 5.0) -> ColumnTransformer:
     array([[5., 0., 0.]])
     """
     if not clip > 0:
-        raise ValueError(
-            "The 'clip' parameter of make_tabular_encoder must be a float in the range (0.0, inf). Got "
-            f"{clip!r} instead."
-        )
+        raise invalid_parameter("clip", "make_tabular_encoder", "a float in the range (0.0, inf)", clip)
     clipper = FunctionTransformer(
         np.clip, kw_args={"a_min": -clip, "a_max": clip}, feature_names_out="one-to-one", check_inverse=False
     )

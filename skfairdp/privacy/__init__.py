@@ -60,6 +60,7 @@ from skfairdp.privacy._mechanisms import (
     LaplaceCounts as LaplaceCounts,
     NoisyThreshold as NoisyThreshold,
     NoisyVotes as NoisyVotes,
+    PrivateSelection,
     RandomizedResponse as RandomizedResponse,
     calibrate_noise,
     smooth_sensitivity_release as smooth_sensitivity_release,
@@ -72,7 +73,6 @@ from skfairdp.privacy._noise import (
     SecretDraws as SecretDraws,
     name_of_release as name_of_release,
 )
-from skfairdp.privacy._private_selection import PrivateSelection
 from skfairdp.privacy._report import (
     NeighboringRelation,
     PerformedRelease as PerformedRelease,

@@ -9,33 +9,10 @@ import attr
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.privacy import _dp_accounting as dpa
-from skfairdp.privacy._divergences import (
-    bit_deltas,
-    bit_rdp,
-    inclusion_epsilon,
-    laplace_rdp,
-    largest_loss,
-    losses_epsilon,
-    max_loss,
-    pure_epsilon,
-    randomized_response_rdp,
-    replace_sampled_deltas,
-    sampled_gaussian_rdp,
-    selection_rdp,
-)
+from skfairdp.privacy import _divergences, _dp_accounting as dpa, _events
+from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import (
-    ArgmaxBit,
-    DiscreteGaussian,
-    RareDisclosure,
-    ReplaceSampledGaussian,
-    ThresholdBit,
-    WorstOf,
-    compose,
-    flatten,
-    repeat,
-)
+from skfairdp.privacy._events import RareDisclosure, WorstOf
 from skfairdp.privacy._gdp import _check_delta, gdp_epsilon
 
 #: Orders at which Rényi divergences are evaluated; fixed in advance, never chosen after seeing a transcript.
@@ -54,13 +31,13 @@ _SLOW = 2**15  # grid points from which on steps of sampled Gaussians are added 
 _STRIDE = 16  # orders per step of the coarse search: about the root of half their number
 _NEXT_TO_NOTHING = 1e-9  # a pure ε, over all its releases, that is added to a bound instead of put on a grid
 _UP = 1 + 2.0**-48  # above the roundings of a sum of products of a few factors each
-_BITS = (ThresholdBit, ArgmaxBit)
+_BITS = (_events.ThresholdBit, _events.ArgmaxBit)
 _PURE = (dpa.LaplaceDpEvent, dpa.RandomizedResponseDpEvent)
-_SAMPLED_OR_PURE = (*_PURE, dpa.PoissonSampledDpEvent, ReplaceSampledGaussian)
+_SAMPLED_OR_PURE = (*_PURE, dpa.PoissonSampledDpEvent, _events.ReplaceSampledGaussian)
 #: What dp-accounting's Rényi accountant is asked.
-_LIBRARY = (dpa.GaussianDpEvent, DiscreteGaussian, dpa.PoissonSampledDpEvent)
+_LIBRARY = (dpa.GaussianDpEvent, _events.DiscreteGaussian, dpa.PoissonSampledDpEvent)
 _NESTED = (WorstOf, dpa.RepeatAndSelectDpEvent)
-_WITHOUT_PURE = (*_BITS, *_LIBRARY, ReplaceSampledGaussian)  # at δ = 0 they have no finite ε of their own
+_WITHOUT_PURE = (*_BITS, *_LIBRARY, _events.ReplaceSampledGaussian)  # at δ = 0 they have no finite ε of their own
 
 
 def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> float:
@@ -142,7 +119,7 @@ def accountant_of(event: DpEvent, delta: float) -> str:
 
 
 def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) -> dict[str, float]:
-    leaves = flatten(event)
+    leaves = _events.flatten(event)
     if any(map(_is_bare, _elementary(leaves))):
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
@@ -201,11 +178,13 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
             worst = max(probability for probability, _ in branches)
             if worst > 0:
                 exposed += times * worst * _UP
-                leaf = WorstOf(tuple(compose(*(repeat(one, n) for one, n in branch)) for _, branch in branches))
+                leaf = WorstOf(
+                    tuple(_events.compose(*(_events.repeat(one, n) for one, n in branch)) for _, branch in branches)
+                )
             rest.append((leaf, times))
         else:
             rest.append((leaf, times))
-    others = flatten(compose(*(repeat(leaf, times) for leaf, times in rest)))
+    others = _events.flatten(_events.compose(*(_events.repeat(leaf, times) for leaf, times in rest)))
     return exposed * _UP, tuple(sorted(others.items(), key=repr))
 
 
@@ -214,8 +193,8 @@ def _branches(leaves: Leaves) -> list[DpEvent]:
     worst = [(leaf, times) for leaf, times in leaves if isinstance(leaf, WorstOf)]
     if len(worst) != 1 or worst[0][1] != 1:
         return []
-    rest = [repeat(leaf, times) for leaf, times in leaves if not isinstance(leaf, WorstOf)]
-    return [compose(*rest, option) for option in worst[0][0].events]
+    rest = [_events.repeat(leaf, times) for leaf, times in leaves if not isinstance(leaf, WorstOf)]
+    return [_events.compose(*rest, option) for option in worst[0][0].events]
 
 
 def _certain(value: float) -> float:
@@ -234,7 +213,7 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
             if isinstance(leaf, dpa.RepeatAndSelectDpEvent)
             else ()
         ):
-            yield from _elementary(flatten(inner))
+            yield from _elementary(_events.flatten(inner))
 
 
 def _is_bare(leaf: DpEvent) -> bool:
@@ -247,7 +226,7 @@ def _is_bare(leaf: DpEvent) -> bool:
 
 
 def _leaves_of(event: DpEvent) -> Leaves:
-    return tuple(flatten(event).items())
+    return tuple(_events.flatten(event).items())
 
 
 def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
@@ -266,7 +245,7 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
     events = [
         dpa.SelfComposedDpEvent(
             dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2)
-            if isinstance(leaf, DiscreteGaussian)
+            if isinstance(leaf, _events.DiscreteGaussian)
             else dpa.PoissonSampledDpEvent(leaf.sampling_probability, dpa.GaussianDpEvent(_noise_of(leaf)))
             if _is_sampled(leaf)
             else leaf,
@@ -299,7 +278,7 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
         isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves
     ):
         return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
-    if any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves):
+    if any(isinstance(leaf, _events.DiscreteGaussian) for leaf, _ in leaves):
         return None
     charged, leaves = _charged_as_pure(leaves)
     if all(isinstance(leaf, dpa.GaussianDpEvent) for leaf, _ in leaves):
@@ -318,12 +297,12 @@ def _inclusion_bound(leaves: Leaves, delta: float) -> float | None:
     rest = _mu_squared(tuple((leaf, times) for leaf, times in leaves if leaf not in sampled))
     if rest is None or not sampled or math.isinf(rest):
         return None
-    reach = [leaf.difference if isinstance(leaf, ReplaceSampledGaussian) else 1.0 for leaf in sampled]
+    reach = [leaf.difference if isinstance(leaf, _events.ReplaceSampledGaussian) else 1.0 for leaf in sampled]
     releases = [
         (float(leaf.sampling_probability), far / _noise_of(leaf), int(times))
         for far, (leaf, times) in zip(reach, ((leaf, n) for leaf, n in leaves if leaf in sampled), strict=True)
     ]
-    return inclusion_epsilon(releases, delta, rest)
+    return _divergences.inclusion_epsilon(releases, delta, rest)
 
 
 def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
@@ -332,9 +311,9 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
         return math.inf
     grid = _grid(leaves, coarseness)
     if _is_tiny(leaves):
-        return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, 2)
+        return _divergences.losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, 2)
     if _is_slow(leaves, _grid(leaves)):  # ours is as quick on the fine grid, and a search then ends where it began
-        return losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta)
+        return _divergences.losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta)
     grid = max(grid, max(map(_largest_loss, dict(leaves))) / _WIDEST)
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, dpa.GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
@@ -412,9 +391,11 @@ def _with(charged: float, epsilon: float) -> float:
 def _pld_of(leaf: DpEvent, grid: float) -> Any:
     """The privacy loss distribution of one release on the grid."""
     if isinstance(leaf, _BITS):
-        half_width = math.ceil(max_loss(leaf, 1e-18) / grid) + 1
-        return dpa.pld_from_deltas(bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid)
-    if isinstance(leaf, ReplaceSampledGaussian):
+        half_width = math.ceil(_divergences.max_loss(leaf, 1e-18) / grid) + 1
+        return dpa.pld_from_deltas(
+            _divergences.bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid
+        )
+    if isinstance(leaf, _events.ReplaceSampledGaussian):
         return _replace_sampled_pld(leaf, grid)
     if isinstance(leaf, dpa.LaplaceDpEvent):
         return dpa.laplace_pld(leaf.noise_multiplier, grid)
@@ -428,7 +409,7 @@ def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | N
     branches = _branches(leaves)
     if not branches:
         parts = ((leaf.events if isinstance(leaf, WorstOf) else (leaf,), times) for leaf, times in leaves)
-        branches = [compose(*(repeat(option, times) for options, times in parts for option in options))]
+        branches = [_events.compose(*(_events.repeat(option, times) for options, times in parts for option in options))]
     bounds = []
     for branch in map(_leaves_of, branches):
         values = [_pld_bound(branch, delta, coarseness), _gdp_bound(branch, delta)]
@@ -436,13 +417,13 @@ def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | N
     return None if any(bound is None for bound in bounds) else max(bound for bound in bounds if bound is not None)
 
 
-def _replace_sampled_pld(leaf: ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
+def _replace_sampled_pld(leaf: _events.ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
     leaf = attr.evolve(leaf, noise_multiplier=_noise_of(leaf))
     if leaf.difference == 2:
         return dpa.replace_sampled_pld(leaf.noise_multiplier, grid, leaf.sampling_probability)
-    half_width = math.ceil(largest_loss(leaf) / grid) + 1
+    half_width = math.ceil(_divergences.largest_loss(leaf) / grid) + 1
     losses = np.arange(-half_width, half_width + 1, dtype=np.float64) * grid
-    return dpa.pld_from_deltas(replace_sampled_deltas(leaf, losses), half_width, grid)
+    return dpa.pld_from_deltas(_divergences.replace_sampled_deltas(leaf, losses), half_width, grid)
 
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
@@ -479,29 +460,29 @@ def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     orders = np.asarray(orders, dtype=float)
     if not np.all(orders > 1):
         raise ValueError("Rényi orders must be greater than 1.")
-    return _rdp(tuple(flatten(event).items()), orders)
+    return _rdp(tuple(_events.flatten(event).items()), orders)
 
 
 def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     total = np.zeros(len(orders))
     for leaf, times in leaves:
         if isinstance(leaf, _BITS):
-            total += times * bit_rdp(leaf, orders)
+            total += times * _divergences.bit_rdp(leaf, orders)
         elif isinstance(leaf, dpa.GaussianDpEvent):
             total += times * orders / 2 * _squared(1.0, leaf.noise_multiplier)
         elif isinstance(leaf, dpa.RandomizedResponseDpEvent):
-            total += times * randomized_response_rdp(leaf, orders)
-        elif isinstance(leaf, DiscreteGaussian):
+            total += times * _divergences.randomized_response_rdp(leaf, orders)
+        elif isinstance(leaf, _events.DiscreteGaussian):
             total += times * orders / 2 * _squared(leaf.sensitivity, leaf.sigma)
         elif isinstance(leaf, dpa.LaplaceDpEvent):
-            total += times * laplace_rdp(leaf, orders)
-        elif isinstance(leaf, dpa.PoissonSampledDpEvent | ReplaceSampledGaussian):
-            total += times * sampled_gaussian_rdp(leaf, orders)
+            total += times * _divergences.laplace_rdp(leaf, orders)
+        elif isinstance(leaf, dpa.PoissonSampledDpEvent | _events.ReplaceSampledGaussian):
+            total += times * _divergences.sampled_gaussian_rdp(leaf, orders)
         elif isinstance(leaf, WorstOf):
             total += times * np.max([_rdp(_leaves_of(option), orders) for option in leaf.events], axis=0)
         elif isinstance(leaf, dpa.RepeatAndSelectDpEvent):
             base = _leaves_of(leaf.event)
-            total += times * selection_rdp(
+            total += times * _divergences.selection_rdp(
                 orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
             )
         else:
@@ -529,7 +510,7 @@ def _mu_squared(leaves: Leaves) -> float | None:
         if isinstance(leaf, dpa.GaussianDpEvent):
             scale = leaf.noise_multiplier
         elif isinstance(leaf, _BITS) and leaf.noise == "gaussian":
-            scale = leaf.sigma / (1.0 if isinstance(leaf, ThresholdBit) else math.sqrt(2.0))
+            scale = leaf.sigma / (1.0 if isinstance(leaf, _events.ThresholdBit) else math.sqrt(2.0))
         elif isinstance(leaf, WorstOf):
             options = [_mu_squared(_leaves_of(option)) for option in leaf.events]
             if any(option is None for option in options):
@@ -543,12 +524,12 @@ def _mu_squared(leaves: Leaves) -> float | None:
 
 
 def _is_sampled(leaf: DpEvent) -> bool:
-    return isinstance(leaf, dpa.PoissonSampledDpEvent | ReplaceSampledGaussian)
+    return isinstance(leaf, dpa.PoissonSampledDpEvent | _events.ReplaceSampledGaussian)
 
 
 def _noise_of(leaf: DpEvent) -> float:
     """Noise of a sampled release, or less."""
-    noise = leaf.noise_multiplier if isinstance(leaf, ReplaceSampledGaussian) else leaf.event.noise_multiplier
+    noise = leaf.noise_multiplier if isinstance(leaf, _events.ReplaceSampledGaussian) else leaf.event.noise_multiplier
     return min(float(noise), _MOST_NOISE)
 
 
@@ -556,7 +537,7 @@ def _largest_loss(leaf: DpEvent) -> float:
     """About the largest loss of one release, but for a mass below ``TAIL_MASS``."""
     if isinstance(leaf, _PURE):
         return pure_epsilon(leaf) or 0.0
-    if isinstance(leaf, ReplaceSampledGaussian):
+    if isinstance(leaf, _events.ReplaceSampledGaussian):
         return _gaussian_loss(leaf.difference / _noise_of(leaf))
     if isinstance(leaf, dpa.PoissonSampledDpEvent):
         return _gaussian_loss(1 / _noise_of(leaf))
@@ -583,10 +564,14 @@ def _grid(leaves: Leaves, coarseness: int = 1) -> float:
     for leaf, _ in leaves:
         if isinstance(leaf, (*_BITS, dpa.RandomizedResponseDpEvent)):
             # order-2 divergence ≈ variance of the loss: its root is the typical size of one bit's loss
-            divergence = randomized_response_rdp if isinstance(leaf, dpa.RandomizedResponseDpEvent) else bit_rdp
+            divergence = (
+                _divergences.randomized_response_rdp
+                if isinstance(leaf, dpa.RandomizedResponseDpEvent)
+                else _divergences.bit_rdp
+            )
             typical = math.sqrt(float(divergence(leaf, np.array([2.0]))[0]))
             grids.append(min(max(typical / 40, 1e-6), _GRID))
-        elif isinstance(leaf, dpa.PoissonSampledDpEvent | ReplaceSampledGaussian):
+        elif isinstance(leaf, dpa.PoissonSampledDpEvent | _events.ReplaceSampledGaussian):
             finest, coarsest = _SAMPLED_GRIDS
             grids.append(coarseness * min(max(_typical_loss(leaf) / 40, finest), coarsest))
         elif not isinstance(leaf, dpa.GaussianDpEvent):

@@ -395,9 +395,7 @@ def losses_epsilon(releases: Sequence[Steps], delta: float, coarseness: int = 1)
 def _grid(q: float, noise: float, steps: int) -> float:
     """A cell: a share of the typical loss of one step, whose rounding adds that share, squared, to its variance."""
     typical = q * math.sqrt(math.expm1(min(noise**-2, 700.0)))
-    if noise > 0.5:
-        return typical / 16
-    return min(typical / 16, math.sqrt(q) * (0.5 / noise + 1) / noise / 256)
+    return typical / 16 if noise > 0.5 else min(typical / 16, math.sqrt(q) * (0.5 / noise + 1) / noise / 256)
 
 
 def _one_way(releases: Sequence[Steps], delta: float, grid: float, remove: bool, most_cells: int) -> float:

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 
 import numpy as np
 from dp_accounting.dp_event import (
-    ComposedDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    NonPrivateDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-    SelfComposedDpEvent,
-    ZCDpEvent,
+    ComposedDpEvent as ComposedDpEvent,
+    DpEvent as DpEvent,
+    GaussianDpEvent as GaussianDpEvent,
+    LaplaceDpEvent as LaplaceDpEvent,
+    NonPrivateDpEvent as NonPrivateDpEvent,
+    NoOpDpEvent as NoOpDpEvent,
+    PoissonSampledDpEvent as PoissonSampledDpEvent,
+    RandomizedResponseDpEvent as RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent as RepeatAndSelectDpEvent,
+    SelfComposedDpEvent as SelfComposedDpEvent,
+    ZCDpEvent as ZCDpEvent,
 )
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import (
-    PrivacyLossDistribution,
+    PrivacyLossDistribution as PrivacyLossDistribution,
     from_gaussian_mechanism,
     from_laplace_mechanism,
     from_randomized_response,
@@ -28,32 +28,6 @@ from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from numpy.typing import NDArray
-
-__all__ = [
-    "ComposedDpEvent",
-    "DpEvent",
-    "GaussianDpEvent",
-    "LaplaceDpEvent",
-    "NoOpDpEvent",
-    "NonPrivateDpEvent",
-    "PoissonSampledDpEvent",
-    "PrivacyLossDistribution",
-    "RandomizedResponseDpEvent",
-    "RepeatAndSelectDpEvent",
-    "SelfComposedDpEvent",
-    "ZCDpEvent",
-    "epsilon_from_pld",
-    "gaussian_pld",
-    "infinite_mass",
-    "laplace_pld",
-    "pld_from_deltas",
-    "randomized_response_pld",
-    "rdp_epsilon",
-    "rdp_to_epsilon",
-    "rdp_to_epsilon_and_order",
-    "replace_sampled_pld",
-    "self_compose",
-]
 
 ROUNDING = 2.0**-46  # relative; far above the rounding errors of a sum of a few terms
 CONVOLUTION = 2.0**-45  # mass that the Fourier transforms of one composition may misplace

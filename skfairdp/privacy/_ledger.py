@@ -185,9 +185,7 @@ class PrivacyLedger:
     def epsilon_spent(self) -> float:
         """The largest composed ε of all kinds of protection; inf where the file cannot be read."""
         with self._locked() as unknown:
-            if unknown:
-                return math.inf
-            return max(self._chain.totals.values(), default=0.0)
+            return math.inf if unknown else max(self._chain.totals.values(), default=0.0)
 
     @property
     def head(self) -> str:

@@ -114,9 +114,7 @@ class SecondOpinion:
     @property
     def mu(self) -> float | None:
         """Root of summed squares of sensitivity over noise; None where a release is not made from Gaussian noise."""
-        if self.disclosed:
-            return None
-        return self._rest_mu
+        return None if self.disclosed else self._rest_mu
 
     @property
     def _rest_mu(self) -> float | None:

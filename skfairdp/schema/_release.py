@@ -14,44 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from skfairdp import privacy
 from skfairdp._rows import Subjects
 from skfairdp._usefulness import units_of
 from skfairdp._utils import private_error, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import (
-    CommonValues,
-    DpEvent,
-    GaussianDpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PrivacySpent,
-    PublicReads,
-    RareDisclosure,
-    Spending,
-    compose,
-    gdp_mu,
-    held_by,
-    ledger_in_use,
-    public_facts,
-    repeat,
-)
-from skfairdp.schema._columns import (
-    NOTHING,
-    Boolean,
-    Category,
-    Column,
-    Date,
-    Number,
-    _as_days,
-    _as_numbers,
-    _day_of,
-    _is_missing,
-    cells_of,
-    number_of_text,
-    real_number,
-    remembered,
-)
+from skfairdp.privacy import GaussianDpEvent, RareDisclosure
+from skfairdp.schema import _columns
+from skfairdp.schema._columns import Boolean, Category, _as_days, _as_numbers, _day_of
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._writings import DAYS, NUMBERS, Writings
 
@@ -125,7 +95,7 @@ class IncompleteSchemaError(ValueError):
     ('code',) ['member', 'sex']
     """
 
-    def __init__(self, absent: Sequence[str], found: Mapping[str, Column]) -> None:
+    def __init__(self, absent: Sequence[str], found: Mapping[str, _columns.Column]) -> None:
         self.absent, self.found = tuple(absent), dict(found)
         kept = (
             f" What was found, {list(found)}, is in 'found' of this error: give it as known={{**error.found, ...}}, "
@@ -161,9 +131,9 @@ class ColumnRelease:
     mu: float
     failure: float
     is_role: bool = False
-    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+    relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ONE
 
-    def release(self, column: "pd.Series[Any]", noise: NoiseSource) -> "Found":
+    def release(self, column: "pd.Series[Any]", noise: privacy.NoiseSource) -> "Found":
         """Release the counts of a column; return the description that follows from them."""
         kind, share, way, odd = self.kind, 1.0, dict[str, Any](), ""
         if kind is None:
@@ -181,8 +151,10 @@ class ColumnRelease:
         found = self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
         return replace(found, odd=found.odd or odd)
 
-    def _gaussian(self, share: float) -> GaussianMechanism:
-        return GaussianMechanism(_APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=self.relation)
+    def _gaussian(self, share: float) -> privacy.GaussianMechanism:
+        return privacy.GaussianMechanism(
+            _APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=self.relation
+        )
 
     def share_of_kind(self, n_rows: int) -> float:
         """Of the μ² of the column, to find its kind among so many rows: none where it is known."""
@@ -190,17 +162,17 @@ class ColumnRelease:
             return 0.0
         return min(max(_KIND_SHARE, 3 * (4 * self._gaussian(1.0).sigma / n_rows) ** 2), _MOST_FOR_KIND)
 
-    def common_values(self, share: float = 1.0) -> CommonValues:
+    def common_values(self, share: float = 1.0) -> privacy.CommonValues:
         """Which values of a column of categories are let out, for this share of its μ²."""
-        return CommonValues(self._gaussian(share).sigma, self.failure, relation=self.relation, with_counts=True)
+        return privacy.CommonValues(self._gaussian(share).sigma, self.failure, relation=self.relation, with_counts=True)
 
-    def _truths(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> "Found":
+    def _truths(self, column: "pd.Series[Any]", share: float, noise: privacy.NoiseSource) -> "Found":
         mechanism, places = self._gaussian(share), Boolean(missing=True).read(column)
         counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=2)
         held = _held(np.append(mechanism.release(counts, noise), 0.0), mechanism.sigma)[:-1]
         return Found(Boolean(missing=True), "" if held.all() else _ONE_VALUE) if held.any() else Found(None)
 
-    def _values(self, column: "pd.Series[Any]", share: float, noise: NoiseSource) -> "Found":
+    def _values(self, column: "pd.Series[Any]", share: float, noise: privacy.NoiseSource) -> "Found":
         mechanism = self.common_values(share)
         counts = Counter(_plain_values(column))
         # That a value may be missing is public: its cell is there, whether or not one is.
@@ -220,7 +192,7 @@ class ColumnRelease:
         return Found(Category((*known, name), others=name))
 
     def _bounds(
-        self, column: "pd.Series[Any]", kind: str, way: Mapping[str, Any], share: float, noise: NoiseSource
+        self, column: "pd.Series[Any]", kind: str, way: Mapping[str, Any], share: float, noise: privacy.NoiseSource
     ) -> "Found":
         scale: _Magnitudes | _Blocks = _Blocks() if kind == "date" else _Magnitudes()
         numbers = _as_days(column, **way) if kind == "date" else _as_numbers(column, **way)
@@ -258,7 +230,7 @@ class ColumnRelease:
 class Found:
     """The description of a column, None where nothing in it is common enough, and what is odd about it."""
 
-    column: Column | None
+    column: _columns.Column | None
     odd: str = ""
 
 
@@ -277,17 +249,17 @@ def _odd(
     return "" if powers[zero].sum() >= _ALIKE * finer.max() else _FAR_VALUES
 
 
-def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[str, Any]) -> Column:
+def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[str, Any]) -> _columns.Column:
     """The bounds as a column; where whole numbers lie in cells, the last one of the last cell is the bound."""
     if kind == "number":
-        return Number(low, high, missing=missing, **way)
+        return _columns.Number(low, high, missing=missing, **way)
     last = max(high - 1, low + 1)
     if kind == "whole" and max(abs(low), abs(high)) > _WHOLE_BELOW:
-        return Number(low, high, missing=missing)
+        return _columns.Number(low, high, missing=missing)
     if kind == "whole":
-        return Number(int(low), int(last), step=1, missing=missing)
+        return _columns.Number(int(low), int(last), step=1, missing=missing)
     days = [date(1970, 1, 1) + timedelta(days=int(day)) for day in (low, last)]
-    return Date(days[0], days[1], missing=missing, **way)
+    return _columns.Date(days[0], days[1], missing=missing, **way)
 
 
 def _held(noisy: NDArray[np.float64], sigma: float) -> NDArray[np.bool_]:
@@ -417,14 +389,14 @@ def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
 
 def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
     """What each cell is, by itself: neither the dtype of its column nor another cell matters."""
-    column = cells_of(column)
+    column = _columns.cells_of(column)
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return np.where(column.isna().to_numpy(), _MISSING, _DAY)
     if pd.api.types.is_bool_dtype(column.dtype) and column.dtype != object:
         return np.where(column.isna().to_numpy(), _MISSING, _BOOLEAN)
     if pd.api.types.is_numeric_dtype(column.dtype):
         return _kinds_of_numbers(_as_numbers(column))
-    known = remembered(_kind_of_text)
+    known = _columns.remembered(_kind_of_text)
     kinds = np.array([known(cell) if type(cell) is str else _kind_of_object(cell) for cell in column], dtype=np.int64)
     unsaid = kinds < 0
     kinds[unsaid] = _kinds_of_numbers(_as_numbers(column)[unsaid])
@@ -439,10 +411,10 @@ def _kind_of_text(cell: str) -> int:
     text = cell.strip()
     if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return _BOOLEAN
-    if not math.isnan(number_of_text(text)):
+    if not math.isnan(_columns.number_of_text(text)):
         digits = text.lstrip("+-\u2212(")
         return _TEXT if digits[:1] == "0" and digits[1:2].isdigit() else -1  # 007 is a name: of a place, a firm
-    if text in NOTHING:
+    if text in _columns.NOTHING:
         return _MISSING
     if not np.isnan(_day_of(text)):
         return _DAY
@@ -452,7 +424,7 @@ def _kind_of_text(cell: str) -> int:
 def _kind_of_object(cell: Any) -> int:
     """-1 where it is a number, or nothing."""
     try:
-        cell = real_number(cell)
+        cell = _columns.real_number(cell)
         if isinstance(cell, bool | np.bool_):
             return _BOOLEAN
         if isinstance(cell, np.datetime64 | np.timedelta64):  # as in a column of them
@@ -476,19 +448,19 @@ def _has_no_kind(column: "pd.Series[Any]") -> bool:
     for cell in column:
         if isinstance(cell, _READABLE) and not isinstance(cell, np.timedelta64 | np.complexfloating | timedelta):
             return False
-        some = some or not _is_missing(cell)
+        some = some or not _columns._is_missing(cell)
     return some
 
 
 def _plain_values(column: "pd.Series[Any]") -> list[Any]:
     """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type."""
-    known = remembered(_plain)
-    return [known(cell) if type(cell) is str else _plain(cell) for cell in cells_of(column)]
+    known = _columns.remembered(_plain)
+    return [known(cell) if type(cell) is str else _plain(cell) for cell in _columns.cells_of(column)]
 
 
 def _plain(cell: Any) -> Any:
     try:
-        cell = real_number(cell)
+        cell = _columns.real_number(cell)
         if isinstance(cell, str):
             return str.__str__(cell)  # a text of a class of its own may be equal to all others
         if isinstance(cell, bool | np.bool_):
@@ -510,9 +482,9 @@ def _plain(cell: Any) -> Any:
 class SchemaPlan:
     """What a release of a schema will let out: the same for every table with these columns."""
 
-    columns: Mapping[str, Column | ColumnRelease]
-    event: DpEvent
-    relation: NeighboringRelation
+    columns: Mapping[str, _columns.Column | ColumnRelease]
+    event: privacy.DpEvent
+    relation: privacy.NeighboringRelation
     releases: tuple[str, ...]
 
     def surely_shown(self) -> float:
@@ -522,29 +494,31 @@ class SchemaPlan:
 
 
 def plan_release(
-    columns: Mapping[str, Column | str | None],
+    columns: Mapping[str, _columns.Column | str | None],
     epsilon: float,
     delta: float,
     roles: Sequence[str] = (),
-    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+    relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ONE,
 ) -> SchemaPlan:
     """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others."""
-    kinds = {name: said for name, said in columns.items() if not isinstance(said, Column) and said != "boolean"}
+    kinds = {
+        name: said for name, said in columns.items() if not isinstance(said, _columns.Column) and said != "boolean"
+    }
     mu, share = dict[str, float](), 0.0
-    event, releases = compose(), tuple[str, ...]()
+    event, releases = privacy.compose(), tuple[str, ...]()
     if kinds:
         listed = [name for name, kind in kinds.items() if kind in (None, "category")]
         failures = _FAILURES * delta if listed else 0.0
-        whole = gdp_mu(epsilon, delta - failures) * (1 - 1e-9)
+        whole = privacy.gdp_mu(epsilon, delta - failures) * (1 - 1e-9)
         mu = {name: whole * math.sqrt(part) for name, part in _shares(list(kinds), roles).items()}
         share = failures / max(len(listed), 1) * (1 - 1e-9)
         # The steps of a column add up to its mu but for a rounding.
-        gaussians = [repeat(GaussianDpEvent((1 - 1e-12) / one), n) for one, n in Counter(mu.values()).items()]
-        event = compose(*gaussians, *([repeat(RareDisclosure(share), len(listed))] if listed else []))
+        gaussians = [privacy.repeat(GaussianDpEvent((1 - 1e-12) / one), n) for one, n in Counter(mu.values()).items()]
+        event = privacy.compose(*gaussians, *([privacy.repeat(RareDisclosure(share), len(listed))] if listed else []))
         releases = (f"noisy counts of the values of {len(kinds)} columns",)
-    plan: dict[str, Column | ColumnRelease] = {}
+    plan: dict[str, _columns.Column | ColumnRelease] = {}
     for name, said in columns.items():
-        if isinstance(said, Column):
+        if isinstance(said, _columns.Column):
             plan[name] = said
         else:
             is_role = name in roles
@@ -567,17 +541,17 @@ def planned_schema(
 ) -> SchemaPlan:
     """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing."""
     roles = (*([] if label is None else [label]), *groups)
-    names, relation = column_names(table), NeighboringRelation.REPLACE_ONE
+    names, relation = column_names(table), privacy.NeighboringRelation.REPLACE_ONE
     if subject is not None:
         if subject not in names or subject in (*roles, *known):
             raise ValueError(
                 "The 'subject' of Schema.release must name a column that says whose a row is, and that is neither the "
                 f"label, nor a group, nor in 'known'. Got {subject!r} instead; the table has {names[:20]}."
             )
-        names, relation = [name for name in names if name != subject], NeighboringRelation.REPLACE_SUBJECT
+        names, relation = [name for name in names if name != subject], privacy.NeighboringRelation.REPLACE_SUBJECT
     _check(names, epsilon, delta, roles, known)
     for name in roles:
-        said, bounded = known.get(name, "any"), name == label and isinstance(known.get(name), Number)
+        said, bounded = known.get(name, "any"), name == label and isinstance(known.get(name), _columns.Number)
         if not (bounded or isinstance(said, Category | Boolean) or said in ("category", "boolean", "any")):
             raise ValueError(
                 "The label and the groups of a Schema are categories or booleans, and a label of amounts is a Number "
@@ -597,16 +571,18 @@ def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
     return {name: _ROLES_SHARE / n_roles if name in roles else rest / (len(names) - n_roles) for name in names}
 
 
-def _read(frame: pd.DataFrame, names: Sequence[str], given: list[str], plan: SchemaPlan) -> PublicReads:
+def _read(frame: pd.DataFrame, names: Sequence[str], given: list[str], plan: SchemaPlan) -> privacy.PublicReads:
     """What is taken as public, and where that came from."""
-    reads = PublicReads()
+    reads = privacy.PublicReads()
     reads.note_number_of_rows(len(frame))
     reads.note("names of columns", "read", names, "public")
     reads.note("what was said of columns", "given", given or None, "public", by=list(plan.columns.values()))
     return reads
 
 
-def _bought(plan: SchemaPlan, found: Mapping[str, Column | None], spent: PrivacySpent) -> dict[str, Column | None]:
+def _bought(
+    plan: SchemaPlan, found: Mapping[str, _columns.Column | None], spent: privacy.PrivacySpent
+) -> dict[str, _columns.Column | None]:
     """What was found knows what was paid for it."""
     return {
         name: replace(column, privacy_=spent)
@@ -627,7 +603,7 @@ def released_columns(
     subject: str | None,
     ledger: Any,
     noise_seed: int | None,
-) -> tuple[dict[str, Column], PrivacySpent]:
+) -> tuple[dict[str, _columns.Column], privacy.PrivacySpent]:
     """What ``Schema.release`` finds, and what it cost."""
     names, roles = column_names(table), (*([] if label is None else [label]), *groups)
     plan = planned_schema(table, epsilon=epsilon, delta=delta, label=label, groups=groups, known=known, subject=subject)
@@ -645,11 +621,11 @@ def released_columns(
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
 
-    spent: list[PrivacySpent] = []
-    with Spending(
+    spent: list[privacy.PrivacySpent] = []
+    with privacy.Spending(
         plan.event, delta, plan.relation, label="Schema.release", ledger=ledger, noise_seed=noise_seed,
-        releases=plan.releases, public=public_facts(reads, plan.relation), report_to=spent.append,
-        holds=held_by(list(plan.columns.values())), rows_of=subject or "",
+        releases=plan.releases, public=privacy.public_facts(reads, plan.relation), report_to=spent.append,
+        holds=privacy.held_by(list(plan.columns.values())), rows_of=subject or "",
     ) as noise:  # fmt: skip
         found = {
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else Found(column)
@@ -680,7 +656,9 @@ def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None
         )
 
 
-def _kept(found: Mapping[str, Column | None], roles: Sequence[str], plan: SchemaPlan, n_rows: int) -> dict[str, Column]:
+def _kept(
+    found: Mapping[str, _columns.Column | None], roles: Sequence[str], plan: SchemaPlan, n_rows: int
+) -> dict[str, _columns.Column]:
     columns = {name: column for name, column in found.items() if column is not None}
     absent = [name for name in found if name not in columns]
     needed = [name for name in absent if name in roles]
@@ -712,9 +690,9 @@ def _needed(plan: SchemaPlan, names: Sequence[str], n_rows: int) -> float:
     return max(one.common_values(1 - one.share_of_kind(n_rows)).threshold for one in asked)
 
 
-def say_identifiers(columns: Mapping[str, Column], owner: str, numbering: Sequence[str] = ()) -> None:
+def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numbering: Sequence[str] = ()) -> None:
     """Name columns that are whole numbers and tell one record from all others."""
-    whole = [name for name, column in columns.items() if isinstance(column, Number) and column.step == 1]
+    whole = [name for name, column in columns.items() if isinstance(column, _columns.Number) and column.step == 1]
     named = [name for name in whole if is_called_identifier(name) or name in numbering]
     if named:
         why = "By their values" if set(named) <= set(numbering) else "By their names"
@@ -759,7 +737,7 @@ def _check(
             "'known'. Give a table with features."
         )
     for name, said in known.items():
-        if not (said is None or isinstance(said, Column) or said in _KINDS):
+        if not (said is None or isinstance(said, _columns.Column) or said in _KINDS):
             raise ValueError(
                 f"The 'known' parameter of Schema.release must say of a column a Number, Category, Boolean or Date, "
                 f"one of {list(_KINDS)}, or None to leave it out. Got {said!r} for {name!r} instead."
@@ -769,7 +747,7 @@ def _check(
 def _check_seed(noise_seed: int | None, ledger: Any) -> None:
     if noise_seed is None:
         return
-    if ledger_in_use(ledger) is not None:
+    if privacy.ledger_in_use(ledger) is not None:
         raise ValueError(
             "Schema.release got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
             "it. Leave one of them out."

@@ -4,10 +4,11 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -16,18 +17,18 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._utils import private_error, write_text
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, composed, held_by, record_of, releases_of
-from skfairdp.schema._columns import (
-    Boolean,
-    Category,
-    Column,
-    Number,
-    PaidValues,
-    column_from_dict,
-    known_from_dict,
-)
+from skfairdp.schema import _columns
 from skfairdp.schema._frames import as_dataframe, column_names
-from skfairdp.schema._guesses import described, guessed, is_numbering
-from skfairdp.schema._metadata import completed, content_of, pandera_columns, sdv_columns, text_of
+from skfairdp.schema._metadata import (
+    completed,
+    content_of,
+    described,
+    guessed,
+    is_numbering,
+    pandera_columns,
+    sdv_columns,
+    text_of,
+)
 from skfairdp.schema._release import released_columns, say_identifiers
 
 
@@ -107,7 +108,7 @@ class Schema:
 
     def __init__(
         self,
-        columns: Mapping[str, Column],
+        columns: Mapping[str, _columns.Column],
         *,
         label: str | None = None,
         groups: str | Sequence[str] = (),
@@ -118,7 +119,7 @@ class Schema:
         self.groups = _names(groups)
         named = {str(name) if isinstance(name, int) else name: column for name, column in columns.items()}
         alone = {name: _with_own_group(column) if name in self.groups else column for name, column in named.items()}
-        self.columns: Mapping[str, Column] = MappingProxyType(alone)
+        self.columns: Mapping[str, _columns.Column] = MappingProxyType(alone)
         self.n_rows, self.subject = n_rows, subject
         self._check()
         paid = held_by(list(self.columns.values()))
@@ -128,7 +129,7 @@ class Schema:
 
     def _check(self) -> None:
         for name, column in self.columns.items():
-            if not isinstance(name, str) or not isinstance(column, Column):
+            if not isinstance(name, str) or not isinstance(column, _columns.Column):
                 raise ValueError(
                     "The 'columns' of a Schema must map names to Number, Category, Boolean or Date. "
                     f"Got {name!r}: {column!r} instead."
@@ -140,12 +141,14 @@ class Schema:
         for role, names in (("label", [self.label] if self.label is not None else []), ("groups", self.groups)):
             for name in names:
                 found, also = self.columns.get(name), role == "label"
-                if not isinstance(found, Category | Boolean) and not (also and isinstance(found, Number)):
+                if not isinstance(found, _columns.Category | _columns.Boolean) and not (
+                    also and isinstance(found, _columns.Number)
+                ):
                     raise ValueError(
                         f"The {role!r} of a Schema must be a Category or Boolean{' or Number' if also else ''} among "
                         f"its columns {list(self.columns)}. Got {name!r} instead."
                     )
-                if isinstance(found, Number) and found.missing:
+                if isinstance(found, _columns.Number) and found.missing:
                     raise ValueError(
                         f"The label of a Schema has a value in each row, and {name!r} is a Number(missing=True). Set "
                         "that to False: an amount that cannot be read then counts as the middle of the bounds."
@@ -173,10 +176,10 @@ class Schema:
         return None if self.label is None or self.amounts is not None else values_of(self.columns[self.label])
 
     @property
-    def amounts(self) -> Number | None:
+    def amounts(self) -> _columns.Number | None:
         """The label, where it is a Number: regressors predict it within its bounds."""
         column = None if self.label is None else self.columns[self.label]
-        return column if isinstance(column, Number) else None
+        return column if isinstance(column, _columns.Number) else None
 
     @property
     def group_values(self) -> tuple[Any, ...] | None:
@@ -186,7 +189,7 @@ class Schema:
             return values[0] if values else None
         paid = held_by(values)
         crossed = tuple(product(*values))
-        return PaidValues(crossed, composed(*paid)) if paid else crossed
+        return _columns.PaidValues(crossed, composed(*paid)) if paid else crossed
 
     @property
     def groups_of_the_rest(self) -> tuple[Any, ...]:
@@ -366,7 +369,7 @@ class Schema:
     def _listed(self, name: str, positions: NDArray[np.float64]) -> NDArray[Any]:
         if np.isnan(positions).any():
             raise private_error("unlisted", owner="Schema.read", name=repr(name))
-        if isinstance(self.columns[name], Number):
+        if isinstance(self.columns[name], _columns.Number):
             return np.asarray(self.columns[name].restore(positions))
         values = values_of(self.columns[name])
         column = np.asarray(values, dtype=None if len({type(value) for value in values}) == 1 else object)
@@ -417,7 +420,7 @@ class Schema:
             The description.
         """
         declared, releases = _declared(content)
-        columns = {name: column_from_dict(said, name) for name, said in declared.items()}
+        columns = {name: _columns.column_from_dict(said, name) for name, said in declared.items()}
         schema = cls(
             _with_origins(columns, content, releases), label=content.get("label"), groups=content.get("groups") or (),
             n_rows=content.get("n_rows"), subject=content.get("subject"),
@@ -467,7 +470,7 @@ class Schema:
         """
         content = content_of(Path(path))
         declared, releases = _declared(content)
-        known = {name: known_from_dict(said, name) for name, said in declared.items()}
+        known = {name: _columns.known_from_dict(said, name) for name, said in declared.items()}
         known = _with_origins(known, content, releases)
         whose = {name: content[name] for name in ("subject",) if name in content}
         return {"known": known, "label": content.get("label"), "groups": content.get("groups") or (), **whose}
@@ -512,7 +515,7 @@ class Schema:
         *,
         label: str | None = None,
         groups: str | Sequence[str] = (),
-        columns: Mapping[str, Column | None] | None = None,
+        columns: Mapping[str, _columns.Column | None] | None = None,
     ) -> "Schema":
         """Take what a pandera schema says: dtypes, ``isin``, ``in_range`` and the other bounds, ``nullable``.
 
@@ -539,7 +542,7 @@ class Schema:
         cls,
         metadata: Any,
         *,
-        columns: Mapping[str, Column | None],
+        columns: Mapping[str, _columns.Column | None],
         label: str | None = None,
         groups: str | Sequence[str] = (),
         table: str | None = None,
@@ -580,7 +583,7 @@ class Schema:
         delta: float = 1e-5,
         label: str | None = None,
         groups: str | Sequence[str] = (),
-        known: Mapping[str, Column | str | None] | None = None,
+        known: Mapping[str, _columns.Column | str | None] | None = None,
         subject: str | None = None,
         ledger: PrivacyLedger | None = None,
         noise_seed: int | None = None,
@@ -734,7 +737,7 @@ def _with_origins(
     found = dict(columns)
     for name, column in columns.items():
         by = [releases[release] for release in named[name] or nobodys]
-        if isinstance(column, Column) and by:
+        if isinstance(column, _columns.Column) and by:
             found[name] = replace(column, privacy_=composed(*by))
     return found
 
@@ -749,13 +752,13 @@ def _roles(label: Any, groups: Any) -> tuple[str, ...]:
     return (*(() if label is None else (str(label),)), *_names(groups))
 
 
-def _with_own_group(column: Column) -> Column:
+def _with_own_group(column: _columns.Column) -> _columns.Column:
     """A group that may be missing has one value more, for rows without any that is listed."""
-    if not isinstance(column, Category | Boolean) or not column.missing:
+    if not isinstance(column, _columns.Category | _columns.Boolean) or not column.missing:
         return column
     values = values_of(column)
-    name = "missing" if isinstance(column, Boolean) or "missing" not in values else "no value"
-    return Category((*values, name), others=name, privacy_=column.privacy_)
+    name = "missing" if isinstance(column, _columns.Boolean) or "missing" not in values else "no value"
+    return _columns.Category((*values, name), others=name, privacy_=column.privacy_)
 
 
 class SchemaParameter:
@@ -771,9 +774,19 @@ class SchemaParameter:
         vars(owner)["schema"] = value
 
 
-def values_of(column: Column) -> tuple[Any, ...]:
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def with_schema(cls: Any = None, *, kw_only: bool = True) -> Any:
+    """Make a constructor of the fields of an estimator, one of which is ``schema``."""
+    if cls is None:
+        return partial(with_schema, kw_only=kw_only)
+    made = dataclass(kw_only=kw_only, eq=False, repr=False)(cls)
+    made.schema = SchemaParameter()
+    return made
+
+
+def values_of(column: _columns.Column) -> tuple[Any, ...]:
     """Return the values of a label or a group, in their order."""
-    return column.values if isinstance(column, Category) else (False, True)
+    return column.values if isinstance(column, _columns.Category) else (False, True)
 
 
 def _skeleton(dtype: Any, role: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from skfairdp import _estimator, _judge
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
-from skfairdp.metrics import _bounds
+from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
 from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds, _transport
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
@@ -263,4 +263,4 @@ def bounds_of_another_rate(patch):
     def turned(*given, **more):
         return tuple(bounds.ravel().reshape(bounds.T.shape).T for bounds in rate_bounds(*given, **more))
 
-    patch.setattr(_bounds, "rate_bounds", turned)
+    patch.setattr(_fairness, "rate_bounds", turned)

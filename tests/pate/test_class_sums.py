@@ -13,7 +13,7 @@ from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
 from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
-from skfairdp.pate._class_sums import GRID, ClassSums, PublicScale
+from skfairdp.pate._query_plan import GRID, ClassSums, PublicScale
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.inside import PublicRows, shrink_gaps
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise

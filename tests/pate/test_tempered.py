@@ -6,7 +6,7 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier
-from skfairdp.pate._class_sums import LEAST, rehearsed_votes, temperature_scaled
+from skfairdp.pate._query_plan import LEAST, rehearsed_votes, temperature_scaled
 from tests._tools.sources import recording_noise
 
 

@@ -220,7 +220,7 @@ READING = {
         r"(un)?named|schema\.label|type\(schema\.columns\[str\(schema\.label\)\]\)\.__name__"  # columns are public
     ),
     "schema/_raw_table.py": (  # of the schema, of the class of a table, and of public rows
-        r"owner|shown|unread|self\.owner|self\.schema\.label|name|type\((schema|table)\)\.__(name|module|qualname)__|"
+        r"owner|shown|unread|self\.owner|self\.schema\.label|name|type\(((self\.)?schema|table)\)\.__(name|module|qualname)__|"
         r"', '\.join\(map\(repr, twice\)\)|len\(wrong\)|way\.replace\('X', name\)|"
         r"wrong\[:5\]|label|_MISSING_ROLE( if set\(wrong\) & set\(also\) else '')?|"
         r"classes\.tolist\(\)|list\((columns|wanted)\)|len\((columns|wanted)\)"

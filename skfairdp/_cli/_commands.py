@@ -1,33 +1,22 @@
-"""``skfairdp frontier`` and ``skfairdp schema``: a table of the user's own, and what is public about it."""
+"""The commands: a frontier of your own table, its schema, a demo on a benchmark, and the check of a statement."""
 
 import argparse
 import math
 import re
+import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skfairdp._cli._files import (
-    FRONTIER_FILES,
-    LEDGER_FILE,
-    UsageError,
-    check_columns,
-    open_ledger,
-    read_schema,
-    read_table,
-    replaced,
-    save_schema,
-    save_unfinished,
-    with_roles,
-    writable_folder,
-    write_frontier,
-)
+from skfairdp._cli import _files
+from skfairdp._cli._files import UsageError, writable_folder, write_frontier
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from skfairdp.datasets import PrivatePublicTestSplit
 
 #: What helps in Python, and is nothing that the command line takes.
 _IN_PYTHON_ALONE = {
@@ -124,35 +113,39 @@ _TEMPLATE_HEAD = """\
 def run_frontier(arguments: argparse.Namespace) -> int:
     """Sweep the user's own table."""
     started = time.perf_counter()
-    folder = writable_folder(arguments.out, (*FRONTIER_FILES, "schema.yaml", "privacy.json", LEDGER_FILE))
-    schema, said = (None, None) if arguments.schema is None else read_schema(arguments.schema)
+    folder = _files.writable_folder(
+        arguments.out, (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
+    )
+    schema, said = (None, None) if arguments.schema is None else _files.read_schema(arguments.schema)
     known = said["known"].items() if said else ()
-    table = read_table(arguments.table, types=False, listed=_listed(known))
+    table = _files.read_table(arguments.table, types=False, listed=_listed(known))
     label = arguments.label or (said["label"] if said else None)
     groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:
-        raise UsageError("--label and --group say which columns to predict and to compare (or the schema says it)")
+        raise _files.UsageError(
+            "--label and --group say which columns to predict and to compare (or the schema says it)"
+        )
     amount = _bounds_of_label(said["known"].get(label) if said else None, label, arguments)
     subject = arguments.subject or (said.get("subject") if said else None)
     roles = (label, *groups, *([] if subject is None else [subject]))
     if schema is not None:
-        schema = with_roles(schema, label, groups, subject, arguments.schema)
-    check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
+        schema = _files.with_roles(schema, label, groups, subject, arguments.schema)
+    _files.check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
     if said and schema is None:  # columns that the file does not name are left out, as with a whole schema
         schema = {**dict.fromkeys(name for name in table.columns if name not in roles), **said["known"]}
     if amount is not None:
         schema = {**(schema or {}), label: amount}
     size = f"{len(table):,} rows" if subject is None else f"{table[subject].nunique():,} different {subject}"
     print(f"{arguments.table}: {size}. Three quarters to learn from, one quarter to measure on.")
-    ledger = open_ledger(arguments.ledger or str(folder / LEDGER_FILE), arguments.budget, arguments.delta)
+    ledger = _files.open_ledger(arguments.ledger or str(folder / _files.LEDGER_FILE), arguments.budget, arguments.delta)
     found = _swept(table, label, groups, subject, schema, arguments, folder=folder, ledger=ledger)
     print_frontier(found.frame)
-    written = write_frontier(found.frame, folder)
-    with replaced(folder) as new:
+    written = _files.write_frontier(found.frame, folder)
+    with _files.replaced(folder) as new:
         statement = found.privacy.statement(subject="a frontier of models and its figures")
         (new / "privacy.json").write_text(statement.to_json(), encoding="utf-8")
     if found.schema.privacy_ is not None:
-        save_schema(found.schema, folder)
+        _files.save_schema(found.schema, folder)
         written.append("schema.yaml")
     print(f"On the account {ledger.path}: ε = {ledger.epsilon_spent:.4g} at δ = {_delta(ledger.delta)}.")
     files = ", ".join(str(folder / file) for file in (*written, "privacy.json"))
@@ -166,18 +159,18 @@ def _bounds_of_label(known: Any, label: str, arguments: argparse.Namespace) -> A
 
     is_amount, source = isinstance(known, Number), f"--schema {arguments.schema}"
     if arguments.task == "class" and (is_amount or arguments.bounds):
-        raise UsageError(f"--task class: by {'--bounds' if arguments.bounds else source} {label!r} is an amount")
+        raise _files.UsageError(f"--task class: by {'--bounds' if arguments.bounds else source} {label!r} is an amount")
     if not arguments.bounds:
         if arguments.task == "amount" and not is_amount:
-            raise UsageError(
+            raise _files.UsageError(
                 f"--task amount needs bounds of {label!r} that are public: --bounds LOW HIGH, or a number in a --schema"
             )
         return None
     if isinstance(known, Column):
-        raise UsageError(f"--bounds: {source} says what {label!r} is. Write its bounds there")
+        raise _files.UsageError(f"--bounds: {source} says what {label!r} is. Write its bounds there")
     low, high = arguments.bounds
     if not low < high:
-        raise UsageError(f"--bounds {low:g} {high:g}: the first must be the smaller one")
+        raise _files.UsageError(f"--bounds {low:g} {high:g}: the first must be the smaller one")
     return Number(low, high)
 
 
@@ -202,7 +195,7 @@ def _swept(
     bought: list[str] = []
 
     def keep(schema: Any) -> None:
-        save_schema(schema, folder)
+        _files.save_schema(schema, folder)
         path = folder / "schema.yaml"
         bought.append(f" The schema is paid for and kept: change {path}, or go on with it by --schema {path}.")
 
@@ -217,12 +210,12 @@ def _swept(
                 announce=announce, keep=keep,
             )  # fmt: skip
         except IncompleteSchemaError as error:
-            raise UsageError(f"{arguments.table}: {_go_on(error, folder, label, groups, subject)}") from None
+            raise _files.UsageError(f"{arguments.table}: {_go_on(error, folder, label, groups, subject)}") from None
         except (BudgetExceededError, LedgerError) as error:
             said = f"{_in_words(error)} Ask for fewer or smaller --epsilon.{''.join(bought)}"
-            raise UsageError(f"{arguments.table}: {said}") from None
+            raise _files.UsageError(f"{arguments.table}: {said}") from None
         except ValueError as error:
-            raise UsageError(f"{arguments.table}: {_in_words(error)}{''.join(bought)}") from None
+            raise _files.UsageError(f"{arguments.table}: {_in_words(error)}{''.join(bought)}") from None
     print_notes(found.frame, caught)
     return found
 
@@ -240,7 +233,7 @@ def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...], subjec
     said = f"no value that enough rows share was found in {list(error.absent)}. What was spent is spent."
     if not error.found:
         return f"{said} Raise --epsilon, or {_IN_A_FILE}"
-    path = save_unfinished(error, folder, label, groups, subject)
+    path = _files.save_unfinished(error, folder, label, groups, subject)
     return (
         f"{said} {path} holds what was found, {list(error.found)}: write there what you know of the others from "
         f"public sources, or raise --epsilon, and run again with --schema {path}, which costs nothing for "
@@ -252,7 +245,7 @@ def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
     """Cells like 007 are names, whose zeros pandas drops; cells like 2026-11-23 are days, which it leaves texts."""
     import pandas as pd
 
-    texts = read_table(name, types=False)
+    texts = _files.read_table(name, types=False)
     for column in table.select_dtypes(["object", "string"]).columns:
         cells = texts[column].astype(object).dropna().astype(str).str.strip()
         if len(cells) and cells.str.match(r"\d{4}-\d\d-\d\d(\D|$)").all():
@@ -278,21 +271,21 @@ def run_schema(arguments: argparse.Namespace) -> int:
     if command == ["check"]:
         return _check_schema(arguments)
     if command:
-        raise UsageError(f"schema takes one TABLE, and got {len(command) + 1}")
+        raise _files.UsageError(f"schema takes one TABLE, and got {len(command) + 1}")
     return _write_template(arguments)
 
 
 def _check_schema(arguments: argparse.Namespace) -> int:
     """Count what a schema does not foresee; 1 where there is some."""
-    schema, said = read_schema(arguments.schema)
+    schema, said = _files.read_schema(arguments.schema)
     if schema is None:
         unfilled = [name for name, known in said["known"].items() if isinstance(known, str)]
-        raise UsageError(f"--schema {arguments.schema} is not filled in yet: something is null in {unfilled}")
-    table = read_table(arguments.table, types=False, listed=_listed(schema.columns.items()))
+        raise _files.UsageError(f"--schema {arguments.schema} is not filled in yet: something is null in {unfilled}")
+    table = _files.read_table(arguments.table, types=False, listed=_listed(schema.columns.items()))
     try:
         counts, wrong = schema.misfits_by_kind(table), schema.misfits(table)
     except ValueError as error:
-        raise UsageError(f"{arguments.table}: {error}") from None
+        raise _files.UsageError(f"{arguments.table}: {error}") from None
     print(f"{arguments.table}: {len(table):,} rows. These counts are exact: for your own eyes, not to be published.")
     print(counts.assign(declared=[str(schema.columns[name]) for name in counts.index]).to_string())
     if not wrong.any():
@@ -313,13 +306,13 @@ def _write_template(arguments: argparse.Namespace) -> int:
 
     out = None if arguments.out is None else Path(arguments.out).expanduser()
     if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
-        raise UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
-    table = _with_kinds_of_texts(read_table(arguments.table, types=True), arguments.table)
+        raise _files.UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
+    table = _with_kinds_of_texts(_files.read_table(arguments.table, types=True), arguments.table)
     asked = [arguments.label, *arguments.group, arguments.subject]
     roles = [role for role in asked if role]
-    check_columns(table, roles, arguments.table, roles=roles)
+    _files.check_columns(table, roles, arguments.table, roles=roles)
     if arguments.label in arguments.group:
-        raise UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
+        raise _files.UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
     template = Schema.template(table, label=arguments.label, groups=arguments.group, subject=arguments.subject)
     if out is not None and out.suffix == ".json":
         text = json.dumps(template, indent=2, ensure_ascii=False) + "\n"
@@ -334,11 +327,140 @@ def _write_template(arguments: argparse.Namespace) -> int:
         with out.open("x", encoding="utf-8") as file:  # nor through a link
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{out} exists, and may be filled in already: name another file") from None
+        raise _files.UsageError(f"{out} exists, and may be filled in already: name another file") from None
     except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+        raise _files.UsageError(f"cannot write {out}: {error.strerror or error}") from None
     print(
         f"Wrote {out}. Fill in what you know from public sources, the label and the group above all; what stays null "
         f"is found with a fifth of ε. Then: skfairdp frontier TABLE --schema {out}"
     )
     return 0
+
+
+class Sweep(NamedTuple):
+    """What ``demo`` measures."""
+
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0)
+    gammas: tuple[float | None, ...] = (0.01, 0.02, 0.05, 0.1, None)
+    n_synthetic: int = 40_000
+
+
+def run_demo(arguments: argparse.Namespace, sweep: Sweep) -> None:
+    """Sweep a benchmark, print and write what came of it."""
+    started = time.perf_counter()
+    folder = writable_folder(arguments.out)
+    name, split, where = _load(arguments.data, arguments.seed, arguments.quick, sweep.n_synthetic)
+    print(f"Data: {where}")
+    print(
+        f"Rows: {len(split.y):,} private, {len(split.y_public):,} public, {len(split.y_test):,} to measure on.\n"
+        f"Seed {arguments.seed} fixes the split and the partition. The noise is drawn from the operating system and "
+        "stays secret,\nso the figures differ a little from run to run."
+    )
+    epsilons = sweep.epsilons[1::2] if arguments.quick else sweep.epsilons
+    with warnings.catch_warnings(record=True) as caught:  # said once, after the table, not across the progress bar
+        warnings.simplefilter("always")
+        table = _measured(name, split, epsilons, sweep.gammas, arguments.seed)
+    print_frontier(table)
+    print_notes(table, caught)
+    written = write_frontier(table, folder)
+    print(f"Wrote {', '.join(str(folder / file) for file in written)} ({time.perf_counter() - started:.0f} s).")
+
+
+def _measured(
+    name: str,
+    split: "PrivatePublicTestSplit",
+    epsilons: Sequence[float],
+    gammas: Sequence[float | None],
+    seed: int,
+) -> "pd.DataFrame":
+    from sklearn.linear_model import LogisticRegression
+
+    from skfairdp.model_selection import frontier
+    from skfairdp.pate import FairPATEClassifier
+
+    return frontier(
+        FairPATEClassifier(classes=[0, 1]),
+        split.X,
+        split.y,
+        X_public=split.public,
+        X_test=split.X_test,
+        y_test=split.y_test,
+        sensitive_features_test=split.sensitive_features_test,
+        epsilons=epsilons,
+        gammas=gammas,
+        reference=LogisticRegression(max_iter=1000),  # these rows are public benchmarks
+        dataset=name,
+        verbose=1,
+        random_state=seed,
+    )
+
+
+def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "PrivatePublicTestSplit", str]:
+    """Name, encoded split, and a sentence on where the data came from."""
+    from skfairdp import datasets
+    from skfairdp.preprocessing import make_tabular_encoder
+
+    wanted, note = data, ""
+    if data == "auto":
+        wanted = "adult" if datasets.data_file("adult") is not None else "synthetic"
+        note = (
+            ""
+            if wanted == "adult"
+            else "; Adult was not found: set SKFAIRDP_DATA to the folder with adult.csv.gz to use it"
+        )
+    if wanted == "synthetic":
+        rows: tuple[Any, Any, Any] = datasets.make_biased_classification(
+            n_synthetic,
+            disparity=0.2,
+            group_proportions=(0.33, 0.67),
+            base_rate=0.25,
+            as_frame=True,
+            random_state=seed,
+        )
+        where = f"synthetic, with a gap of 0.2 between two groups{note}"
+    else:
+        try:
+            bunch = getattr(datasets, f"fetch_{wanted}")()
+        except (OSError, ValueError, EOFError) as error:
+            path, said = " ".join(str(datasets.data_file(wanted)).split()), " ".join(str(error).split())
+            raise UsageError(said if path in said or path == "None" else f"{path}: {said}") from None
+        rows = bunch.data, bunch.target, bunch.sensitive_features
+        groups = bunch.sensitive_features.name
+        where = f"{wanted} ({len(bunch.target):,} rows, groups by {groups}) from {bunch.source}{note}"
+    sizes = (0.25, 0.05, 0.25) if quick else (0.70, 0.05, 0.25)
+    split = datasets.train_private_public_test_split(*rows, sizes=sizes, random_state=seed)
+    return wanted, split.encode(make_tabular_encoder()), where
+
+
+_NO_PROOF = "They are of what the file names. That nothing else was released, only a ledger of the rows' owner can say."
+
+
+def run_verify(arguments: argparse.Namespace) -> int:
+    """Print what the file claims beside what was recomputed."""
+    from skfairdp.privacy import UnreadableStatementError, verify_file
+
+    try:
+        checks = verify_file(arguments.file)
+    except UnreadableStatementError as error:
+        raise UsageError(str(error)) from None
+    header = ("claim", "claimed", "recomputed")
+    shown = [tuple(map(_plain, (check.figure, check.claimed, check.recomputed))) for check in checks]
+    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
+    print("  ".join(title.ljust(width) for title, width in zip(header, widths, strict=True)))
+    for check, cells in zip(checks, shown, strict=True):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        print(f"{line}  {'holds' if check.holds else 'TOO LOW or not as described'}")
+    wrong = [check for check in checks if not check.holds]
+    for check in wrong:
+        print(
+            _plain(f"skfairdp: refuted: {check.figure} is claimed as {check.claimed}; recomputed: {check.recomputed}"),
+            file=sys.stderr,
+        )
+    if not wrong:
+        print(f"All {len(checks)} claims hold.\n{_NO_PROOF}")
+    return 1 if wrong else 0
+
+
+def _plain(text: str) -> str:
+    """Without what a terminal would obey: a file is somebody's, and one line of it is one line here."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
