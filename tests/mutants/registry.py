@@ -548,6 +548,10 @@ NOTICED: dict[str, Noticed] = {
     "generators.a_replaced_amount_moves_one_cell": also(
         SYNTHETIC_AMOUNTS("test_no_row_moves_a_release_by_more_than_its_sensitivity", last=(0.0, -6.0))
     ),
+    "generators.the_mean_of_amounts_counts_a_replaced_row_once": also(
+        SYNTHETIC_AMOUNTS("test_the_released_mean_moves_by_what_a_row_says_and_lies_where_it_is"),
+        SYNTHETIC_AMOUNTS("test_no_row_moves_a_release_by_more_than_its_sensitivity", last=(0.0, -6.0)),
+    ),
     "generators.the_look_at_amounts_counts_a_replaced_row_once": also(
         AMOUNTS("test_the_look_counts_no_row_for_more_than_one")
     ),
