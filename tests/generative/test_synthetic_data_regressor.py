@@ -172,12 +172,13 @@ def test_no_row_moves_a_release_by_more_than_its_sensitivity(last):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_given_the_releases_no_amount_hangs_on_the_rows():
+@pytest.mark.parametrize("epsilon", [3.0, 0.3])
+def test_given_the_releases_no_amount_hangs_on_the_rows(epsilon):
     with recording_noise(entropy=0) as record:
-        one = SyntheticDataRegressor(LinearRegression(), epsilon=3.0, **PUBLIC).fit(X[TRAIN], Y[TRAIN])
+        one = SyntheticDataRegressor(LinearRegression(), epsilon=epsilon, **PUBLIC).fit(X[TRAIN], Y[TRAIN])
     rows = np.random.default_rng(5).permutation(6000)
     with recording_noise(replay=record):
-        other = SyntheticDataRegressor(LinearRegression(), epsilon=3.0, **PUBLIC).fit(2 * X[rows], 0.5 * Y[TRAIN])
+        other = SyntheticDataRegressor(LinearRegression(), epsilon=epsilon, **PUBLIC).fit(2 * X[rows], 0.5 * Y[TRAIN])
     np.testing.assert_array_equal(one.predict(X[TEST]), other.predict(X[TEST]))
 
 
