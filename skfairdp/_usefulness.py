@@ -194,8 +194,7 @@ class AmountLook(PlainState):
     ) -> float:
         """Release the sum; a row without a prediction counts nowhere. Exact: what rows say is cut to a grid."""
         gains = (np.abs(y - usual) ** self.power - np.abs(y - predicted) ** self.power) / spread**self.power
-        said = np.trunc(np.clip(gains / MOST_GAIN, -1.0, 1.0)[np.isfinite(gains)] * _GRID) / _GRID
-        return float(self.gain.release([float(said.sum())], noise)[0])
+        return float(self.gain.release([exact_sum(gains / MOST_GAIN)], noise)[0])
 
     def may_stay(self, ahead: float) -> bool:
         """Whether the model is kept."""
@@ -214,6 +213,11 @@ class AmountLook(PlainState):
             f"({self.epsilon:g}), bounds that lie closer or features that say more would do.",
             UtilityWarning,
         )
+
+
+def exact_sum(said: NDArray[np.float64]) -> float:
+    """Private. Of what rows say, each at most 1 for or against, cut to a grid; what is no number counts nowhere."""
+    return float((np.trunc(np.clip(said, -1.0, 1.0)[np.isfinite(said)] * _GRID) / _GRID).sum())
 
 
 # ---- forecasts: what a release is going to carry, told from public numbers before anything is spent ---------------

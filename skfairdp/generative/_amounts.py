@@ -1,21 +1,23 @@
 """Amounts as the label of a generator: cut into classes in their order, at released places, and drawn between these."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from skfairdp._column_tables import ColumnTables, where_amounts_lie
 from skfairdp._inputs import warn_of_other_units
 from skfairdp._tables import Form, Layout, SampleForm
-from skfairdp._usefulness import AmountLook
+from skfairdp._usefulness import AmountLook, exact_sum
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import DpEvent, NoiseSource, compose
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 from skfairdp.schema import NumberPlace
 
 Array = NDArray[np.float64]
@@ -28,7 +30,16 @@ _NOISE = 0.03
 _TAIL = 1.5
 #: Standard deviations of a cell that all rows are, so that quantiles are known; for up to so many times the usual share
 #: of the squared cost, or where nothing but the constant is worth asking for, so many.
-_SEEN, _MOST, _ALL = 40.0, 6.0, 9.0
+_SEEN, _MOST, _ALL = 40.0, 6.0, 6.5
+#: Noise of tables above which a learner of amounts is never better than the constant: less than classes can bear.
+_HOPELESS = 0.04
+#: Amounts are cut off so many spreads from the middle; their mean is to be known to so many of them, for at most so
+#: much of the squared cost, or of that of a fit of the constant alone.
+_REACH, _KNOWN, _FOR_MEAN, _FOR_CONSTANT = 2.5, 0.05, 0.15, 0.4
+#: Between quartiles amounts are apart by more of half of the bounds, or count as one.
+_TOGETHER = 2.0**-9
+#: Spreads by which the middle is off, or not what the mean is.
+_OFF = 0.4
 #: From this part of it on noise may have put the outermost quantiles far away: they are so many steps further at most.
 _DOUBTFUL, _FARTHEST = 0.1, 4.0
 
@@ -83,6 +94,46 @@ class AmountForm(SampleForm):
 
 
 @dataclass(frozen=True)
+class AmountMean:
+    """The mean of amounts that are cut off a few spreads from a released middle, by one noisy sum.
+
+    Each row adds how far it is from there, in [-1, 1]. So a record that gives way to a null record moves the sum by 1
+    at most, and one that is replaced by any other one by 2.
+    """
+
+    n_rows: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    most: float
+
+    @property
+    def total(self) -> GaussianMechanism:
+        """For the sum."""
+        moved = 1.0 if self.relation.by_null else 2.0
+        wanted = moved * _REACH / (_KNOWN * self.n_rows)
+        mu = min(wanted, math.sqrt(self.most) * gdp_mu(self.epsilon, self.delta))
+        return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """The release."""
+        return self.total.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return ("the mean of amounts, cut off a few spreads from their middle",)
+
+    def release(self, amounts: Array, middle: float, spread: float, noise: NoiseSource) -> float:
+        """Release the mean: from the middle as far as the noise lets one believe that it is off."""
+        reach, total = _REACH * spread, self.total
+        off = float(total.release([exact_sum((amounts - middle) / reach)], noise)[0]) / self.n_rows
+        error = total.sigma / self.n_rows
+        return middle + reach * off / (1 + (_REACH * error / _OFF) ** 2)
+
+
+@dataclass(frozen=True)
 class AmountTables:
     """What says where amounts lie, and whether a learner is ahead of a constant."""
 
@@ -95,7 +146,7 @@ class AmountTables:
     @property
     def forecast(self) -> TableForecast:
         """What tables are going to tell."""
-        return TableForecast.of(self.layout, self.epsilon, self.delta)
+        return TableForecast.of(self.layout, self.epsilon, self.delta, _HOPELESS)
 
     @property
     def _cost(self) -> tuple[float, float, Any]:
@@ -125,8 +176,15 @@ class AmountTables:
         return AmountLook(self.forecast.n_looked_at, self.layout.n_columns, *self._cost)
 
     @property
-    def _parts(self) -> list[ColumnTables | AmountLook]:
-        return [part for part in (self.tables, self.look) if part is not None]
+    def mean(self) -> AmountMean | None:
+        """What a learner is compared with, where quantiles are not known well enough."""
+        most = _FOR_CONSTANT if self.forecast.snr_too_low else _FOR_MEAN
+        is_doubtful = self.tables is not None and (self.forecast.snr_too_low or self.forecast.snr_marginal)
+        return AmountMean(self.layout.n_rows, *self._cost, most) if is_doubtful else None
+
+    @property
+    def _parts(self) -> list[ColumnTables | AmountMean | AmountLook]:
+        return [part for part in (self.tables, self.mean, self.look) if part is not None]
 
     @property
     def event(self) -> DpEvent:
@@ -149,7 +207,9 @@ class AmountTables:
             between = _without_far_ends(between) if self._wanted > _DOUBTFUL else between
             warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
             mean, middle, spread = where_amounts_lie(between, self.bounds)
-            mean = middle if self.tables.share > 1 else mean  # noise may have put outer quantiles far away
+            if self.mean is not None:  # noise may have put outer quantiles far away
+                spread = _no_wider(spread, (between[-3] - between[2]) / 2, (high - low) / 2)
+                mean = float(np.clip(self.mean.release(data.amounts, middle, spread, noise), low, high))
             knots = low + (between + 1) / 2 * (high - low)
         levels = AmountLevels(knots, self.bounds, self.layout.n_classes)
         cells = data.cells * self.layout.n_classes + levels.classes_of(data.amounts)
@@ -174,6 +234,12 @@ def _without_far_ends(knots: Array) -> Array:
     low = knots[1] - _FARTHEST * (knots[2] - knots[1])
     high = knots[-2] + _FARTHEST * (knots[-2] - knots[-3])
     return np.r_[max(knots[0], low), knots[1:-1], min(knots[-1], high)]
+
+
+def _no_wider(spread: float, inner: float, unit: float) -> float:
+    """A spread that is at most a few times what half of the quartiles' distance says, unless many amounts are one."""
+    by_middle = unit * inner * float(norm.ppf(15 / 16) / norm.ppf(11 / 16))
+    return spread if inner < _TOGETHER else min(spread, _FARTHEST * by_middle)
 
 
 def with_amounts(data: GeneratorData, y: Any, n_classes: int, label: str | None) -> GeneratorData:

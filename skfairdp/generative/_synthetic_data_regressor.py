@@ -44,9 +44,9 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
 
     **How.** Noisy counts say where amounts lie; at their quantiles these are cut into 5 to 12 classes in their order,
     more of them where there is less noise. Every feature is counted with these classes, and with one other feature. A
-    synthetic row gets an amount from within its class. One noisy number says whether the learner is ahead of the
-    released mean (where noise is large: the median). Where it is not, or noise hides everything, that constant is
-    predicted, with a UtilityWarning.
+    synthetic row gets an amount from within its class. Where noise is large a noisy mean is released as well, and
+    these amounts are moved to it. One noisy number says whether the learner is ahead of the mean. Where it is not, or
+    noise hides everything, the mean is predicted, with a UtilityWarning.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     noise_seed: int | None = None
     ledger: PrivacyLedger | None = None
 
-    _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "y_center_", "y_spread_")
+    _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "y_center_", "y_spread_", "_has_mean")
 
     #: The generator's reader is to read amounts.
     _reads_amounts = True
@@ -189,7 +189,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         plan, rng = self._plan(data), public_generator(generator.random_state)
         target: AmountTables = plan.target
         self._forecast, ahead = target.forecast, None
-        self._is_behind = self._forecast.snr_too_low
+        self._is_behind, self._has_mean = self._forecast.snr_too_low, target.mean is not None
         with generator._spend(plan, data.reads, holder=self) as noise:
             data, (self.y_center_, self.y_spread_) = target.release(data, noise, type(self).__name__)
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
@@ -293,11 +293,14 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     def _learn(self, learner: Any, with_groups: bool) -> "SyntheticDataRegressor":
         """Train a learner on rows drawn from the generator."""
         features, amounts, groups = self._drawn(with_groups)
+        amounts = np.asarray(amounts, dtype=np.float64)
+        if self._has_mean:
+            amounts = np.clip(amounts + (self.y_center_ - amounts.mean()), *amount_bounds(self))
         if self._is_behind:
             learner = DummyRegressor(strategy="constant", constant=self.y_center_)
             groups = []
         given = {"sensitive_features": groups[0]} if groups else {}
-        self.estimator_ = learner.fit(features, np.asarray(amounts, dtype=np.float64), **given)
+        self.estimator_ = learner.fit(features, amounts, **given)
         return self
 
     def _fall_back(self) -> "SyntheticDataRegressor":

@@ -74,6 +74,7 @@ class LearnsSyntheticRows(PrivateEstimator):
     random_state: Any
     _forecast: TableForecast
     _is_behind: bool
+    _has_mean: bool
     generator_: PFGuardGenerator
     encoder_: SchemaEncoder
 

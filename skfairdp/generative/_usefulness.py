@@ -39,11 +39,13 @@ class TableForecast(PlainState):
     epsilon: float
     delta: float
     relation: NeighboringRelation = RELATION
+    hopeless: float = HOPELESS
 
     @classmethod
-    def of(cls, layout: Layout, epsilon: float, delta: float) -> "TableForecast":
+    def of(cls, layout: Layout, epsilon: float, delta: float, hopeless: float = HOPELESS) -> "TableForecast":
         """For the public shape of a table."""
-        return cls(layout.n_rows, layout.n_columns, layout.n_groups, layout.n_classes, epsilon, delta, layout.relation)
+        sizes = layout.n_rows, layout.n_columns, layout.n_groups, layout.n_classes
+        return cls(*sizes, epsilon, delta, layout.relation, hopeless)
 
     @property
     def _mu(self) -> float:
@@ -57,12 +59,12 @@ class TableForecast(PlainState):
     @property
     def snr_too_low(self) -> bool:
         """Whether no learner is worth a look."""
-        return self.n_classes > 1 and self.noise > HOPELESS
+        return self.n_classes > 1 and self.noise > self.hopeless
 
     @property
     def snr_marginal(self) -> bool:
         """Whether a learner has to show that it is ahead of the most frequent class."""
-        return self.n_classes > 1 and DOUBTFUL < self.noise <= HOPELESS
+        return self.n_classes > 1 and DOUBTFUL < self.noise <= self.hopeless
 
     @property
     def advice(self) -> str:

@@ -80,7 +80,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     gap_ : float
         The largest Kolmogorov-Smirnov distance between moved predictions of two groups, by noisy counts.
     gap_bound_ : float
-        What it is at most in the population, with a confidence of 95 %: noise and the sampling of these rows are in it.
+        What it is at most in the population, with a confidence of 95 % (asymptotic in rows): noise and the sampling of
+        these rows are in it, drawn anew from released counts.
     y_center_, y_spread_ : float
         Those of the regressor; of one that has none the median of moved predictions and their standard deviation.
     constraint_holds_ : {"yes", "no", "within the noise"}

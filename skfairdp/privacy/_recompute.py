@@ -30,6 +30,7 @@ _CURVED = (ours.ThresholdBit, ours.ArgmaxBit)
 _LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent, ours.ReplaceSampledGaussian)
 
 
+Releases = list[tuple[Any, int]]
 _ENOUGH = 60.0  # seconds, roughly; all but the largest honest events need a hundredth of it
 _MOST_POINTS = 2e7  # of a privacy loss distribution
 _NESTED = 6  # worst cases inside of one another
@@ -37,8 +38,9 @@ _NESTED = 6  # worst cases inside of one another
 
 def check_effort(events: Sequence[Any]) -> None:
     """Refuse events that would hold the computer for long, before anything of them is computed."""
-    lossy = any(isinstance(leaf, _LOSSY) for event in events for leaf in _nodes(event, 0))
-    needed = math.fsum(_effort(event, lossy, 1.0, 0) for event in events)
+    releases = [release for event in events for release in releases_of(event)]
+    lossy = any(isinstance(leaf, _LOSSY) for leaf in _nodes(releases))
+    needed = math.fsum(_effort(leaf, lossy, 1.0, 0) for leaf, _ in releases)
     if not needed <= _ENOUGH:
         raise ValueError(
             "its events are too large to be computed again: too many unlike releases, too many teachers or values, "
@@ -46,37 +48,37 @@ def check_effort(events: Sequence[Any]) -> None:
         )
 
 
-def _nodes(event: Any, depth: int) -> Iterator[Any]:
-    yield event
-    for part in _inside(event):
-        yield from _nodes(part, depth + 1)
+def _nodes(releases: Releases) -> Iterator[Any]:
+    for leaf, _ in releases:
+        yield leaf
+        for option in _options(leaf):
+            yield from _nodes(option)
 
 
-def _inside(event: Any) -> Sequence[Any]:
-    if isinstance(event, dp.ComposedDpEvent | ours.WorstOf):
-        return tuple(event.events)
-    return (event.event,) if isinstance(event, dp.SelfComposedDpEvent | RepeatAndSelectDpEvent) else ()
-
-
-def _effort(event: Any, lossy: bool, times: float, nested: int) -> float:
-    """Seconds, roughly. Each level of a worst case, and a selection, looks at what is inside again and again."""
-    if isinstance(event, ours.WorstOf | RepeatAndSelectDpEvent):
+def _effort(leaf: Any, lossy: bool, times: float, nested: int) -> float:
+    """Seconds, roughly. Of what is selected only divergences are computed, for a Poisson law again at every order."""
+    if options := _options(leaf):
         nested += 1
-        times *= 150.0 if isinstance(event, RepeatAndSelectDpEvent) else 2.0
         if nested > _NESTED:
             return math.inf
-    if inside := _inside(event):
-        return math.fsum(_effort(part, lossy, times, nested) for part in inside)
-    if isinstance(event, _CURVED):
-        rows, reach = 8.0 * event.n_teachers, 28 * event.sigma
-        lattice = 0.0 if event.noise == "gaussian" else 2e-8 * (2 * rows + reach) * (2 + 28 * min(event.sigma, 20.0))
+        if isinstance(leaf, RepeatAndSelectDpEvent):
+            times *= 4.0 if math.isinf(leaf.shape) else 0.25
+        # a chosen kind of trial, such as a candidate of a search on folds, has releases that others have as well
+        unlike = dict.fromkeys(part for option in options for part, _ in option)
+        return math.fsum(_effort(part, lossy, times, nested) for part in unlike)
+    if isinstance(leaf, _CURVED):
+        rows, reach = 8.0 * leaf.n_teachers, 28 * leaf.sigma
+        lattice = 0.0 if leaf.noise == "gaussian" else 2e-8 * (2 * rows + reach) * (2 + 28 * min(leaf.sigma, 20.0))
         return times * rows * (1e-4 if lossy else 2e-5) + lattice
-    return times * (0.4 if isinstance(event, _LOSSY) else 0.01)
+    return times * (0.4 if isinstance(leaf, _LOSSY) else 0.01)
 
 
-def releases_of(event: Any) -> list[tuple[Any, int]]:
-    """Elementary releases of an event tree with their counts, in the order of the tree."""
-    found: dict[str, tuple[Any, int]] = {}  # by their text: not all of them can be hashed
+def releases_of(event: Any) -> Releases:
+    """Elementary releases of an event tree with their counts, in the order of the tree.
+
+    They can be hashed, and of a worst case each option is there once.
+    """
+    found: dict[Any, int] = {}
 
     def walk(node: Any, times: int) -> None:
         if isinstance(node, dp.ComposedDpEvent):
@@ -84,16 +86,27 @@ def releases_of(event: Any) -> list[tuple[Any, int]]:
                 walk(part, times)
         elif isinstance(node, dp.SelfComposedDpEvent):
             walk(node.event, times * node.count)
-        elif isinstance(node, ours.WorstOf) and len({_signature(option) for option in node.events}) == 1:
-            walk(node.events[0], times)  # the worst of several alike
-        elif isinstance(node, dp.NoOpDpEvent) or times == 0:
-            return
-        else:
-            known, count = found.get(repr(node), (node, 0))
-            found[repr(node)] = known, count + times
+        elif isinstance(node, ours.WorstOf):
+            options = {frozenset(releases): releases for releases in map(releases_of, node.events)}
+            if len(options) == 1:  # the worst of several alike
+                walk(_composed(next(iter(options.values()))), times)
+            else:
+                leaf = ours.WorstOf(tuple(map(_composed, options.values())))
+                found[leaf] = found.get(leaf, 0) + times
+        elif not isinstance(node, dp.NoOpDpEvent) and times:
+            if isinstance(node, RepeatAndSelectDpEvent):
+                node = RepeatAndSelectDpEvent(_composed(releases_of(node.event)), node.mean, node.shape)
+            found[node] = found.get(node, 0) + times
 
     walk(event, 1)
-    return [*found.values()]
+    return [*found.items()]
+
+
+@lru_cache(maxsize=4096)
+def _options(leaf: Any) -> tuple[Releases, ...]:
+    """What a worst case or a selection has inside; nothing of other releases."""
+    inside = leaf.events if isinstance(leaf, ours.WorstOf) else ()
+    return tuple(map(releases_of, (leaf.event,) if isinstance(leaf, RepeatAndSelectDpEvent) else inside))
 
 
 class SecondOpinion:
@@ -131,7 +144,7 @@ class SecondOpinion:
 
     def epsilon(self, delta: float, claim: float = -math.inf) -> float:
         """Smallest proven ε at δ, looked for until it is no more than the claim."""
-        if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _all_leaves(self.event)):
+        if any(isinstance(leaf, dp.NonPrivateDpEvent) for leaf in _nodes(self.releases)):
             return math.inf
         if self._alone and delta > 0:
             return max(option.epsilon(delta, claim) for option in self._alone)
@@ -178,7 +191,7 @@ class SecondOpinion:
         bounds = [_smallest(lambda order: _converted(order, _renyi(self.releases, order), delta))]
         accountant = RdpAccountant()
         # Its series for sampled Gaussians does not always converge, and says so on standard error.
-        sampled = any(isinstance(leaf, dp.PoissonSampledDpEvent) for leaf in _all_leaves(self.event))
+        sampled = any(isinstance(leaf, dp.PoissonSampledDpEvent) for leaf in _nodes(self.releases))
         if not sampled and accountant.supports(self.event):
             bounds.append(float(accountant.compose(self.event).get_epsilon(delta)))
         return min(bounds)
@@ -191,7 +204,7 @@ class SecondOpinion:
 
     def _by_losses(self, delta: float, fineness: float) -> float | None:
         """From privacy loss distributions, a worst case taken branch by branch."""
-        if delta == 0 or not any(isinstance(leaf, _LOSSY) for leaf in _all_leaves(self.event)):
+        if delta == 0 or not any(isinstance(leaf, _LOSSY) for leaf in _nodes(self.releases)):
             return None  # nothing to gain over the closed form, and over the divergences of bits
         bounds = []
         for j, branch in enumerate(_branches(self.releases)):
@@ -208,9 +221,6 @@ class SecondOpinion:
         return max(bounds, default=0.0)
 
 
-Releases = list[tuple[Any, int]]
-
-
 def _disclosed(releases: Releases) -> tuple[float, Releases]:
     """The chance that a rare disclosure happens, and the other releases; of a worst case the largest chance."""
     log_not, rest = 0.0, []
@@ -218,7 +228,7 @@ def _disclosed(releases: Releases) -> tuple[float, Releases]:
         if isinstance(leaf, ours.RareDisclosure):
             log_not += times * (math.log1p(-leaf.probability) if leaf.probability < 1 else -math.inf)
         elif isinstance(leaf, ours.WorstOf):
-            parts = [_disclosed(releases_of(option)) for option in leaf.events]
+            parts = [*map(_disclosed, _options(leaf))]
             most = max(chance for chance, _ in parts)
             if most:
                 log_not += times * (math.log1p(-most) if most < 1 else -math.inf)
@@ -229,23 +239,9 @@ def _disclosed(releases: Releases) -> tuple[float, Releases]:
     return -math.expm1(log_not), rest
 
 
-def _signature(event: Any) -> tuple[str, ...]:
-    return tuple(sorted(map(repr, releases_of(event))))
-
-
 def _composed(releases: Releases) -> Any:
-    return dp.ComposedDpEvent([dp.SelfComposedDpEvent(leaf, times) for leaf, times in releases])
-
-
-def _all_leaves(event: Any) -> list[Any]:
-    leaves = []
-    for leaf, _ in releases_of(event):
-        leaves.append(leaf)
-        inner = leaf.events if isinstance(leaf, ours.WorstOf) else ()
-        inner = (leaf.event,) if isinstance(leaf, RepeatAndSelectDpEvent) else inner
-        for part in inner:
-            leaves += _all_leaves(part)
-    return leaves
+    """Their event, which can be hashed as they can."""
+    return dp.ComposedDpEvent(tuple(dp.SelfComposedDpEvent(leaf, times) for leaf, times in releases))
 
 
 def together(events: list[Any]) -> Any:
@@ -308,7 +304,7 @@ def _mu_squared(releases: Releases) -> float | None:
         elif isinstance(leaf, ours.ArgmaxBit) and leaf.noise == "gaussian":
             cost = 2 * leaf.sigma**-2  # and two counts by one each
         elif isinstance(leaf, ours.WorstOf):
-            costs = [_mu_squared(releases_of(part)) for part in leaf.events]
+            costs = [*map(_mu_squared, _options(leaf))]
             cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
         else:
             cost = None
@@ -328,10 +324,10 @@ def _pure(releases: Releases) -> float | None:
         elif isinstance(leaf, dp.LaplaceDpEvent):
             cost = math.inf if leaf.noise_multiplier == 0 else 1 / leaf.noise_multiplier
         elif isinstance(leaf, ours.WorstOf):
-            costs = [_pure(releases_of(part)) for part in leaf.events]
+            costs = [*map(_pure, _options(leaf))]
             cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
         elif isinstance(leaf, RepeatAndSelectDpEvent) and math.isfinite(leaf.shape):
-            base = _pure(releases_of(leaf.event))
+            base = _pure(_options(leaf)[0])
             cost = None if base is None else (2 + leaf.shape) * base
         if cost is None:
             return None
@@ -423,7 +419,7 @@ def _renyi_of(leaf: Any, order: float) -> float:
     if isinstance(leaf, ours.ReplaceSampledGaussian):
         return _sampled(leaf.sampling_probability, leaf.noise_multiplier, order, far=-1.0)
     if isinstance(leaf, ours.WorstOf):
-        return max(_renyi(releases_of(part), order) for part in leaf.events)
+        return max(_renyi(option, order) for option in _options(leaf))
     if isinstance(leaf, RepeatAndSelectDpEvent):
         return _selected(leaf, order)
     return math.inf
@@ -450,39 +446,26 @@ def _sampled(q: float, noise: float, order: float, far: float) -> float:
     if noise < 0.05:  # next to none: as if every row were sampled
         return order * (1 - far) ** 2 / (2 * noise**2)
     x = np.linspace(-3 - 16 * noise, 2 * order + 2 + 16 * noise, 1 + 2 * int(24 * (order + 3 + 16 * noise) / noise))
-    plain = stats.norm.logpdf(x, 0, noise)
+    plain = -0.5 * (x / noise) ** 2  # up to a constant, which is taken off at the end
     with np.errstate(divide="ignore"):
         rest = np.log1p(-q) + plain if q < 1 else np.full(len(x), -np.inf)
-        upper = np.logaddexp(rest, math.log(q) + stats.norm.logpdf(x, 1, noise))
-        lower = plain if far == 0 else np.logaddexp(rest, math.log(q) + stats.norm.logpdf(x, far, noise))
+        upper = np.logaddexp(rest, math.log(q) - 0.5 * ((x - 1) / noise) ** 2)
+        lower = plain if far == 0 else np.logaddexp(rest, math.log(q) - 0.5 * ((x - far) / noise) ** 2)
     exponent = order * upper + (1 - order) * lower
     top = float(exponent.max())
-    return max(0.0, top + math.log(float(simpson(np.exp(exponent - top), x=x)))) / (order - 1)
+    total = float(simpson(np.exp(exponent - top), dx=float(x[1] - x[0])))
+    return max(0.0, top + math.log(total) - math.log(noise * math.sqrt(2 * math.pi))) / (order - 1)
 
 
 def _selected(leaf: Any, order: float) -> float:
     """The best of a random number of runs (Papernot & Steinke 2022, Theorems 2 and 6)."""
-    leaf = RepeatAndSelectDpEvent(_hashable(leaf.event), leaf.mean, leaf.shape)
-    base = releases_of(leaf.event)
+    (base,) = _options(leaf)
     mean: float = leaf.mean
     own = _renyi(base, order) + math.log(mean) / (order - 1)
     if math.isinf(leaf.shape):
         epsilon = math.log1p(1 / (order - 1))
         return own + mean * _delta_of(leaf.event, epsilon)
     return own + _selection_constant(leaf)
-
-
-def _hashable(event: Any) -> Any:
-    """The same tree with tuples for lists, which the caches below take."""
-    if isinstance(event, dp.ComposedDpEvent):
-        return dp.ComposedDpEvent(tuple(map(_hashable, event.events)))
-    if isinstance(event, dp.SelfComposedDpEvent):
-        return dp.SelfComposedDpEvent(_hashable(event.event), event.count)
-    if isinstance(event, ours.WorstOf):
-        return ours.WorstOf(tuple(map(_hashable, event.events)))
-    if isinstance(event, RepeatAndSelectDpEvent):
-        return RepeatAndSelectDpEvent(_hashable(event.event), event.mean, event.shape)
-    return event
 
 
 @lru_cache(maxsize=64)
@@ -498,7 +481,7 @@ def _selection_constant(leaf: Any) -> float:
         return eta * (1 - gamma) / (gamma * (1 - left))
 
     rate: float = brentq(lambda log_gamma: expected(math.exp(log_gamma)) - mean, -700.0, -1e-9, xtol=1e-13)
-    base = releases_of(leaf.event)
+    (base,) = _options(leaf)
     return (1 + eta) * _smallest(lambda order: (1 - 1 / order) * _renyi(base, order) - rate / order)
 
 
@@ -582,11 +565,9 @@ def _branches(releases: Releases) -> list[Releases]:
     if not worst:
         return [rest]
     if _one_worst_case(releases):
-        parts = [releases_of(option) for option in worst[0][0].events]
+        parts = [*_options(worst[0][0])]
     else:
-        parts = [
-            [(leaf, times * n) for option, times in worst for part in option.events for leaf, n in releases_of(part)]
-        ]
+        parts = [[(leaf, times * n) for option, times in worst for part in _options(option) for leaf, n in part]]
     return [branch for part in parts for branch in _branches([*rest, *part])]
 
 

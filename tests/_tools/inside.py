@@ -54,7 +54,7 @@ PLACES = {
     ),
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
     "papers._gan_ensembles": "PATEGANPlan",
-    "generative._amounts": "AmountTables",
+    "generative._amounts": "AmountMean AmountTables",
     "model_selection._amount_scores": "AmountTable ReleasedAmounts",
     "model_selection._own_figures": "AmountFigures LabelFigures",
     "generative._inputs": "StreamedTable",

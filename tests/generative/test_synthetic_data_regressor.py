@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import PrivacyLedger, SyntheticDataRegressor
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning, UtilityWarning
-from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation, epsilon_of, flatten
-from tests._tools.inside import verify_file
-from tests._tools.sources import recording_noise
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation, Spending, epsilon_of, flatten
+from tests._tools.inside import AmountMean, verify_file
+from tests._tools.sources import ZeroNoise, recording_noise
 
 BOUNDS_Y = (0.0, 80.0)
 PUBLIC = {"bounds_y": BOUNDS_Y, "bounds": (-6.0, 6.0), "dtypes": float, "random_state": 0}
@@ -35,7 +35,7 @@ X, Y, GROUPS = made()
 TRAIN, TEST = slice(0, 6000), slice(6000, None)
 
 
-def fitted(learner=None, y=Y, rows=TRAIN, groups=None, **options):
+def fitted(learner=None, y=Y, rows=TRAIN, groups=None, X=X, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         model = SyntheticDataRegressor(learner, **{**PUBLIC, "noise_seed": 0, **options})
@@ -172,12 +172,13 @@ def test_no_row_moves_a_release_by_more_than_its_sensitivity(last):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_given_the_releases_no_amount_hangs_on_the_rows():
+@pytest.mark.parametrize("epsilon", [3.0, 0.3])
+def test_given_the_releases_no_amount_hangs_on_the_rows(epsilon):
     with recording_noise(entropy=0) as record:
-        one = SyntheticDataRegressor(LinearRegression(), epsilon=3.0, **PUBLIC).fit(X[TRAIN], Y[TRAIN])
+        one = SyntheticDataRegressor(LinearRegression(), epsilon=epsilon, **PUBLIC).fit(X[TRAIN], Y[TRAIN])
     rows = np.random.default_rng(5).permutation(6000)
     with recording_noise(replay=record):
-        other = SyntheticDataRegressor(LinearRegression(), epsilon=3.0, **PUBLIC).fit(2 * X[rows], 0.5 * Y[TRAIN])
+        other = SyntheticDataRegressor(LinearRegression(), epsilon=epsilon, **PUBLIC).fit(2 * X[rows], 0.5 * Y[TRAIN])
     np.testing.assert_array_equal(one.predict(X[TEST]), other.predict(X[TEST]))
 
 
@@ -204,6 +205,43 @@ def test_where_noise_hides_everything_a_released_constant_is_predicted_and_told(
     with pytest.warns(UtilityWarning, match=r"predicts for every row the constant .* would do"):
         model = fitted(rows=slice(0, n), epsilon=epsilon)
     assert len(np.unique(model.predict(X[TEST]))) == 1 and isinstance(model.estimator_, DummyRegressor)
+
+
+@pytest.mark.parametrize("is_skewed", [False, True])
+def test_with_a_small_epsilon_it_is_as_good_as_the_mean_of_new_amounts(is_skewed):
+    """R² was down to -0.3: noise was learned from, and the constant beside it was another one."""
+    rng, lost = np.random.default_rng(3), []
+    for seed in range(8):
+        rows = rng.normal(size=(6000, 8))
+        amounts = 20 + rows[:, :3] @ [4.0, 2.0, 1.0] + 4 * rng.normal(size=6000)
+        amounts = np.exp(amounts / 10) if is_skewed else amounts
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UtilityWarning)
+            bounds = (-20, 500 if is_skewed else 60)
+            model = fitted(y=amounts, X=rows, rows=slice(0, 4000), epsilon=0.15, bounds_y=bounds, noise_seed=seed)
+        lost.append(model.score(rows[4000:], amounts[4000:]))
+    assert np.mean(lost) > -0.015 and min(lost) > -0.06
+
+
+def test_the_released_mean_moves_by_what_a_row_says_and_lies_where_it_is():
+    rng = np.random.default_rng(0)
+    for relation in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.ZERO_OUT):
+        mean, farthest = AmountMean(300, 5.0, 1e-5, relation, 0.15), 0.0
+        for _ in range(300):
+            amounts, moved = rng.normal(30, rng.choice([1.0, 30.0]), 300), []
+            for last in (rng.choice([-1e9, 30.0, 1e9]), np.nan if relation.by_null else rng.choice([-1e9, 1e9])):
+                amounts[-1] = last
+                with recording_noise(entropy=0) as record, spending(mean, relation) as noise:
+                    mean.release(amounts, 30.0, 5.0, noise)
+                moved.append(record.releases[0].private)
+            farthest = max(farthest, float(np.abs(np.subtract(*moved)).max()))
+        assert 0.95 * mean.total.sensitivity < farthest <= mean.total.sensitivity
+    exact = AmountMean(300, 1e5, 1e-5, relation, 0.15).release(np.full(300, 33.0), 30.0, 5.0, ZeroNoise())
+    assert exact == pytest.approx(33.0, abs=0.1)  # a little of it is noise, as far as one knows
+
+
+def spending(mean, relation):
+    return Spending(mean.event, 1e-5, relation, label="x", ledger=None, noise_seed=None)
 
 
 def test_features_that_say_nothing_leave_the_released_mean():

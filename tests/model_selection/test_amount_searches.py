@@ -18,6 +18,7 @@ from skfairdp import (
     PublicData,
     SyntheticDataRegressor,
 )
+from skfairdp.gradient import mlp
 from skfairdp.inspection import ParetoFrontierDisplay
 from skfairdp.metrics import ks_disparity
 from skfairdp.model_selection import frontier_of_table
@@ -127,6 +128,17 @@ def test_the_whole_search_costs_its_total():
     search.fit(X, Y, **ROWS)
     assert 2.99 < search.privacy_.epsilon <= 3.0 and ledger.epsilon_spent == pytest.approx(search.privacy_.epsilon)
     assert search.best_params_["loss"] in LOSSES["loss"]
+
+
+@pytest.mark.parametrize("model", [network(), FairDPSGDClassifier(classes=[0, 1], random_state=0)], ids=["r", "c"])
+def test_the_statement_of_a_choice_among_several_candidates_can_be_verified(model, tmp_path):
+    """That of one among four was refused as too large."""
+    labels = Y if "bounds" in model.get_params() else (Y > 20).astype(int)
+    grid = {"net__max_epochs": [2, 4], "net__batch_size": [128, 256]}
+    search = PrivateSearchCV(model.set_params(net=mlp((8,))), grid, method="selection")
+    planned = search.planned_privacy(X, labels, **ROWS)
+    (tmp_path / "privacy.json").write_text(planned.statement(subject="a search").to_json(), encoding="utf-8")
+    assert all(check.holds for check in verify_file(tmp_path / "privacy.json"))
 
 
 def test_on_public_rows_any_scorer_counts_as_it_is():

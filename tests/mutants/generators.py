@@ -21,6 +21,7 @@ from tests._tools.inside import (
     AdversarialPlan,
     AdversarialTraining,
     AmountLook,
+    AmountMean,
     AmountTables,
     ColumnTables,
     Comparison,
@@ -605,6 +606,18 @@ def where_amounts_lie_is_not_on_the_event(patch):
 def a_replaced_amount_moves_one_cell(patch):
     """The tables of amounts as if one cell lost a row. Right: another cell wins it, so that they move by √2."""
     patch.setattr(ColumnTables, "_moved", property(lambda self: len(self.places) ** 0.5))
+
+
+@mutant
+def the_mean_of_amounts_counts_a_replaced_row_once(patch):
+    """Another amount in the place of one moves the sum by 2, from one end to the other. As if it moved by 1."""
+    honest = AmountMean.total.fget
+
+    def total(self):
+        found = honest(self)
+        return replace(found, sigma=found.sigma / found.sensitivity, sensitivity=1.0)
+
+    patch.setattr(AmountMean, "total", property(total))
 
 
 @mutant
