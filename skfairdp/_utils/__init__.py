@@ -29,6 +29,7 @@ from skfairdp._utils._labels import (
     note_label_codes as note_label_codes,
     split_sensitive_columns as split_sensitive_columns,
 )
+from skfairdp._utils._ids import texts_of_ids as texts_of_ids
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS as PRIVATE_ERRORS,
     PrivateRowsError as PrivateRowsError,
