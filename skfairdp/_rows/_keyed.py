@@ -31,9 +31,9 @@ class KeyedRows:
         What ``fit`` takes as X: a DataFrame, a path of Parquet files, a Polars LazyFrame, a dask or Spark DataFrame, or
         a function without arguments that returns an iterable of DataFrames.
     key : str
-        The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column. What readers of files
-        make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``. Dates,
-        and floats of more than 15 digits, are refused.
+        The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column. What readers of
+        files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``.
+        Dates, and floats of more than 15 digits, are refused.
 
     See Also
     --------

@@ -14,6 +14,12 @@ from skfairdp._utils import PrivateRowsError, as_groups, as_pandas, column_names
 from skfairdp._utils._sklearn import take_rows
 
 
+def name_of_subjects(subject: Any) -> str | None:
+    """The column that says whose a row is: as it was named, or as the ids that were given are called."""
+    names = [subject] if isinstance(subject, str) else column_names(subject) or [getattr(subject, "name", None)]
+    return names[0] if len(names) == 1 and isinstance(names[0], str) else None
+
+
 @dataclass(frozen=True)
 class SubjectRows:
     """Rows of some subjects, who are a list that anyone may see, and one row of each of them with its place."""
@@ -47,7 +53,7 @@ class Subjects:
     @classmethod
     def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
         """Read one id per row: given, or a column of X by its name."""
-        name = subject if isinstance(subject, str) else getattr(subject, "name", None)
+        name = name_of_subjects(subject)
         if isinstance(subject, str):
             table = as_pandas(X)
             if not isinstance(table, pd.DataFrame) or list(table.columns).count(subject) != 1:
@@ -62,7 +68,7 @@ class Subjects:
         if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
         hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
-        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
+        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name or "")
 
     @classmethod
     def read_source(cls, source: RowSource, *, owner: str) -> "Subjects":
