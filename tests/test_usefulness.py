@@ -21,7 +21,16 @@ from skfairdp.gradient import mlp as dpsgd_mlp
 from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, mlp
 from skfairdp.papers import FairClippingClassifier
 from skfairdp.pate import FairTeachers
-from tests._tools.inside import LEAST_ROWS, MOST_ROWS, learned_by_heart, may_fall_back, seen, spread_by_rows, tried
+from tests._tools.inside import (
+    LEAST_ROWS,
+    MOST_ROWS,
+    Comparison,
+    learned_by_heart,
+    may_fall_back,
+    seen,
+    spread_by_rows,
+    tried,
+)
 from tests._tools.sources import recording_noise
 
 N_ROWS = 240

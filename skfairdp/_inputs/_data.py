@@ -40,8 +40,8 @@ def note_subject_column(estimator: Any, X: Any, y: Any, subject: Any) -> None:
     if name is not None and (name in described or name == getattr(y, "name", None)):
         what = "a column of its schema" if name in described else "the column of labels"
         raise ValueError(
-            f"'subject' of {owner} names {name!r}, which is {what}: it is learned from, and does not say whose a row is. "
-            "Name the column of ids, or pass one id per row under another name. A column of ids is none of a schema's."
+            f"'subject' of {owner} names {name!r}, which is {what}: it is learned from, and does not say whose a row "
+            "is. Name the column of ids, or pass one id per row under another name: no schema lists them."
         )
     if name is not None:  # tables to come may hold it, where this one does not
         vars(estimator)["_subject_column"] = name

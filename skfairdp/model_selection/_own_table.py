@@ -163,7 +163,7 @@ def frontier_of_table(
     if isinstance(schema, Schema) and (schema.label, sorted(schema.groups)) != (label, sorted(names)):
         raise ValueError(
             f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' says {schema.label!r} "
-            f"and {list(schema.groups)}. Give the roles of the schema, or Schema(schema.columns, label=..., groups=...)."
+            f"and {list(schema.groups)}. Give what it says, or Schema(schema.columns, label=..., groups=...)."
         )
     methods = _methods(methods, isinstance(_known_of(schema, label), Number))
     subject = getattr(schema, "subject", None) if subject is None else subject

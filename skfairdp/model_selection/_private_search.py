@@ -347,7 +347,7 @@ class PrivateSearchCV(SearchBase):
             public=search_facts(data),
             report_to=partial(setattr, self, "privacy_"),
             holds=data.holds,
-            forgets=(vars(self),),
+            forgets=(self.__dict__,),
             rows_of=data.planned.rows_of,
         )
 
