@@ -90,9 +90,9 @@ class Comparison:
                 "More rows, features that say more of the classes, a larger 'epsilon' or, where there is one, a looser "
                 "constraint would do."
             )
-        warn_caller(
-            f"{owner} {what}: it is right on {self.of_usual + self.ahead:.3f} {self.where} and that class alone on "
-            f"{self.of_usual:.3f}. {advice}",
+        right, alone = (min(max(share, 0.0), 1.0) for share in (self.of_usual + self.ahead, self.of_usual))
+        warn_caller(  # noise leads beyond shares
+            f"{owner} {what}: it is right on {right:.3f} {self.where} and that class alone on {alone:.3f}. {advice}",
             UtilityWarning,
         )
 

@@ -21,7 +21,16 @@ from skfairdp.gradient import mlp as dpsgd_mlp
 from skfairdp.lagrangian import LagrangianClassifier, NoisyGradients, mlp
 from skfairdp.papers import FairClippingClassifier
 from skfairdp.pate import FairTeachers
-from tests._tools.inside import LEAST_ROWS, MOST_ROWS, learned_by_heart, may_fall_back, seen, spread_by_rows, tried
+from tests._tools.inside import (
+    LEAST_ROWS,
+    MOST_ROWS,
+    Comparison,
+    learned_by_heart,
+    may_fall_back,
+    seen,
+    spread_by_rows,
+    tried,
+)
 from tests._tools.sources import recording_noise
 
 N_ROWS = 240
@@ -257,3 +266,10 @@ def test_what_a_linear_rule_learns_by_heart_is_what_it_is_ahead_by_on_its_rows(r
     rates = np.array([1 - rate, rate])
     assert learned_by_heart(rates, spread_by_rows(rates, d, n)) == pytest.approx(np.mean(gains), rel=0.25, abs=0.004)
     assert learned_by_heart(rates, 0.0) == 0.0
+
+
+@pytest.mark.parametrize(("ahead", "of_usual", "said"), [(0.4, 1.05, "1.000 .* 1.000"), (-0.9, 0.6, "0.000 .* 0.600")])
+def test_no_share_beyond_one_is_printed(ahead, of_usual, said):
+    """Found: noisy counts made it right on 1.453 of the subjects."""
+    with pytest.warns(UtilityWarning, match=f"it is right on {said}"):
+        Comparison(0, ahead, of_usual, error=0.5).warn(0, "X", falls_back=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._rows import RowSource, Subjects
+from skfairdp._rows import RowSource, Subjects, name_of_subjects
 from skfairdp._tables import SyntheticRows
 from skfairdp._utils import column_names, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -33,12 +33,19 @@ def subject_given(estimator: Any, subject: Any) -> Any:
     return named
 
 
-def note_subject_column(estimator: Any, X: Any, subject: Any) -> None:
+def note_subject_column(estimator: Any, X: Any, y: Any, subject: Any) -> None:
     """Remember which column is no feature: the one that was named, or is called as the ids that were given."""
-    name = subject if isinstance(subject, str) else getattr(subject, "name", None)
-    if isinstance(name, str):  # tables to come may hold it, where this one does not
+    name, owner = name_of_subjects(subject), type(estimator).__name__
+    described = getattr(getattr(estimator, "schema", None), "columns", ())
+    if name is not None and (name in described or name == getattr(y, "name", None)):
+        what = "a column of its schema" if name in described else "the column of labels"
+        raise ValueError(
+            f"'subject' of {owner} names {name!r}, which is {what}: it is learned from, and does not say whose a row "
+            "is. Name the column of ids, or pass one id per row under another name: no schema lists them."
+        )
+    if name is not None:  # tables to come may hold it, where this one does not
         vars(estimator)["_subject_column"] = name
-    tell_of_subjects(estimator, X, type(estimator).__name__, given=subject is not None)
+    tell_of_subjects(estimator, X, owner, given=subject is not None)
 
 
 def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False) -> None:

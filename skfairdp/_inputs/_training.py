@@ -162,7 +162,7 @@ def read_training(
         subject = subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
     if subject is not None or not isinstance(X, np.ndarray):
-        note_subject_column(estimator, X, subject)
+        note_subject_column(estimator, X, y, subject)
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)

@@ -5,7 +5,7 @@ from skfairdp._rows._keyed import KeyedRows, key_wanted, keyed_by_subject, row_h
 from skfairdp._rows._opened import gathered, opened
 from skfairdp._rows._source import Chunk, PartWork, RowSource, check_order, even_tables, other_rows
 from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
-from skfairdp._rows._subjects import ONE_EACH, SubjectRows, Subjects, one_of_each
+from skfairdp._rows._subjects import ONE_EACH, SubjectRows, Subjects, name_of_subjects, one_of_each
 
 __all__ = [
     "HELD",
@@ -26,6 +26,7 @@ __all__ = [
     "gathered",
     "key_wanted",
     "keyed_by_subject",
+    "name_of_subjects",
     "one_of_each",
     "opened",
     "other_rows",

@@ -8,10 +8,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource
+from skfairdp._utils import texts_of_ids
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
-_LONG = 10**18 - 1  # a whole number of 18 digits, of which every type of ids has an exact one
+_LONG = 10**18 - 1  # whole numbers of 18 digits, which 64 bits hold with their sign
 _STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
 
@@ -30,7 +31,9 @@ class KeyedRows:
         What ``fit`` takes as X: a DataFrame, a path of Parquet files, a Polars LazyFrame, a dask or Spark DataFrame, or
         a function without arguments that returns an iterable of DataFrames.
     key : str
-        The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column.
+        The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column. What readers of
+        files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``.
+        Dates, and floats of more than 15 digits, are refused.
 
     See Also
     --------
@@ -116,24 +119,21 @@ def id_hashes(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
 
 
 def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
-    """Whole numbers as they are, written as texts or not; other ids by a keyed hash of their text.
+    """Whole numbers as they are; other ids by a keyed hash of the one text that each of them has.
 
-    Each id by itself: which type an engine gives them may follow what else is in their chunk.
+    Each id by itself: which type a reader gives them may follow what else is in their chunk.
     """
-    if isinstance(ids.dtype, pd.CategoricalDtype):
-        names = np.append(_of_ids(pd.Series(ids.cat.categories), seed), np.uint64(0))
-        return names[ids.cat.codes.to_numpy()]
     if pd.api.types.is_integer_dtype(ids.dtype) and not ids.isna().any() and bool(ids.between(-_LONG, _LONG).all()):
         return ids.to_numpy(dtype=np.int64).view(np.uint64)
-    texts = pd.Series([_as_text(value) for value in ids.array], dtype=object)
-    whole = texts.str.fullmatch(r"[+-]?[0-9]{1,18}").to_numpy(dtype=bool)
+    if isinstance(ids.dtype, pd.CategoricalDtype):
+        places, listed = ids.cat.codes.to_numpy(), ids.cat.categories
+    else:
+        places, listed = pd.factorize(ids.array)
+    texts = pd.Series([*texts_of_ids(listed), ""], dtype=object)  # the last one is of a missing id, whose place is -1
+    whole = texts.str.fullmatch(r"-?[0-9]{1,18}").to_numpy(dtype=bool)
     hashes = _of_texts(texts.to_numpy(), seed)
     hashes[whole] = texts[whole].astype(np.int64).to_numpy().view(np.uint64)
-    return hashes
-
-
-def _as_text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
+    return hashes[places]
 
 
 def _of_texts(texts: NDArray[Any], seed: int) -> NDArray[np.uint64]:

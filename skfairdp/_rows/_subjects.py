@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import id_hashes
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
-from skfairdp._utils import as_groups, as_pandas, column_names, private_error
+from skfairdp._utils import PrivateRowsError, as_groups, as_pandas, column_names, private_error
 from skfairdp._utils._sklearn import take_rows
+
+
+def name_of_subjects(subject: Any) -> str | None:
+    """The column that says whose a row is: as it was named, or as the ids that were given are called."""
+    names = [subject] if isinstance(subject, str) else column_names(subject) or [getattr(subject, "name", None)]
+    return names[0] if len(names) == 1 and isinstance(names[0], str) else None
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Subjects:
     @classmethod
     def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
         """Read one id per row: given, or a column of X by its name."""
-        name = subject if isinstance(subject, str) else getattr(subject, "name", None)
+        name = name_of_subjects(subject)
         if isinstance(subject, str):
             table = as_pandas(X)
             if not isinstance(table, pd.DataFrame) or list(table.columns).count(subject) != 1:
@@ -66,7 +72,7 @@ class Subjects:
         if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
         hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
-        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name if isinstance(name, str) else "")
+        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name or "")
 
     @classmethod
     def read_source(cls, source: RowSource, *, owner: str) -> "Subjects":
@@ -74,14 +80,14 @@ class Subjects:
 
         As in memory ids are told apart by their hashes, and categories list subjects without rows as well.
         """
-        listed, more, lacks = np.empty(0, dtype=np.uint64), list[NDArray[np.uint64]](), False
-        for hashes, lacks_some in source.each(partial(_subjects_of, str(source.key))):
+        listed, more, wrong = np.empty(0, dtype=np.uint64), list[NDArray[np.uint64]](), set[str]()
+        for hashes, problem in source.each(partial(_subjects_of, str(source.key))):
             more.append(hashes)
-            lacks |= lacks_some
+            wrong.add(problem)
             if sum(map(len, more)) > len(listed) + MOST_ROWS:
                 listed, more = pd.unique(np.concatenate([listed, *more])), []
-        if lacks:
-            raise private_error("missing value", owner=owner, name="subject")
+        for problem in sorted(wrong - {""}):
+            raise private_error(problem, owner=owner, name="subject")
         n = len(pd.unique(np.concatenate([listed, *more])))
         return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), n, str(source.key))
 
@@ -162,12 +168,16 @@ class Subjects:
         return first[self.of]
 
 
-def _subjects_of(key: str, chunk: Chunk) -> tuple[NDArray[np.uint64], bool]:
-    """Hashes of the ids that a chunk lists, each once, and whether a row has none."""
+def _subjects_of(key: str, chunk: Chunk) -> tuple[NDArray[np.uint64], str]:
+    """Hashes of the ids that a chunk lists, each once, and the private error that they call for."""
     ids = chunk.table[key]
-    is_list = isinstance(ids.dtype, pd.CategoricalDtype)
-    listed = pd.Series(ids.cat.categories) if is_list else ids.dropna()
-    return pd.unique(id_hashes(listed, 0)), bool(ids.isna().any())
+    if ids.isna().any():
+        return np.empty(0, dtype=np.uint64), "missing value"
+    try:
+        listed = pd.Series(ids.cat.categories) if isinstance(ids.dtype, pd.CategoricalDtype) else ids
+        return pd.unique(id_hashes(listed, 0)), ""
+    except PrivateRowsError:  # raised where the source is read: an engine would wrap it
+        return np.empty(0, dtype=np.uint64), "no ids"
 
 
 def one_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:

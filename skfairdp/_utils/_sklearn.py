@@ -92,8 +92,9 @@ class NamedEstimator(PlainState, BaseEstimator):
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        if inspect.isfunction(fit := cls.__dict__.get("fit")):
-            cls.fit = _saying_what_it_takes(fit)
+        for name, wrapped in (("fit", _saying_what_it_takes), ("fit_resample", _all_or_nothing)):
+            if inspect.isfunction(method := cls.__dict__.get(name)):
+                setattr(cls, name, wrapped(method))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_skfairdp_version": _version()}
@@ -115,7 +116,7 @@ class NamedEstimator(PlainState, BaseEstimator):
 
 def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
     """The same method; whoever passes what it does not take, or groups without their name, is told what to do."""
-    signature = inspect.signature(fit)
+    signature, fitted = inspect.signature(fit), _all_or_nothing(fit)
     accepted = list(signature.parameters.values())[1:]
     unnamed = [one.name for one in accepted if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     others = [one.name for one in accepted if one.kind is inspect.Parameter.KEYWORD_ONLY]
@@ -140,9 +141,31 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 says += f": {error}"
             raise TypeError(f"{says}.") from None
-        return fit(self, *args, **named)
+        return fitted(self, *args, **named)
 
     return checked
+
+
+def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method; where it ends without a result all attributes are those of before.
+
+    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one.
+    """
+
+    @functools.wraps(fit)
+    def fitted(self: Any, *args: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **named)
+        except BaseException:
+            now = vars(self)
+            if now.get("privacy_") is before.get("privacy_"):
+                for name in now.keys() - before.keys():
+                    del now[name]
+                now.update(before)
+            raise
+
+    return fitted
 
 
 def _version() -> str:

@@ -157,9 +157,12 @@ def _shares(sizes: Sequence[float]) -> tuple[float, ...]:
 def _units(n_rows: int, subject: Any, lengths: dict[str, int]) -> NDArray[np.intp]:
     """The number of each row's subject; every row is one of its own where no subjects are given."""
     _utils.refuse_masked(subject, owner=_OWNER, name="subject")
-    units: NDArray[np.intp] = np.arange(n_rows) if subject is None else pd.factorize(np.asarray(subject))[0]
-    if subject is not None and bool(pd.isna(np.asarray(subject)).any()):  # a row of nobody belongs to no part
-        raise _utils.private_error("missing value", owner=_OWNER, name="subject")
+    units: NDArray[np.intp] = np.arange(n_rows)
+    if subject is not None:
+        units, ids = pd.factorize(np.asarray(subject))
+        if (units < 0).any():  # a row of nobody belongs to no part
+            raise _utils.private_error("missing value", owner=_OWNER, name="subject")
+        units = pd.factorize(np.array(_utils.texts_of_ids(ids), dtype=object))[0][units]
     for name, length in {**lengths, "subject": len(units)}.items():
         if length != n_rows:
             raise ValueError(f"{name} of {_OWNER} has inconsistent length: {length} rows where X has {n_rows}.")

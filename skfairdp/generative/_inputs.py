@@ -340,7 +340,7 @@ def read_generator_data(
     """Read everything a fit needs, or say what is wrong with it."""
     owner, reads, subject = type(estimator).__name__, PublicReads(), subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
-    note_subject_column(estimator, X, subject)
+    note_subject_column(estimator, X, y, subject)
     X = _opened(estimator, X, y, sensitive_features, subject)
     check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):

@@ -159,6 +159,12 @@ def frontier_of_table(
     >>> bool(found.frame["epsilon"][0] <= 2.0), found.privacy.epsilon < 2.1, found.schema.group_values
     (True, True, ('f', 'm'))
     """
+    names = (groups,) if isinstance(groups, str) else tuple(groups)
+    if isinstance(schema, Schema) and (schema.label, sorted(schema.groups)) != (label, sorted(names)):
+        raise ValueError(
+            f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' says {schema.label!r} "
+            f"and {list(schema.groups)}. Give what it says, or Schema(schema.columns, label=..., groups=...)."
+        )
     methods = _methods(methods, isinstance(_known_of(schema, label), Number))
     subject = getattr(schema, "subject", None) if subject is None else subject
     learned, held = _split(table, test_size, random_state, subject)
@@ -172,7 +178,6 @@ def frontier_of_table(
         budget = asked.budget(schema, held_by(schema))
         _announce(budget, ledger, announce)
     else:
-        names = (groups,) if isinstance(groups, str) else tuple(groups)
         schema, budget = _found(asked, _to_find(learned, schema, asked, label=label, groups=names), ledger, announce,
                                 keep)  # fmt: skip
     for part in (learned, held if subject is None else held[held[subject].notna()]):

@@ -224,7 +224,6 @@ class ParetoSearchCV(SearchBase):
         {returns_self}
         """
         self._validate_params()
-        self._forget()
         objectives = self._asked
         bounds = read_bounds(self.bounds, objectives, owner=type(self).__name__)
         chosen_by = self._refit_objective(objectives)
@@ -238,7 +237,10 @@ class ParetoSearchCV(SearchBase):
             run.run(plan.groups)
         finally:
             if run.events:  # what is spent stays told, whatever ends the search
+                self._forget()
                 self.privacy_ = run.spent
+        if not run.events:
+            self._forget()
         self.n_splits_ = len(data.splits)
         self.cv_results_ = results_table(data, run, objectives)
         self._judge(objectives, reference)
@@ -246,6 +248,11 @@ class ParetoSearchCV(SearchBase):
         self.privacy_ = run.spent
         self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
         return self
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, GroupsPlan]:
         objectives = self._asked

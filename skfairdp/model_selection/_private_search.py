@@ -251,16 +251,15 @@ class PrivateSearchCV(SearchBase):
         {returns_self}
         """
         self._validate_params()
-        self._forget()
         data, plan = self._planned(
             X, y, sensitive_features=sensitive_features, X_public=X_public,
             sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
         )  # fmt: skip
-        self.method_, trials = plan.method, plan.trials
         spending = self._spending(plan)
         with spending as noise, silence():  # a warning a trial would tell how many there were
             spending.settle()  # all of it, before the first trial
-            best = self._best(trials, noise)
+            self.method_ = plan.method
+            best = self._best(plan.trials, noise)
         self.n_candidates_ = len(data.grid)
         if best is None:
             warn_caller(f"{type(self).__name__} has no winner: no trial was made.")
@@ -339,6 +338,7 @@ class PrivateSearchCV(SearchBase):
             public=search_facts(data),
             report_to=partial(setattr, self, "privacy_"),
             holds=data.holds,
+            forgets=(self.__dict__,),
             rows_of=data.planned.rows_of,
         )
 

@@ -188,11 +188,6 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         """What a scoring names for this kind of estimator."""
         return read_scoring(named, owner=type(self).__name__, of_amounts=is_regressor(self.estimator))
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
     def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> privacy.PrivacySpent:
         """What ``fit`` with the same arguments is going to certify, before anything is released or trained.
 

@@ -242,6 +242,16 @@ class AttributeRows:
         return len(self.groups) if self.source is None else self.source.n_rows
 
     @property
+    def n_units(self) -> int:
+        """How many there are of what is dealt to teachers, rows or subjects: public."""
+        return self.n_rows if self.subjects is None else self.subjects.n
+
+    @property
+    def units(self) -> str:
+        """What they are called."""
+        return "rows" if self.subjects is None else "subjects"
+
+    @property
     def n_judged(self) -> int:
         """Rows whose answers are counted, one of each subject."""
         if self.subjects is not None:

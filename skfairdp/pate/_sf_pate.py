@@ -314,8 +314,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             check_precision(type(self).__name__)
         n_cells = len(data.classes) * len(data.domain) if isinstance(variant, FairTeachers) else len(data.domain)
         if self.n_teachers != "auto":
-            warn_of_many_teachers(self, data.n_rows, n_cells)
-        variant._rehearse(data, fair, count_teachers(self, data.n_rows, variant._n_values(data)))
+            warn_of_many_teachers(self, data.n_units, n_cells, data.units)
+        n_teachers = count_teachers(self, data.n_units, variant._n_values(data), units=data.units)
+        variant._rehearse(data, fair, n_teachers)
         self._rehearse_student(data)
         return data
 
@@ -388,7 +389,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=min(most, n_kept),
-            n_teachers=count_teachers(self, data.n_rows, n_values),
+            n_teachers=count_teachers(self, data.n_units, n_values, units=data.units),
             n_classes=n_values,
             noise=self.noise,
             relation=data.relation,
@@ -489,7 +490,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         variant = self._variant
         n_values = variant._n_values(data)
         fair_parts = isinstance(variant, FairTeachers) and len(data.domain) > 1
-        return FairForecast.of(self, data.n_rows, n_values, n_queries, fair_parts=fair_parts)
+        return FairForecast.of(self, data.n_units, n_values, n_queries, fair_parts=fair_parts, units=data.units)
 
     def _check(self) -> None:
         """Raise what can be said of the parameters before any row is read."""

@@ -201,13 +201,16 @@ class FairForecast:
     sigma: float | None
     fair_parts: bool
     hard: bool = False
+    units: str = "rows"
 
     @classmethod
-    def of(cls, model: Any, n_rows: int, n_values: int, n_queries: int, *, fair_parts: bool) -> "FairForecast":
-        """The forecast of a fit of an :class:`SFPATEClassifier` on so many rows."""
+    def of(
+        cls, model: Any, n_rows: int, n_values: int, n_queries: int, *, fair_parts: bool, units: str
+    ) -> "FairForecast":
+        """The forecast of a fit of an :class:`SFPATEClassifier` on so many rows, or subjects."""
         given = None if model.n_teachers == "auto" else int(model.n_teachers)
         votes = VoteForecast(n_rows, n_values, model.epsilon, model.delta, given)
-        return cls(votes, n_queries, model.sigma, fair_parts, model.voting == "gnmax")
+        return cls(votes, n_queries, model.sigma, fair_parts, model.voting == "gnmax", units)
 
     @property
     def n_teachers(self) -> int:
@@ -271,8 +274,8 @@ class FairForecast:
             )
         if self.fair_parts and self.rows_of_a_part < FAIR_PART:
             reasons.append(
-                f"each of {self.n_teachers} teachers is fair on {self.rows_of_a_part} rows of its own, and on fewer "
-                f"than {FAIR_PART} that is chance"
+                f"each of {self.n_teachers} teachers is fair on {self.rows_of_a_part} {self.units} of its own, and on "
+                f"fewer than {FAIR_PART} that is chance"
             )
         ways = []
         if self.asks_little:
@@ -282,12 +285,12 @@ class FairForecast:
             )
             ways.append("voting='soft'")
         rows, epsilon = self.enough_rows, self.enough_epsilon
-        ways += [f"{rows:,} rows"] if rows is not None else []
+        ways += [f"{rows:,} {self.units}"] if rows is not None else []
         ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
         ways += [f"max_queries={FAIR_PART} or more"] if self.asks_little else []
         ways += ["another number of teachers"] if self.votes.n_teachers is not None else []
         ways += ["a smaller sigma"] if self.sigma is not None and self.noise > FAIR_NOISE else []
-        enough = " or ".join(ways or ["more rows at a larger epsilon"])
+        enough = " or ".join(ways or [f"more {self.units} at a larger epsilon"])
         return (
             f"The votes cannot hold {owner} to its constraint: {'; '.join(reasons)}. "
             f"{enough[:1].upper() + enough[1:]} would do. PFLDClassifier has the same guarantee and "

@@ -262,7 +262,8 @@ class Spending:
         again; the report adds it up.
     forgets : iterable of dict, default=()
         ``vars`` of what is fitted. Fitted attributes of an earlier fit go once the budget is open, and those of this
-        one where the block fails or is interrupted: no report of one fit stands beside the model of another.
+        one where the block fails or is interrupted: no report of one fit stands beside the model of another. Where
+        nothing was charged until then, those of the earlier fit come back.
     rows_of : str, default=""
         Where subjects are protected: the column that says who a subject is.
 
@@ -322,6 +323,7 @@ class Spending:
         self._left_of_trial: Allowance | None = None  # while a selection is made
         self._lock = threading.Lock()
         self._open = self._charged = False
+        self._before: list[dict[str, Any]] = []
         self._process = 0
 
     # ------------------------------------------------------------------ as a block
@@ -332,6 +334,7 @@ class Spending:
         if self.holds:
             _ = self.report  # what does not add up is refused before anything is spent
         self._charge(dry_run=True)
+        self._before = [dict(fitted) for fitted in self.forgets]
         self._forget()
         self._open, self._process, self._left = True, os.getpid(), allowance(self.event)
         return _noise.open_source(self.noise_seed).guarded_by(self._guard, self._selecting)
@@ -346,8 +349,10 @@ class Spending:
                     self.report_to(self.report)
             else:
                 self._forget()
+                for fitted, before in zip(self.forgets, [] if self._charged else self._before, strict=False):
+                    fitted.update(before)
         finally:
-            self._open = False
+            self._open, self._before = False, []
 
     def _forget(self) -> None:
         gone = [

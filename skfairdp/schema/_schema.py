@@ -93,6 +93,8 @@ class Schema:
     ------
     ValueError
         What it says contradicts itself. The message names the column.
+    AttributeError
+        A parameter is set anew: models that were fitted with a schema read their tables by it.
 
     Examples
     --------
@@ -126,6 +128,14 @@ class Schema:
         self.privacy_: PrivacySpent | None = composed(*paid) if paid else None
         #: Whether somebody has compared it with a table, whatever that held.
         self.was_compared = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("columns", "label", "groups", "n_rows", "subject") and name in vars(self):
+            raise AttributeError(
+                f"The {name!r} of a Schema does not change: fitted models read their tables by it. Make another one of "
+                f"its columns, Schema(schema.columns, {'label' if name == 'columns' else name}=...), and fit with that."
+            )
+        super().__setattr__(name, value)
 
     def _check(self) -> None:
         for name, column in self.columns.items():

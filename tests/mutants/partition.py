@@ -127,6 +127,18 @@ def ids_by_their_chunk(patch):
 
 
 @mutant
+def ids_as_their_reader_has_them(patch):
+    """Found in this package: 12.10 hashed as a number where its chunk had no text, and as a text elsewhere, so that the
+    rows of one subject had several teachers. Right: what may be read as one number has one text."""
+    from skfairdp._utils import _ids
+
+    def as_read(cell):
+        return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+    patch.setattr(_ids, "_text_of", as_read)
+
+
+@mutant
 def bars_that_end_with_partitions(patch):
     """Found in this package: a bar over rows moved on by a partition of dask at a time, whose end follows the length of
     a private text. Right: it shows every tenth of the rows, one after the other."""

@@ -1152,6 +1152,9 @@ NOTICED: dict[str, Noticed] = {
     "partition.ids_by_their_chunk": also(
         PLACES("test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk"),
     ),
+    "partition.ids_as_their_reader_has_them": also(
+        PLACES("test_an_id_has_one_hash_whatever_type_its_reader_gave_it", one="fraction"),
+    ),
     "partition.bars_that_end_with_partitions": also(
         DASK("test_bars_do_not_show_where_partitions_end", scheduler="synchronous"),
     ),

@@ -1,6 +1,7 @@
 """Several rows of one subject: who they are dealt to, what they add to each release, and what follows their number."""
 
 import warnings
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,8 +32,8 @@ from skfairdp import (
     SyntheticDataClassifier,
     SyntheticRows,
 )
-from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError, UtilityWarning
-from skfairdp.pate import _class_sums
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UnplannedReleaseError, UtilityWarning
+from skfairdp.pate import _query_plan
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, PublicReads
 from skfairdp.schema import Category, Number, Schema
@@ -84,7 +85,7 @@ def sums_of(units, y, subject=None, n_classes=2):
     """What subjects add to the sums, whatever noise there is."""
     subject = np.zeros(len(y), dtype=np.int64) if subject is None else subject
     order = np.lexsort([y, subject])
-    return _class_sums._of_subjects(units[order], y[order], subject[order], n_classes)
+    return _query_plan._of_subjects(units[order], y[order], subject[order], n_classes)
 
 
 def drawn_subject(rng, n_features=3, n_classes=2):
@@ -100,7 +101,7 @@ def drawn_subject(rng, n_features=3, n_classes=2):
     kind = rng.choice(["first", "last", "any", "by sign"])
     y = {"first": np.zeros(n), "last": np.full(n, n_classes - 1), "any": rng.integers(0, n_classes, n),
          "by sign": units[:, 0] > 0}[kind]  # fmt: skip
-    return np.trunc(units / _class_sums.GRID) * _class_sums.GRID, np.asarray(y, dtype=np.int64)
+    return np.trunc(units / _query_plan.GRID) * _query_plan.GRID, np.asarray(y, dtype=np.int64)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -108,7 +109,7 @@ def test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has(n_classes):
     """By brute force: any two of 1,500 subjects, and none; and two at opposite ends move them as far as that."""
     rng = np.random.default_rng(0)
     added = [sums_of(*drawn_subject(rng, n_classes=n_classes), n_classes=n_classes).ravel() for _ in range(1500)]
-    end = np.trunc([[1 - 1e-9, 0, 0]] / np.float64(_class_sums.GRID)) * _class_sums.GRID
+    end = np.trunc([[1 - 1e-9, 0, 0]] / np.float64(_query_plan.GRID)) * _query_plan.GRID
     ends = [sums_of(one, np.array([0]), n_classes=n_classes).ravel() for one in (end, -end)]
     added = np.array([np.zeros_like(added[0]), *ends, *added])
     assert (np.linalg.norm(added, axis=1) <= np.sqrt(2)).all()
@@ -119,11 +120,11 @@ def test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has(n_classes):
 
 def test_rows_of_a_subject_that_say_different_things_count_for_more_than_their_mean_and_one_counts_as_a_row():
     rng = np.random.default_rng(0)
-    units = np.trunc(np.eye(4) * 0.9 / _class_sums.GRID) * _class_sums.GRID
+    units = np.trunc(np.eye(4) * 0.9 / _query_plan.GRID) * _query_plan.GRID
     found = sums_of(units, np.array([0, 1, 0, 1]))
     assert found[:, 0].sum() > 1.5 and (found[:, 0] == found[0, 0]).all()
     np.testing.assert_allclose(np.linalg.norm(found), np.sqrt(2), rtol=1e-5)
-    row = np.trunc(rng.normal(size=(1, 4)) / 3 / _class_sums.GRID) * _class_sums.GRID
+    row = np.trunc(rng.normal(size=(1, 4)) / 3 / _query_plan.GRID) * _query_plan.GRID
     np.testing.assert_array_equal(sums_of(row, np.array([1])), [[0, 0, 0, 0, 0], [1, *row[0]]])
     alike = sums_of(np.repeat(row / np.linalg.norm(row), 7, axis=0), np.zeros(7, dtype=int))
     np.testing.assert_allclose(alike[0, 0], 1, rtol=1e-4)  # as their mean
@@ -138,7 +139,7 @@ def test_sums_of_subjects_are_exact_in_any_order():
     for _ in range(3):
         mixed = rng.permutation(len(y))
         np.testing.assert_array_equal(sums_of(units[mixed], y[mixed], subject[mixed]), expected)
-    assert (expected / _class_sums.GRID == np.rint(expected / _class_sums.GRID)).all()
+    assert (expected / _query_plan.GRID == np.rint(expected / _query_plan.GRID)).all()
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 100])
@@ -290,6 +291,92 @@ def test_ids_that_cannot_be_used_are_refused_in_words_that_hold_none(subject, sa
     with pytest.raises(ValueError, match=says):
         fitted(world, ids if subject == "missing" else subject, ledger=ledger)
     assert not ledger.entries
+
+
+def chunks_of_a_file(text, n_rows):
+    """What ``pandas.read_csv(chunksize=)`` hands out: each chunk has its own types."""
+    return lambda: pd.read_csv(StringIO(text), chunksize=n_rows)
+
+
+BY_COLUMNS = Schema({**{name: Number(-3, 3) for name in COLUMNS}, "y": Category([0, 1])}, label="y")
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore:.*draws its noise from 'noise_seed'")
+@pytest.mark.parametrize("written", ["{}.0", "{:>6}", "{}.50", "{}e3", "{:06}", "P{}"])
+def test_a_text_among_the_ids_of_a_chunk_makes_no_others_of_the_rest(written):
+    """Found: ids like 12.10 were numbers in the chunks without a text, and so two subjects each."""
+    X, y, ids, _ = visits()
+    table = X.assign(y=y, pid=[written.format(one) for one in ids])
+    other = table.iloc[[0]].assign(pid="A1")
+    counted, votes = set(), []
+    for n_rows, parts in ((60, [other, table]), (60, [table, other]), (1000, [other, table])):
+        text = pd.concat(parts).to_csv(index=False)
+        model = PATEClassifier(epsilon=8.0, schema=BY_COLUMNS, n_teachers=5, random_state=0, noise_seed=3)
+        model.fit(chunks_of_a_file(text, n_rows), X_public=public_rows(), subject="pid")
+        counted.add(next(fact.value for fact in model.privacy_.public if fact.name == "number of subjects"))
+        votes.append(model.released_votes_)
+    assert counted == {N + 1}
+    assert all(np.array_equal(votes[0], one) for one in votes)
+
+
+@pytest.mark.filterwarnings("ignore:Columns .* have mixed types")
+def test_ids_of_mixed_types_in_one_table_are_told_apart_as_in_a_table_of_texts():
+    ids = pd.Series([12.1, "12.10", " 7", 7, "A1", "A1 ", True, "1"], dtype=object)
+    subjects = read(ids)
+    assert subjects.n == 4 and subjects.of[::2].tolist() == subjects.of[1::2].tolist()
+
+
+@pytest.mark.parametrize("where", ["memory", "chunks"])
+@pytest.mark.parametrize("name", ["y", "a"])
+def test_a_column_that_is_learned_from_says_of_nobody_whose_a_row_is(name, where):
+    X, y, ids, _ = visits()
+    table, ledger = X.assign(y=y, patient_id=ids), PrivacyLedger()
+    model = PATEClassifier(epsilon=8.0, schema=BY_COLUMNS, ledger=ledger)
+    with pytest.raises(
+        ValueError, match=f"'subject' of PATEClassifier names '{name}', which is a column of its schema"
+    ):
+        model.fit(table if where == "memory" else lambda: [table], X_public=public_rows(), subject=name)
+    model = PATEClassifier(epsilon=8.0, classes=[0, 1], ledger=ledger)
+    with pytest.raises(ValueError, match="names 'y', which is the column of labels"):
+        model.fit(X, y.rename("y"), X_public=public_rows(), subject=y.rename("y"))
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("where", ["memory", "chunks"])
+def test_infinite_ids_are_refused(where):
+    X, y, ids, _ = visits()
+    table, ledger = X.assign(y=y, patient_id=ids.astype(float).replace(1003, np.inf)), PrivacyLedger()
+    model = PATEClassifier(epsilon=8.0, schema=BY_COLUMNS, ledger=ledger)
+    with pytest.raises(ValueError, match="Some are infinite"):
+        model.fit(table if where == "memory" else lambda: [table], X_public=public_rows(), subject="patient_id")
+    assert not ledger.entries
+
+
+def test_a_table_of_one_column_names_the_subjects():
+    X, y, ids, _ = visits()
+    model = fitted((X.assign(patient_id=ids), y), ids.to_frame())
+    assert model.privacy_.rows_of == "patient_id" and model.feature_names_in_.tolist() == COLUMNS
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore::skfairdp.exceptions.FairnessWarning")
+def test_teachers_for_the_group_are_as_many_as_subjects_allow():
+    X, y, ids, groups = visits()
+    model = SFPATEClassifier(epsilon=0.1, groups=[0, 1], classes=[0, 1], random_state=0, variant="teacher")
+    one, two = (
+        model._plan(
+            model._read(
+                pd.concat([X] * k, ignore_index=True), np.tile(y, k), sensitive_features=np.tile(groups, k),
+                subject=np.tile(ids, k),
+            )
+        ).n_teachers
+        for k in (1, 5)
+    )  # fmt: skip
+    assert one == two
+    given = {"sensitive_features": groups, "subject": ids}
+    with pytest.raises(ValueError, match=f"more teachers than subjects: X has rows of {N} subjects"):
+        model.set_params(n_teachers=N + 1).fit(X, y, **given)
+    with pytest.warns(FairnessWarning, match=rf"each of 30 teachers is fair on {N // 30} subjects of its own"):
+        model.set_params(n_teachers=30).fit(X, y, **given)
 
 
 # ---- by the name of a column -----------------------------------------------------------------------------------------

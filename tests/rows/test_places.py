@@ -1,14 +1,19 @@
 """The place of a row, where it has no key: no private cell of any record moves it."""
 
+import contextlib
+import datetime
 import itertools
 import operator
+from decimal import Decimal
+from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skfairdp import FairDPSGDClassifier, KeyedRows, ParetoSearchCV, PFLDClassifier, PrivacyLedger
 from skfairdp.model_selection import PrivateSearchCV
-from tests._tools.inside import PartWork, opened, row_hashes
+from tests._tools.inside import Chunk, PartWork, PrivateRowsError, opened, row_hashes
 from tests._tools.sources import recording_noise
 from tests.rows.test_streamed_generator import SCHEMA, table
 from tests.rows.test_streamed_teachers import fair_pate, votes
@@ -184,17 +189,78 @@ def test_one_file_has_places_whatever_its_name(tmp_path, monkeypatch):
 
 def test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk():
     """Chunks of a reader get their types one by one: a text or a gap among ids makes texts or floats of the others."""
-    import pandas as pd
-
-    from tests._tools.inside import Chunk
-
     ids = [7, 123, -5, 10**19]
     for kind in ([7, 123, -5], [7.0, 123.0, -5.0, None], ["7", "123", "-5", "A7"], [7, "123", -5.0, "A7"], ids):
         found = row_hashes(Chunk(pd.DataFrame({"id": kind}), ()), "id", 3)
         assert found[:3].tolist() == row_hashes(Chunk(pd.DataFrame({"id": ids[:3]}), ()), "id", 3).tolist()
-    day = pd.DatetimeIndex(["2020-01-01 00:00", "2020-01-02 10:30"])
-    alone, both = (row_hashes(Chunk(pd.DataFrame({"id": some}), ()), "id", 3) for some in (day[:1], day))
-    assert alone[0] == both[0] != both[1]
+
+
+def hashes_of(cells, seed=3):
+    return row_hashes(Chunk(pd.DataFrame({"id": cells}), ()), "id", seed)
+
+
+#: Cells of one id each, by the dtype that neighbours in their chunk may give it.
+ONE_ID = {
+    "whole": [7, 7.0, "7", "007", " 7", "7 ", "+7", "7.0", "7.", "7e0", "0.7e1", b"7", np.int8(7), np.float32(7)],
+    "decimal number": [Decimal("7.00"), 7],
+    "fraction": [12.1, "12.1", "12.10", "012.10", "1.21e1", Decimal("12.100"), np.float32(12.1)],
+    "exponent": [7000.0, "7e3", "7E+03", "7000"],
+    "zero": [0, "0", "-0", -0.0, "00e12"],
+    "truth": [True, np.True_, "True", "TRUE", 1],
+    "long": [2**53 + 1, str(2**53 + 1), "0" + str(2**53 + 1), np.uint64(2**53 + 1)],
+    "longer": [2**64 + 1, str(2**64 + 1)],
+    "tiny": [1e-5, "0.00001", "1e-05"],
+    "text": ["A1", " A1", "A1\t", b"A1"],
+    "underscore": ["12_34", 1234],
+    "pair": [("a", 1), ("a", 1.0), ("a", "01")],
+    "gap": [None, np.nan, "nan"],
+}
+
+
+@pytest.mark.parametrize("one", ONE_ID)
+def test_an_id_has_one_hash_whatever_type_its_reader_gave_it(one):
+    """Found: readers made a number of 12.10 or 123.0 where its chunk had no text, and one person became two."""
+    cells = ONE_ID[one]
+    assert len({hashes_of(pd.Series([cell], dtype=object))[0] for cell in cells}) == 1
+    assert len(set(hashes_of(pd.Series(cells, dtype=object)))) == 1
+    assert len(set(hashes_of(pd.Series([*cells, "A7"], dtype=object))[:-1])) == 1
+
+
+def test_different_ids_stay_different():
+    cells = ["A1", "a1", "A 1", "1234e567", "1234e568", 2**53, 2**53 + 1, 2**64, 2**64 + 1, -7, 7, "12.1", "12.2", "7-"]
+    assert len(set(hashes_of(np.array(cells, dtype=object)))) == len(cells)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "7", "00{}", "{}.0", " {} ", "{}e3", "{}.50", "{}.10", "-{}", "1{}e-7", "9007199254740{}", "+{}.",
+        "{}00000000000000000", "True", "1234567890{}.25",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("beside", ["A1", "0.5", "12345678901234567", "-3", "True", "8e2", ""])
+def test_pandas_reads_an_id_to_the_same_hash_or_none_whatever_is_beside_it(column, beside):
+    ids = [column.format(i) for i in range(101, 120)]
+    alone, all_texts = (pd.read_csv(StringIO("\n".join(["id", *ids])), dtype=kind).id for kind in (None, str))
+    both = pd.read_csv(StringIO("\n".join(["id,x", *(f"{one},1" for one in [*ids, beside])]))).id
+    found = []
+    for read in (alone, all_texts, both):
+        with contextlib.suppress(PrivateRowsError):
+            found.append(hashes_of(read)[: len(ids)].tolist())
+    assert found and all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [np.inf, -np.inf, Decimal("inf"), 1e15, 2.0**53, 1 / 3, np.float32(123456789),
+     pd.Timestamp("2020-01-01"), pd.Timedelta(1), datetime.date(2020, 1, 1), pd.Period("2020-01")],
+    ids=repr,
+)  # fmt: skip
+def test_what_a_reader_may_have_changed_is_no_id(cell):
+    with pytest.raises(PrivateRowsError, match="must be whole numbers or texts"):
+        hashes_of(pd.Series([cell, 1], dtype=object))
+    with pytest.raises(PrivateRowsError, match="must be whole numbers or texts"):
+        hashes_of(pd.Series([cell]))
 
 
 @pytest.mark.parametrize("declared", [False, True])

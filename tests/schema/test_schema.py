@@ -217,6 +217,16 @@ def test_a_schema_survives_copies_pickles_and_clones():
     assert Schema.from_dict(json.loads(json.dumps(SCHEMA.to_dict()))) == SCHEMA
 
 
+@pytest.mark.parametrize("name", ["columns", "label", "groups", "n_rows", "subject"])
+def test_what_a_schema_says_does_not_change(name):
+    """Found: a label that was set anew after a fit made its prediction fail in a product of matrices."""
+    before = SCHEMA.to_dict()
+    with pytest.raises(AttributeError, match=f"The '{name}' of a Schema does not change: .* Make another one"):
+        setattr(SCHEMA, name, None)
+    assert SCHEMA.to_dict() == before
+    pickle.loads(pickle.dumps(SCHEMA)).was_compared = True
+
+
 def test_the_schema_of_public_rows_reads_them_without_loss():
     schema = Schema.from_public(TABLE, label="income", groups=["sex"])
     rows = schema.read(TABLE)
