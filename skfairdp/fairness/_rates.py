@@ -318,6 +318,15 @@ class RateConstraints:
         """How many there are, and so how many multipliers."""
         return len(self._lines)
 
+    def with_groups_to_compare(self) -> "RateConstraints":
+        """Return itself, or raise a ValueError where there is one group, and nothing to compare it with."""
+        if not self.n_inequalities:
+            raise ValueError(
+                f"The constraints of {self.owner} compare groups, and got one group only: {self.groups[0]!r}. List two "
+                "or more in 'groups', or in the column of the schema that holds them; or leave the constraints out."
+            )
+        return self
+
     @cached_property
     def bounds(self) -> Array:
         """Right-hand sides, shape (n_inequalities,)."""

@@ -363,13 +363,13 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             self.estimator_ = self._constant
         self._note_paid(self.estimator_)
         answered = np.unique(predict_codes(self.estimator_, self._shown))
-        owner, beside = type(self).__name__, self._beside
-        if len(answered) == 1 and len(self.classes_) > 1:
+        owner, beside, has_choice = type(self).__name__, self._beside, len(self.classes_) > 1
+        if len(answered) == 1 and has_choice:
             said = self._forecast.words(self.classes_[answered[0]], owner)
             if self.n_samples is not None and self.n_samples < LEAST_SAMPLES:
                 said += f" Its learner was taught by 'n_samples'={self.n_samples} rows: more of them cost nothing."
             warn_caller(said, UtilityWarning)
-        elif not (beside := beside or self._on_samples()).is_better and len(self.classes_) > 1:
+        elif has_choice and not (beside := beside or self._on_samples()).is_better:
             beside.warn(self.classes_[beside.usual], owner, falls_back=False, advice=self._forecast.advice)
         self._tell_judgement(judgement, is_told=self._is_behind or len(answered) == 1)
         del self._constant, self._shown, self._left, self._beside
@@ -437,9 +437,12 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     def _plan(self, data: Any) -> GeneratorPlan:
         plan, (learner, with_groups) = self._generator()._plan(data), self._learner(data.layout.n_classes)
         held = None
-        if with_groups and len(data.cells) and not plan.pure_counts:
+        if with_groups and len(data.cells):
             held = self._held(learner, np.asarray(data.form.groups).tolist(), data.layout.n_classes)
         if held is None:
+            return plan
+        held.with_groups_to_compare()
+        if plan.pure_counts:
             return plan
         n_rows = TableForecast.of(data.layout, self.epsilon, self.delta).n_looked_at
         looks = 1 if tightened(learner, 1.0) is None else 2

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
-from skfairdp._usefulness import AmountLook
+from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise, smallest, units_of
 from skfairdp._utils import warn_caller
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
@@ -250,6 +250,40 @@ def kept_or_constant(
     if not look.is_clear(ahead):
         look.warn(ahead, usual, owner, "network")
     return module if look.may_stay(ahead) else constant_amount(scale, usual)
+
+
+@dataclass(frozen=True)
+class HopelessGradients:
+    """Gradients of so few rows that a network says next to nothing but a constant, by public numbers."""
+
+    n_rows: int
+    n_features: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+
+    @property
+    def noise(self) -> float:
+        """What the gradients have."""
+        return gradient_noise(self.n_rows, self.n_features + 1, epsilon=self.epsilon, delta=self.delta)
+
+    def constant_of(self, module: Any, owner: str) -> Any:
+        """Return the constant that a network has learned from rows without features, and say that it is one."""
+        from skfairdp._networks import constant_amount
+
+        amount = float(predicted_amounts(module, np.zeros((1, self.n_features)), self.relation)[0])
+        rows = smallest(lambda n: replace(self, n_rows=int(n)).noise <= HOPELESS, float(self.n_rows), 1e8)
+        epsilon = smallest(lambda value: replace(self, epsilon=value).noise <= HOPELESS, self.epsilon, 1e3)
+        ways = [f"about {rows:,.0f} {units_of(self.relation)}"] if rows is not None else []
+        ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
+        warn_caller(
+            f"{owner} predicts for every row the constant {amount:.4g}, which is noisy itself: with {self.n_rows:,} "
+            f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} gradients have "
+            f"{self.noise:.2g} of noise, and above {HOPELESS:g} a network says little else. "
+            f"To learn more it takes {' or '.join(ways) or 'a larger delta'}, at least.",
+            UtilityWarning,
+        )
+        return constant_amount(module[-1], amount)
 
 
 class AmountParity(SignedLoss):

@@ -21,13 +21,14 @@ from skfairdp._inputs import (
     warn_of_other_units,
 )
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import AmountLook, gradient_noise
+from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.gradient._amounts import (
     AmountConstraints,
     AmountParity,
     AmountPenalty,
+    HopelessGradients,
     kept_or_constant,
 )
 from skfairdp.gradient._dpsgd import TrainsNetwork
@@ -59,8 +60,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     **What else ε pays for.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
     closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the
     columns of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a
-    constant. Where it may not be, that constant is predicted, with a UtilityWarning. (None of these with
-    ``noise_multiplier``; the first and the last not for counts.)
+    constant. Where it may not be, that constant is predicted, with a UtilityWarning. With so few rows that nothing of
+    this shows through its noise, and that gradients are mere noise, the network is taught one constant alone, and told
+    as well. (None of these with ``noise_multiplier``; the first and the last not for counts.)
 
     **Fairness.** With ``constraints`` or ``gamma``, noisy sums of the predictions by group steer pulls at their means
     inside the clipping, and the groups are protected as well. With public rows instead, a penalty on the difference of
@@ -251,14 +253,17 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             subject=subject,
         )
         plan = self._plan(data)
-        network, terms = self._network(data, plan)
-        counted = data.one_row_each
+        counted, hopeless = data.one_row_each, self._hopeless(plan, data)
+        taught = replace(data, X=np.zeros_like(data.X)) if hopeless else data  # which teach a constant
+        network, terms = self._network(taught, plan)
 
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
             usual = self._settle(terms["loss"].scale, plan, counted, noise)
-            module = _trained(self, network, data, plan, terms, noise)
+            module = _trained(self, network, taught, plan, terms, noise)
+            if hopeless:
+                module = hopeless.constant_of(module, type(self).__name__)
             if plan.look is not None:
                 module = kept_or_constant(plan.look, module, counted, usual, noise, type(self).__name__)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
@@ -414,6 +419,14 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             return {}
         power = 1 if self.loss == "absolute" else 2
         return {"target": tables, "look": AmountLook(n_rows, data.X.shape[1], *cost, power=power)}
+
+    def _hopeless(self, plan: DPSGDPlan, data: TrainingData) -> HopelessGradients | None:
+        """Rows so few that nobody can compare a network with a constant, and that gradients are mere noise."""
+        if plan.look is not None or self.noise_multiplier is not None or self.loss == "poisson":
+            return None
+        n_rows = data.n_units if self._declared_rows is None else self._declared_rows
+        found = HopelessGradients(n_rows, data.X.shape[1], float(self.epsilon), self.delta, plan.step.relation)
+        return found if found.noise > HOPELESS else None
 
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         from skfairdp._networks import AmountLoss, AmountScale

@@ -91,7 +91,7 @@ class DualPlan:
         allows.
         """
         wanted = np.maximum(USUAL_STEP, LEAST_MOVE / np.maximum(np.abs(violations), 1e-9))
-        return np.minimum(wanted, MOST_BY_NOISE / (self.releases * np.asarray(noise)))
+        return np.minimum(wanted, MOST_BY_NOISE / np.maximum(self.releases * np.asarray(noise), 1e-9))
 
     @torch.no_grad()
     def release(

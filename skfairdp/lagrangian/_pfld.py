@@ -391,6 +391,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         """Those of rows with these codes of classes."""
         assert data.domain is not None
         owner = type(self).__name__
+        if len(data.classes) < 2:
+            raise ValueError(
+                f"{owner} compares how often classes are predicted, and 'classes' lists one only: "
+                f"{data.classes.tolist()[0]!r}. List two or more."
+            )
         notions = read_constraints(self._asked, owner, supported=_NOTIONS)
         notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
         return FairnessConstraints(notions, y, len(data.classes))

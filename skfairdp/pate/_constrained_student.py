@@ -203,11 +203,10 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         Raises
         ------
         ValueError
-            They name a group or a class that is none of these.
+            They name a group or a class that is none of these, or compare groups where there is one.
         """
-        return RateConstraints(
-            read_rate_constraints(self.constraints, _OWNER), list(domain), np.asarray(classes).tolist(), _OWNER,
-        )  # fmt: skip
+        asked = read_rate_constraints(self.constraints, _OWNER)
+        return RateConstraints(asked, list(domain), np.asarray(classes).tolist(), _OWNER).with_groups_to_compare()
 
     def of_names(self, domain: Any, classes: Any) -> "ConstrainedStudent":
         """Return the same student, told what the groups and classes are called that it gets as codes.
@@ -492,7 +491,8 @@ def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float
     if disparity == "overall":
         return alone - shares
     others = (1 - alone) * shares
-    return alone - others / np.maximum(others.sum(axis=1, keepdims=True), 1e-300)
+    rest = others.sum(axis=1, keepdims=True)
+    return np.where(rest > 0, alone - others / np.maximum(rest, 1e-300), 0.0)  # one group has nobody to compare with
 
 
 def likely_gap(rates: NDArray[np.float64], errors: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

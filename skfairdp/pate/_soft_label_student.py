@@ -411,6 +411,17 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         scores = [self.bends_(rows) @ self.coef_ + self.intercept_ for rows in blocks]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
+    def n_followed(self, X: Array) -> float:
+        """How many directions of the features of these rows the shares are followed in, each as far as the penalty
+        lets their noise through; at most one for each feature.
+        """
+        shares, products = self.predict_proba(X), np.zeros((len(self._scale), len(self._scale)))
+        for some in row_blocks(len(X)):
+            terms = (self._bends(np.asarray(X[some], dtype=float)) - self._center) / self._scale
+            products += terms.T @ terms
+        sizes = float((shares * (1 - shares)).mean()) * np.maximum(np.linalg.eigvalsh(products), 0.0)
+        return float(min(np.square(sizes / (sizes + self.alpha_)).sum(), X.shape[1]))
+
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,).
 

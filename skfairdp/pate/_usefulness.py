@@ -59,11 +59,18 @@ def fall_back_to_majority(
     gains = shares[np.arange(len(rows)), predicted[rows]] - shares[:, usual]
     if lessons.denoiser is None:
         error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
-    else:  # what a regression on d features makes of a row is off by √d times the noise in the mean, or less
-        by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.X.shape[1]))
-    of_usual, where = float(shares[:, usual].mean()), "of the released votes"
-    found = Comparison(usual, float(gains.mean()) - by_heart, of_usual, error, where, least=ALLOWED)
-    if not found.is_better:
+    else:  # what a regression that follows d directions makes of a row is off by √d times the noise in the mean
+        by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.denoiser.n_followed(lessons.X)))
+    ahead, of_usual, where = float(gains.mean()), float(shares[:, usual].mean()), "of the released votes"
+    found = Comparison(usual, ahead - by_heart, of_usual, error, where, least=ALLOWED)
+    if not found.is_better and ahead > 0 and lessons.denoiser is not None:
+        warn_caller(
+            f"{owner} may be no better than the class {classes[usual]}: {where} it has {of_usual + ahead:.3f} and that "
+            f"class alone {of_usual:.3f}, and noise by itself may seem to be {by_heart:.3f} ahead. More rows, fewer "
+            "features or categories, or a larger 'epsilon' would tell.",
+            UtilityWarning,
+        )
+    elif not found.is_better:
         found.warn(classes[usual], owner, falls_back=False)
     return student
 

@@ -355,7 +355,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "into fewer, such as bands of age or regions: each needs rows enough to show through the noise."
             )
         asked = read_rate_constraints(self.constraints, _OWNER)
-        return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER)
+        return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER).with_groups_to_compare()
 
     def _check_scores(self, model: Any, rows: Any) -> None:
         if not hasattr(model, "predict_proba"):

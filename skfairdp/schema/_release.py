@@ -184,10 +184,10 @@ class ColumnRelease:
             few = sum(found.values()) < _FEW_LISTED * len(column) - _hidden_by(mechanism.sigma, len(found))
             one = _ONE_VALUE if len(found) == 1 else ""
             return Found(Category(tuple(known), missing=None in found), _FEW_VALUES if few else one)
-        # Rows without one of these values: a value of their own where the counts show some, else the commonest one.
+        # Rows without one of these values: a value of their own where the counts show some, else a fit refuses them.
         rest = len(column) - sum(known.values())
         if rest <= 2 * mechanism.sigma * math.sqrt(len(known)):
-            return Found(Category(tuple(known), others=max(known, key=lambda value: known[value])))
+            return Found(Category(tuple(known)))
         name = next(name for name in ("other", "missing or other", "none of these") if name not in known)
         return Found(Category((*known, name), others=name))
 

@@ -637,6 +637,8 @@ class Schema:
             With ``privacy_``. Columns in which nothing is common enough, such as names and identifiers, are left out
             with a warning. So are named columns that tell rows hardly apart: one value, numbers too close together,
             far values such as a 99999 for nothing that stretch the bounds, a list that most rows have no value of.
+            Rows whose label or group is missing or too rare to be found are a value of their own, "other", where the
+            counts show them; where they do not, a fit refuses a table that has any.
             Numbers count up to 6.7e299 and from 1e-301 on, days from 1790 to 2149; farther ones as the nearest of them.
             Years of two digits are 1969 to 2068, which a warning says.
 

@@ -113,6 +113,18 @@ def test_amounts_that_nothing_tells_end_as_one_constant_and_that_is_said():
     assert np.ptp(model.predict(X[TEST])) < 5 and abs(model.predict(X[TEST]).mean() - 30) < 2
 
 
+@pytest.mark.parametrize("n", [1, 10, 60])
+@pytest.mark.parametrize("options", [{}, {"gamma": 1.0, "groups": [0, 1]}, {"public_n_rows": 60}], ids=str)
+def test_so_few_rows_that_gradients_are_noise_end_as_one_constant_and_that_is_said(n, options):
+    """Found: the noise itself, R² from -5 to -1.7, without a word: where nothing shows, nobody compares."""
+    rows = {"sensitive_features": GROUPS[:n]} if "gamma" in options else {}
+    with pytest.warns(
+        UtilityWarning, match=r"for every row the constant .*, which is noisy itself.*it takes about \d+"
+    ):
+        model = FairDPSGDRegressor(bounds=BOUNDS, delta=1e-6, random_state=0, **options).fit(X[:n], Y[:n], **rows)
+    assert len(set(model.predict(X))) == 1
+
+
 def test_rates_of_counts_follow_exposure_and_add_up():
     rng = np.random.default_rng(1)
     exposure, rate = rng.uniform(0.1, 1.0, len(X)), 0.3 * np.exp(0.5 * X[:, 0])

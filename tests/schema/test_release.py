@@ -315,19 +315,41 @@ def test_texts_beside_numbers_are_told_of(text):
     assert column.missing and np.isnan(column.read([text])[0])
 
 
+@pytest.mark.parametrize("role", ["y", "sex"])
+@pytest.mark.parametrize("missing", [5, 150])
+def test_a_missing_label_or_group_never_counts_as_one_that_is_listed(role, missing):
+    """Found: up to a tenth of the labels was missing, and read as the commonest one without a word."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"x": rng.random(2000), "y": rng.choice(["no", "yes"], 2000), "sex": rng.choice([*"fm"], 2000)}
+    )
+    before = table[role].value_counts()
+    table.loc[: missing - 1, role] = None
+    with recording_noise(entropy=0):
+        schema = Schema.release(table, epsilon=0.5, label="y", groups="sex", known={"x": Number(0, 1)})
+    column = schema.columns[role]
+    if column.others is None:
+        assert schema.misfits(table)[role] == missing
+        with pytest.raises(ValueError, match=r"Category\(\[\.\.\.\], others="):
+            schema.read(table)
+    else:
+        assert column.others == "other" and not set(before.index) - {"other", *column.values}
+        assert (np.asarray(column.values)[column.read(table[role]).astype(int)] == "other").sum() == missing
+
+
 def test_a_fit_says_what_a_row_without_a_listed_group_counts_as():
     rng = np.random.default_rng(0)
     sex = np.where(rng.random(2000) < 0.4, "f", "m").astype(object)
-    sex[:5] = None
+    sex[:300] = None
     table = pd.DataFrame({"age": rng.integers(20, 60, size=2000), "sex": sex, "rich": rng.random(2000) < 0.5})
     with recording_noise(entropy=0):
         schema = Schema.release(table, epsilon=0.5, label="rich", groups="sex")
-    assert schema.columns["sex"] == Category(("f", "m"), others="m")
+    assert schema.columns["sex"] == Category(("f", "m", "other"), others="other")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = FairPATEClassifier(epsilon=1.0, schema=schema).fit(table)
     (fact,) = [fact for fact in fit.privacy_.public if fact.name == "names of the groups"]
-    assert "a row without one of them counts as 'm' in sex" in fact
+    assert "a row without one of them counts as 'other' in sex" in fact
 
 
 def test_years_of_two_digits_are_read_by_a_rule_that_is_said():
@@ -384,7 +406,7 @@ def test_a_label_or_group_of_which_one_value_is_found_is_told(role):
         pytest.warns(UserWarning, match=r"one value only in \['b'\], which is the label or"),
     ):
         found = Schema.release(rows, epsilon=0.5, **roles)
-    assert found.columns["b"] == Category(["common"], others="common")
+    assert found.columns["b"] == Category(["common"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         known = {"b": Category(["common", "rare"])}
