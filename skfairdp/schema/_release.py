@@ -38,6 +38,7 @@ from skfairdp.privacy import (
 )
 from skfairdp.schema._columns import (
     NOTHING,
+    WHOLE_BELOW,
     Boolean,
     Category,
     Column,
@@ -72,7 +73,6 @@ _N_CELLS = 128  # of the fine table, or a few more
 _NEARLY_ALL, _ALIKE = 0.95, 0.75  # of the rows in one cell of a fine table; of those, in one of the coarse one
 _FAR_APART = 16  # cells of a fine table, between bounds that far values may have stretched
 _FEW_LISTED = 0.5  # of the rows: where the values that were found stand for less, that is told
-_WHOLE_BELOW = 2.0**53  # from here on every float is a whole number
 
 _ONE_VALUE = (
     "found one value in {names}, or numbers that lie too close together to be told apart: the column says the same of "
@@ -282,7 +282,7 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     if kind == "number":
         return Number(low, high, missing=missing, **way)
     last = max(high - 1, low + 1)
-    if kind == "whole" and max(abs(low), abs(high)) > _WHOLE_BELOW:
+    if kind == "whole" and max(abs(low), abs(high)) > WHOLE_BELOW:
         return Number(low, high, missing=missing)
     if kind == "whole":
         return Number(int(low), int(last), step=1, missing=missing)
@@ -495,7 +495,7 @@ def _plain(cell: Any) -> Any:
             return int(cell)
         if isinstance(cell, int | float | np.integer | np.floating):
             number = float(cell)
-            if not abs(number) < 2.0**53:
+            if not abs(number) < WHOLE_BELOW:
                 return None
             return int(number) if number.is_integer() else number
     except Exception:  # a cell that cannot be looked at
