@@ -193,3 +193,20 @@ def test_a_bound_on_a_rate_is_judged_by_how_much_it_is_broken_and_told_by_name()
     assert found.gap == pytest.approx(0.2) and found.holds == "no"
     with pytest.warns(FairnessWarning, match=r"false_negative_rate of 1 of 'f' <= 0.1.*about 0.2.*More rows\."):
         found.warn("Model", "its rows", "More rows.")
+
+
+def test_a_constraint_that_is_named_is_one_that_is_surely_broken():
+    """Found: a listed group without rows was named, by counts that are noise alone."""
+    held = parity(groups=("f", "m", "x"))
+    of_x = [[1600, 400], [1000, 1000], [-5, 12]]
+    with pytest.warns(FairnessWarning, match=r"'m' - 'f' <= 0\.05': .* leave a gap of about 0\.3, in the population"):
+        Judgement(held, np.array(of_x, dtype=float)[:, None, :], 20.0).warn("Model", "its rows", "")
+
+
+def test_a_gap_that_nobody_can_tell_is_no_number():
+    """Found: "a gap of about nan", of a group within three standard deviations of the noise."""
+    judgement = Judgement(parity(), np.array([[1600.0, 400.0], [0.0, 50.0]])[:, None, :], 20.0)
+    assert math.isnan(judgement.gap) and judgement.holds == "no"
+    with pytest.warns(FairnessWarning, match=r"leave it broken by 0\.\d+ or more, in the population") as told:
+        judgement.warn("Model", "its rows", "")
+    assert "nan" not in str(told[0].message)
