@@ -105,10 +105,15 @@ class Judgement:
         """Whether all constraints hold in the population: "yes", "no", or "within the noise", where nobody can say."""
         if self._largest(self.constraints, self.level) <= 0:
             return "yes"
+        return "no" if self._surely_broken.max(initial=-1.0) > 0 else "within the noise"
+
+    @cached_property
+    def _surely_broken(self) -> Array:
+        """By how much each inequality is broken at least."""
         # of a pair of opposite inequalities only one can be broken
         asked = self.weaker or self.constraints
         alarms = (1 - self.level) / max(1.0, asked.n_inequalities / 2)
-        return "no" if self._largest(asked, alarms) > 0 else "within the noise"
+        return violation_bounds(asked, self.counts, level=alarms, noise=self.noise)
 
     @cached_property
     def violation(self) -> float:
@@ -147,17 +152,21 @@ class Judgement:
         """
         if self.holds != "no":
             return
-        beyond = self.constraints.violations(np.maximum(self.counts, 0.0))
-        worst = int(beyond.argmax())
+        asked = self.weaker or self.constraints
+        beyond = asked.violations(np.maximum(self.counts, 0.0))
+        worst = int(self._surely_broken.argmax())  # of a group that noise hides the counts may say anything
         named = all(
             isinstance(one, RateParity) and one.difference_bound is None and one.ratio_bound is None
             for one in self.constraints.constraints
         )
         if not named or beyond[worst] > WORTH_A_WORD:
+            is_known = not math.isnan(self.gap)
+            found = f"a gap of about {self.gap:.2g}" if is_known else f"it broken by {self._surely_broken[worst]:.2g}"
             warn_caller(
-                f"{owner} did not reach its constraint '{self.constraints.inequalities[worst]}': the answers of the "
-                f"model to {rows} leave a gap of about {self.gap:.2g}, in the population at most {self.gap_bound:.2g} "
-                f"with a confidence of {LEVEL:.0%}, and noise and sampling do not explain it. {instead}",
+                f"{owner} did not reach its constraint '{asked.inequalities[worst]}': the answers of the "
+                f"model to {rows} leave {found}{'' if is_known else ' or more'}, in the population a gap of at most "
+                f"{self.gap_bound:.2g} with a confidence of {LEVEL:.0%}, and noise and sampling do not explain it. "
+                f"{instead}",
                 FairnessWarning,
             )
 

@@ -206,3 +206,20 @@ def test_where_constraints_imply_what_was_asked_they_hold_for_both_and_are_broke
     found = Judgement(between, counts, 5.0, weaker=overall)
     assert found.holds == holds and found.gap_bound > rate - 0.1
     assert (Judgement(between, counts, 5.0).holds == "no") == (rate > 0.35)
+
+
+def test_a_constraint_that_is_named_is_one_that_is_surely_broken():
+    """Found: a listed group without rows was named, by counts that are noise alone."""
+    held = parity(groups=("f", "m", "x"))
+    of_x = [[1600, 400], [1000, 1000], [-5, 12]]
+    with pytest.warns(FairnessWarning, match=r"'m' - 'f' <= 0\.05': .* leave a gap of about 0\.3, in the population"):
+        Judgement(held, np.array(of_x, dtype=float)[:, None, :], 20.0).warn("Model", "its rows", "")
+
+
+def test_a_gap_that_nobody_can_tell_is_no_number():
+    """Found: "a gap of about nan", of a group within three standard deviations of the noise."""
+    judgement = Judgement(parity(), np.array([[1600.0, 400.0], [0.0, 50.0]])[:, None, :], 20.0)
+    assert math.isnan(judgement.gap) and judgement.holds == "no"
+    with pytest.warns(FairnessWarning, match=r"leave it broken by 0\.\d+ or more, in the population") as told:
+        judgement.warn("Model", "its rows", "")
+    assert "nan" not in str(told[0].message)

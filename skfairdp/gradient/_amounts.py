@@ -178,8 +178,8 @@ class AmountJudgement:
         if holds == "no":
             warn_caller(
                 f"{owner} did not reach its constraint ({self.constraints}): its predictions for its private rows "
-                f"leave about {gap:.3g}, in the population at most {bound:.3g} with a confidence of {LEVEL:.0%}. "
-                f"{advice}",
+                f"leave {'too much' if math.isnan(gap) else f'about {gap:.3g}'}, in the population at most {bound:.3g} "
+                f"with a confidence of {LEVEL:.0%}. {advice}",
                 FairnessWarning,
             )
 

@@ -451,6 +451,8 @@ def _(paid: PaidValues) -> PlainPaid:
     return PlainPaid(tuple(paid), paid.privacy_)
 
 
+#: From here on every float is a whole number, and next to several.
+WHOLE_BELOW = 2.0**53
 _MAY_BE_NONE = ("step", "others", "format")  # shown where it is said
 _UNSAID = (".", "", None)
 _KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Boolean, Date)}
@@ -647,17 +649,25 @@ def _spellings(value: Any) -> list[Any]:
     if isinstance(value, str):
         if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
             return [value.lower() == "true", *(f(value) for f in (str.lower, str.upper, str.capitalize))]
-        return [_number_of(value)] if spells_number(value) else []
+        number = _number_of(value) if spells_number(value) else math.nan
+        if abs(number) >= WHOLE_BELOW:
+            return [int(value)] if re.fullmatch(r"[-+]?[0-9]{1,400}", value) else []
+        return [] if math.isnan(number) else [number]
     whole = [str(int(value))] if float(value).is_integer() else []
     return [str(value), *whole]
 
 
 def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
-    """The place of every cell, NaN for one that has none. Equal numbers are equal whatever their type."""
+    """The place of every cell, NaN for one that has none. Equal numbers are equal whatever their type.
+
+    A float from 2^53 on may have been any of several whole numbers, and is none of those that are listed.
+    """
+    of_floats = {value: j for value, j in places.items() if not isinstance(value, int) or abs(value) < WHOLE_BELOW}
 
     def place(cell: Any) -> float:
         try:
-            return places.get(real_number(cell), math.nan)
+            cell = real_number(cell)
+            return (of_floats if isinstance(cell, float | np.floating) else places).get(cell, math.nan)
         except Exception:  # it cannot be hashed, or compared
             return math.nan
 
@@ -667,9 +677,8 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
         return np.asarray(by_code[cells.cat.codes.to_numpy()])
     if cells.dtype == object or not pd.api.types.is_numeric_dtype(cells.dtype):
         return np.array([place(cell) for cell in cells], dtype=np.float64)
-    numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    distinct, inverse = np.unique(numbers, return_inverse=True)
-    return np.array([place(number) for number in distinct.tolist()], dtype=np.float64)[inverse]
+    codes, distinct = pd.factorize(cells)  # -1 where there is none
+    return np.array([*map(place, distinct.tolist()), math.nan], dtype=np.float64)[codes]
 
 
 def cells_of(values: Any) -> "pd.Series[Any]":

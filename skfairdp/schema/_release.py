@@ -42,7 +42,6 @@ _N_CELLS = 128  # of the fine table, or a few more
 _NEARLY_ALL, _ALIKE = 0.95, 0.75  # of the rows in one cell of a fine table; of those, in one of the coarse one
 _FAR_APART = 16  # cells of a fine table, between bounds that far values may have stretched
 _FEW_LISTED = 0.5  # of the rows: where the values that were found stand for less, that is told
-_WHOLE_BELOW = 2.0**53  # from here on every float is a whole number
 
 _ONE_VALUE = (
     "found one value in {names}, or numbers that lie too close together to be told apart: the column says the same of "
@@ -254,7 +253,7 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     if kind == "number":
         return _columns.Number(low, high, missing=missing, **way)
     last = max(high - 1, low + 1)
-    if kind == "whole" and max(abs(low), abs(high)) > _WHOLE_BELOW:
+    if kind == "whole" and max(abs(low), abs(high)) > _columns.WHOLE_BELOW:
         return _columns.Number(low, high, missing=missing)
     if kind == "whole":
         return _columns.Number(int(low), int(last), step=1, missing=missing)
@@ -467,7 +466,7 @@ def _plain(cell: Any) -> Any:
             return int(cell)
         if isinstance(cell, int | float | np.integer | np.floating):
             number = float(cell)
-            if not abs(number) < 2.0**53:
+            if not abs(number) < _columns.WHOLE_BELOW:
                 return None
             return int(number) if number.is_integer() else number
     except Exception:  # a cell that cannot be looked at

@@ -193,3 +193,28 @@ def test_rows_whose_features_are_public_are_checked_and_need_no_such_warning():
         model = RandomizedResponseClassifier(schema=schema, noise_seed=0).fit(TABLE)
     assert not any("compared the schema" in str(one.message) for one in caught)
     assert not any("cannot be read" in fact.consequence for fact in model.privacy_.public)
+
+
+FAR = [2**53, 2**53 + 1, 2**53 + 2]
+
+
+@pytest.mark.parametrize("listed", [FAR, [str(number) for number in FAR]], ids=["numbers", "texts"])
+@pytest.mark.parametrize(
+    "cells",
+    [FAR, np.array(FAR), pd.Series(FAR, dtype="UInt64"), pd.Series(FAR, dtype="int64[pyarrow]"), [*map(str, FAR)],
+     pd.Series(FAR, dtype="category")],
+    ids=["list", "array", "nullable", "arrow", "texts", "categorical"],
+)  # fmt: skip
+def test_whole_numbers_next_to_each_other_stay_apart_however_large(listed, cells):
+    """Found: read by way of floats, where 2^53 and 2^53 + 1 are one, and none of three sites was a misfit."""
+    column = Category(listed)
+    assert column.read(cells).tolist() == [0, 1, 2]
+    assert Schema({"x": column}).misfits(pd.DataFrame({"x": cells}))["x"] == 0
+
+
+def test_a_float_that_may_have_been_any_of_several_whole_numbers_is_none_of_them():
+    far = np.array(FAR, dtype=float)  # as readers of files make it where a cell is empty
+    assert np.isnan(Category(FAR).read(far)).all() and np.isnan(Category([str(FAR[0])]).read(far)).all()
+    assert Category([2.0**60, 1]).read([2.0**60, 1.0, 2**60]).tolist() == [0, 1, 0]
+    missing = pd.Series([1, None, 3], dtype="Int64")
+    assert np.array_equal(Category([3, 1], missing=True).read(missing), [1, np.nan, 0], equal_nan=True)
