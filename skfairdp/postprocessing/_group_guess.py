@@ -63,7 +63,16 @@ class GroupGuess:
 
 @dataclass(frozen=True)
 class GuessPlan:
-    """Noisy gradients of the network, and tables by which it scales its columns."""
+    """Noisy gradients of the network, and tables by which it scales its columns.
+
+    *Proof.* Which rows are kept aside is drawn without a look at any, so that it is enough to show the guarantee for
+    each such set. A row of it, and a subject without rows, is nobody to the network: it adds nothing to a sum and
+    counts in no table of columns. Any other record that comes or goes moves a sum by the clipping bound at most, and
+    one in another one's place by twice that, with every row in every step. So sums and tables of columns have the
+    events that are composed here. They are released before rows are counted by kind: kinds follow from a row and what
+    is released, so that each of those counts moves as without kinds, and adaptive composition holds for all together.
+    Guesses of rows to come read nothing but what was released.
+    """
 
     net: "Net"
     step: "DPStep"

@@ -57,12 +57,13 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features, label and
     group. Three noisy tables of counts are released: the scores, by which bins are chosen, the rows by bin of the
-    score, group and label, and the answers to rows kept aside, by group and label. Everything after that is
-    post-processing. The fitted object holds the classifier as well, so ``privacy_`` **composes the classifier's own
-    guarantee with that of the tables**, wherever it has a ``privacy_``: that covers people who are in the rows of both
-    fits; people in one of them only have less at stake. The ledger is charged for the tables alone. A classifier
-    without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning: had it seen these rows, nothing would
-    protect them.
+    score, group and label, and the answers to rows kept aside, by group and label. Where the group is guessed, noisy
+    gradients of the network that guesses it and the sizes of the groups are released before, within the same ε.
+    Everything after that is post-processing. The fitted object holds the classifier as well, so ``privacy_``
+    **composes the classifier's own guarantee with that of this fit**, wherever it has a ``privacy_``: that covers
+    people who are in the rows of both fits; people in one of them only have less at stake. The ledger is charged for
+    this fit alone. A classifier without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning: had it seen
+    these rows, nothing would protect them.
 
     *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
     the constraints hold on the released counts. Counts that noise may explain are drawn towards a smooth curve of the
@@ -79,11 +80,14 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         What is to hold: "equalized_odds", "equal_opportunity", "accuracy_parity" and others, see
         :class:`skfairdp.fairness.RateParity`. Names stand for a difference of at most 0.01.
     epsilon : float, default=1.0
-        Privacy budget of the tables, in [1e-3, 1e6].
+        Privacy budget of this fit, in [1e-3, 1e6].
     {delta}
     group_at_prediction : bool, default=False
-        Let ``predict`` and ``score`` read the group of each row. Without it a rule sees the score alone, and parity
-        costs more accuracy; that rule may favour lower scores over higher ones.
+        Let ``predict`` and ``score`` read the group of each row. Without it **the group is guessed from the
+        features**, by a network that the fit trains on the same rows for half of its squared cost, and each guess has
+        a rule of its own; with little noise, also each guess that is sure. Rules by a guess may favour lower scores
+        over higher ones. By public numbers there is no guess, but one rule by the score alone, which pays for parity
+        with much accuracy: of few rows, with a small ε, of many groups, and of rows in chunks.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: makes the key of the hash that settles randomised answers.
@@ -95,13 +99,15 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         The classifier whose scores are read.
     edges_ : ndarray of shape (n_bins - 1,)
         Where bins of scores end. Released.
-    counts_ : ndarray of shape (n_bins, n_groups, 2)
-        Noisy counts of rows by bin, group and label. Released, may be negative.
-    smoothed_counts_ : ndarray of shape (n_bins, n_groups, 2)
+    counts_ : ndarray of shape (n_bins, n_groups, 2) or (n_rules * n_bins, n_groups, 2)
+        Noisy counts of rows by bin, group and label. Released, may be negative. Where the group is guessed, the bins of
+        each rule follow those of another.
+    smoothed_counts_ : ndarray of the same shape
         What the answers are chosen by: the counts, drawn towards a smooth table as far as their noise explains the
         difference. The counts themselves where noise is small.
-    answers_ : ndarray of shape (n_groups or 1, n_bins)
-        The chance that a bin is answered by the second class.
+    answers_ : ndarray of shape (n_rules, n_bins)
+        The chance that a bin is answered by the second class. One rule for each group, known or guessed; two where
+        guesses that are sure have their own; or one for all rows.
     violation_ : float
         By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
     {judged}

@@ -13,9 +13,8 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import RateParity
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.postprocessing._bins import GRID
-from skfairdp.postprocessing._group_guess import GroupGuess
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, epsilon_of
-from tests._tools.inside import BinsPlan, DPStep, Network, clipped_gradient_sum
+from tests._tools.inside import BinsPlan, DPStep, GroupGuess, Network, clipped_gradient_sum
 from tests._tools.sources import RecordingNoise, recording_noise
 
 pytestmark = [
@@ -217,7 +216,8 @@ def test_the_rows_of_the_bound_have_taught_no_guess(monkeypatch):
         return train(self, X, y, step, source, **given)
 
     monkeypatch.setattr(Network, "trained", trained)
-    with recording_noise(entropy=0) as record:
+    with recording_noise(entropy=0) as record, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the classifier is public
         model = fitted()
     (held,), ((rows, places),) = kept, taught
     np.testing.assert_array_equal(places < 0, held)
