@@ -7,13 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._usefulness import Comparison, gradient_noise, learned_by_heart, smallest, spread_by_rows, units_of
+from skfairdp._usefulness import (
+    DOUBTFUL,
+    Comparison,
+    gradient_noise,
+    learned_by_heart,
+    smallest,
+    spread_by_rows,
+    units_of,
+)
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 
-#: Noise from which on gradients often carry nothing, whatever the features say of the classes.
-DOUBTFUL = 0.06
 COUNT_NOISE = 0.03  # in the share of a class: what a wrong answer costs is about a third of it
 #: In the share of rows by which the network is ahead: as much as is paid for at any price, and as little as is of use.
 GAIN_NOISE, ENOUGH = 0.01, 0.001

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -236,6 +237,8 @@ HOPELESS = 0.07
 #: And with more to spend than ``FREE_MU`` (ε = 4.4 at δ = 1e-5): what few rows say by chance is learned without privacy
 #: too, and noise alone is what a student is looked at for.
 HOPELESS_AT_EASE, FREE_MU = 0.25, 1.0
+#: Noise from which on gradients often carry nothing, whatever the features say of the classes.
+DOUBTFUL = 0.06
 #: Up to so many rows batches are the usual ones; to how many rows larger ones have been measured.
 FEW_ENOUGH, MOST_MEASURED = 50_000, 1_000_000
 _mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for many rows at one ε
@@ -271,6 +274,29 @@ def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float
     tables it may end below the most frequent class from about .07 on.
     """
     return math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
+
+
+def default_net(
+    n_rows: int,
+    n_features: int,
+    n_outputs: int,
+    *,
+    epsilon: float,
+    delta: float,
+    hidden: Sequence[int] = (64,),
+    most: float = DOUBTFUL,
+) -> str:
+    """Return "additive" where noise drowns hidden units, else "mlp".
+
+    Every parameter carries noise of its own, of standard deviation ``C / (μ n)`` beside gradients of a norm of up to C,
+    so that P parameters together carry ``√P / (μ n)``. The usual bound is the one above which ``MajorityBaselineTest``
+    doubts a linear rule whatever its features say. Beyond it hidden units cost more than they find: without them a
+    table of two classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is
+    about accuracy: what drowns in noise has no gap between groups either, so parity is no reason for it.
+    """
+    n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_outputs]))
+    noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)
+    return "additive" if noise > most else "mlp"
 
 
 def larger_batches(n_rows: int) -> float:

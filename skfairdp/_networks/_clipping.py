@@ -371,7 +371,8 @@ class DPStep:
 
     Each step draws a Poisson batch (every row with the same probability, independently, in secret), sums the clipped
     per-sample gradients, adds Gaussian noise and divides by the *expected* batch size: the realised one is private. An
-    empty batch gives a step of pure noise, and counts.
+    empty batch gives a step of pure noise, and counts. Where a record may be replaced by *any* other one, the sum moves
+    by twice the bound, and every step reads all rows.
     """
 
     sampling_probability: float
@@ -394,6 +395,10 @@ class DPStep:
         if self.sampling_probability > 1:
             raise ValueError(
                 f"sampling_probability of DPStep must be at most 1. Got {self.sampling_probability!r} instead."
+            )
+        if not self.relation.by_null and self.sampling_probability < 1:
+            raise ValueError(
+                f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven."
             )
         if self.steps < 1:
             raise ValueError(f"steps of DPStep must be at least 1. Got {self.steps!r} instead.")
@@ -439,9 +444,8 @@ class DPStep:
     @property
     def sums(self) -> privacy.GaussianMechanism:
         """For the sum of the clipped gradients of a batch."""
-        return privacy.GaussianMechanism(
-            self.noise_multiplier * self.max_grad_norm, sensitivity=self.max_grad_norm, relation=self.relation
-        )
+        moved = self.max_grad_norm * (1 if self.relation.by_null else 2)  # one gradient leaves, another one enters
+        return privacy.GaussianMechanism(self.noise_multiplier * moved, sensitivity=moved, relation=self.relation)
 
     @property
     def declared_rows(self) -> int:

@@ -7,7 +7,7 @@ that would publish what it measures: no callbacks, no held-out rows.
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,6 +22,7 @@ from skfairdp._networks._process import own_generator
 from skfairdp._networks._shorthands import CNN, MLP, ResNet, widths
 from skfairdp._networks._stacked import resolve_device
 from skfairdp._networks._stored import PlainNet
+from skfairdp._usefulness import larger_batches
 from skfairdp._utils import warn_caller
 from skfairdp.privacy import held_by
 
@@ -58,6 +59,19 @@ class Net:
         if not self.module_options.keys() <= {"hidden"}:
             MLP(1, 1, **self.module_options)  # fails, and names what it does not know
         return widths(**self.module_options)
+
+    def settled(self, n_rows: int, max_grad_norm: float, *, lr: float = 2.0) -> "Net":
+        """The net with steps, batches and passes of DP-SGD chosen where it leaves them open.
+
+        With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`).
+        """
+        larger = larger_batches(n_rows) if self.lr is self.batch_size is self.max_epochs is None else 1.0
+        return replace(
+            self,
+            lr=lr * larger / max_grad_norm if self.lr is None else self.lr,
+            batch_size=round(512 * larger) if self.batch_size is None else self.batch_size,
+            max_epochs=20 / larger if self.max_epochs is None else self.max_epochs,
+        )
 
     def reads_columns(self, n_features: int, n_classes: int) -> bool:
         """Whether it weighs all columns before anything else, so that they may be scaled for it; images are not."""

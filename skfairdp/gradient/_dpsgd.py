@@ -7,9 +7,9 @@ import numpy as np
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, subject_given
-from skfairdp._majority_baseline import DOUBTFUL
+from skfairdp._usefulness import DOUBTFUL, default_net
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside, default_net, settled
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
 from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class TrainsNetwork(PrivateEstimator):
         def read(net: Any) -> "Net":
             owner = type(self).__name__
             given = as_net(net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None)
-            return settled(given, n_rows, max_grad_norm, lr=self._usual_lr(n_rows, data.X.shape[1]))
+            return given.settled(n_rows, max_grad_norm, lr=self._usual_lr(n_rows, data.X.shape[1]))
 
         if not (isinstance(self.net, str) and self.net == "auto"):
             net = read(self.net)

@@ -1,9 +1,8 @@
-"""Where the parity of FairDP-SGD comes from, which network is taken by default, and how sure its answers may be."""
+"""Where the parity of FairDP-SGD comes from, and how sure its answers may be."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,8 +15,6 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._judge import Judge
-from skfairdp._majority_baseline import DOUBTFUL
-from skfairdp._usefulness import gradient_noise, larger_batches
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, compose, gdp_mu
@@ -369,43 +366,6 @@ def default_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> Public
     noise = rates.noise / math.sqrt(rates.releases) / fewest_private
     by_private, by_public = math.hypot(0.5 / math.sqrt(fewest_private), noise), 0.5 / math.sqrt(fewest)
     return SignedLoss() if by_private < by_public / 2 else PublicPenalty()
-
-
-def default_net(
-    n_rows: int,
-    n_features: int,
-    n_outputs: int,
-    *,
-    epsilon: float,
-    delta: float,
-    hidden: Sequence[int] = (64,),
-    most: float = DOUBTFUL,
-) -> str:
-    """Return "additive" where noise drowns hidden units, else "mlp".
-
-    Every parameter carries noise of its own, of standard deviation ``C / (μ n)`` beside gradients of a norm of up to C,
-    so that P parameters together carry ``√P / (μ n)``. The usual bound is the one above which ``MajorityBaselineTest``
-    doubts a linear rule whatever its features say. Beyond it hidden units cost more than they find: without them a
-    table of two classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is
-    about accuracy: what drowns in noise has no gap between groups either, so parity is no reason for it.
-    """
-    n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_outputs]))
-    noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)
-    return "additive" if noise > most else "mlp"
-
-
-def settled(net: "Net", n_rows: int, max_grad_norm: float, *, lr: float = 2.0) -> "Net":
-    """The net with steps, batches and passes chosen where it leaves them open.
-
-    With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`).
-    """
-    larger = larger_batches(n_rows) if net.lr is net.batch_size is net.max_epochs is None else 1.0
-    return replace(
-        net,
-        lr=lr * larger / max_grad_norm if net.lr is None else net.lr,
-        batch_size=round(512 * larger) if net.batch_size is None else net.batch_size,
-        max_epochs=20 / larger if net.max_epochs is None else net.max_epochs,
-    )
 
 
 Array = NDArray[np.float64]

@@ -25,16 +25,22 @@ Array = NDArray[np.float64]
 GRID = 128  # cells of equal width
 MOST_BINS = 32
 FOR_EDGES = 0.2  # of the squared cost: where bins end matters less than what they hold
+FOR_SIZES = 0.02  # of the squared cost: what a guess needs of how large groups are is little
 FOR_LOOK = 0.1  # of the squared cost: a tenth leaves rates of 1,000 rows a noise of about .03 at ε = 1
 HELD = 5  # one row in five is looked at, and teaches no threshold
 HOPELESS = 0.3  # noise of all counts together, as a share of the rows: answers turned around by it cost most there
 ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations of its noise, on average
+ROWS_BY_KIND = 5.0  # where kinds of rows divide each bin again: what a smooth table says of a cell counts for more
 
 
 @dataclass(frozen=True)
 class BinsPlan:
     """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by
     one.
+
+    With a ``guess`` the tables get their ``share`` of the squared cost, and rows are of several kinds, by the group
+    that is guessed. What guesses it is released before, so that a row's kind follows from the row, which is in one cell
+    as ever.
     """
 
     n_rows: int
@@ -43,6 +49,9 @@ class BinsPlan:
     delta: float
     relation: NeighboringRelation
     rows_of: str = ""
+    share: float = 1.0
+    n_kinds: int = 1
+    guess: Any = None
 
     @property
     def histogram(self) -> GaussianMechanism:
@@ -52,7 +61,12 @@ class BinsPlan:
     @property
     def table(self) -> GaussianMechanism:
         """For the rows by bin, group and label."""
-        return self._of(1 - FOR_EDGES - FOR_LOOK)
+        return self._of(1 - FOR_EDGES - FOR_LOOK - (FOR_SIZES if self.n_kinds > 1 else 0))
+
+    @property
+    def sizes(self) -> GaussianMechanism:
+        """For the rows of each group, beside which the group is guessed."""
+        return self._of(FOR_SIZES)
 
     @property
     def look(self) -> GaussianMechanism:
@@ -70,7 +84,7 @@ class BinsPlan:
 
     def _of(self, share: float) -> GaussianMechanism:
         sensitivity = 1.0 if self.relation.by_null else math.sqrt(2.0)
-        mu = math.sqrt(share) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt(share * self.share) * gdp_mu(self.epsilon, self.delta)
         return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
@@ -81,43 +95,70 @@ class BinsPlan:
     @property
     def snr_too_low(self) -> bool:
         """Whether noise is going to say more of the rates than the rows: a function of public numbers."""
-        return self.table.sigma * math.sqrt(2 * self.n_groups * self.n_bins) > HOPELESS * self.n_counted
+        return self.table.sigma * math.sqrt(2 * self.n_groups * self.n_cells) > HOPELESS * self.n_counted
 
     @property
     def n_bins(self) -> int:
         """As many as the noise lets one tell apart: a function of public numbers."""
-        cells = self.n_counted / (ROWS_PER_NOISE * self.table.sigma)
-        return int(np.clip(cells / (2 * self.n_groups), 2, MOST_BINS))
+        rows = ROWS_PER_NOISE if self.n_kinds == 1 else ROWS_BY_KIND
+        cells = self.n_counted / (rows * self.table.sigma)
+        return int(np.clip(cells / (2 * self.n_groups * self.n_kinds), 2, MOST_BINS))
+
+    @property
+    def n_cells(self) -> int:
+        """Of kinds of rows and bins."""
+        return self.n_kinds * self.n_bins
 
     @property
     def event(self) -> DpEvent:
         """All releases, as if every row were in each of them."""
-        return compose(self.histogram.event, self.table.event, self.look.event)
+        tables = self.histogram.event, self.table.event, self.look.event
+        if self.n_kinds == 1:
+            return compose(*tables)
+        tables = compose(*tables, self.sizes.event)
+        return tables if self.guess is None else self.guess.event_with(tables)
 
     @property
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
+        cells = "bin of the score" if self.guess is None else "guessed group, bin of the score"
+        before = () if self.guess is None else ("noisy counts of groups", *self.guess.releases)
         return (
+            *before,
             "a noisy histogram of scores",
-            "noisy counts by bin of the score, group and label",
+            f"noisy counts by {cells}, group and label",
             "noisy counts of answers by group and label",
         )
 
     def release(
-        self, scores: Array, groups: NDArray[np.integer[Any]], y: NDArray[np.integer[Any]], noise: NoiseSource
+        self,
+        scores: Array,
+        groups: NDArray[np.integer[Any]],
+        y: NDArray[np.integer[Any]],
+        noise: NoiseSource,
+        kinds: NDArray[np.integer[Any]] | None = None,
     ) -> tuple[Array, Array]:
-        """Release where bins end, and what they hold."""
+        """Release where bins end, and what they hold: those of each kind of rows after those of another."""
+        kinds = np.zeros(len(scores), dtype=np.int64) if kinds is None else kinds
         fine = np.bincount(np.minimum((scores * GRID).astype(np.int64), GRID - 1), minlength=GRID)
-        edges = edges_from(self.histogram.release(fine, noise), self.n_bins)
-        shape = (len(edges) + 1, self.n_groups, 2)
-        cells = np.ravel_multi_index((bins_of(scores, edges), groups, y), shape)
-        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        edges = edges_from(self.histogram.release(fine, noise), self.n_bins, by_doubt=self.n_kinds > 1)
+        shape = (self.n_kinds, len(edges) + 1, self.n_groups, 2)
+        cells = np.ravel_multi_index((kinds, bins_of(scores, edges), groups, y), shape)
+        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(-1, *shape[2:])
         return edges, self.table.release(counts, noise)
 
 
-def edges_from(histogram: Array, n_bins: int) -> Array:
-    """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them."""
-    seen = np.cumsum(np.maximum(histogram, 0.0))
+def edges_from(histogram: Array, n_bins: int, *, by_doubt: bool = False) -> Array:
+    """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them.
+
+    ``by_doubt`` a row counts as much as the standard deviation of its label, by its score: where few bins have to do
+    they are not spent on rows that no rule answers otherwise.
+    """
+    rows = np.maximum(histogram, 0.0)
+    if by_doubt:
+        middles = (np.arange(GRID) + 0.5) / GRID
+        rows = rows * np.sqrt(middles * (1 - middles))
+    seen = np.cumsum(rows)
     wanted = np.arange(1, n_bins) / n_bins * max(float(seen[-1]), 1e-9)
     ends = np.searchsorted(seen, wanted) + 1
     nearest = int(np.abs(ends - GRID // 2).argmin())
@@ -143,8 +184,13 @@ def smoothed_counts(counts: Array, edges: Array, sigma: float) -> tuple[Array, f
     table is not. With many rows the counts tell where the table is wrong, and win: this is an estimate of James and
     Stein, whose weight goes to one.
 
-    Only released numbers are read, so that this is post-processing.
+    Bins of each kind of rows have a table of their own. Only released numbers are read, so that this is
+    post-processing.
     """
+    if len(counts) > len(edges) + 1:
+        tables = counts.reshape(-1, len(edges) + 1, *counts.shape[1:])
+        found = [smoothed_counts(table, edges, sigma) for table in tables]
+        return np.concatenate([table for table, _ in found]), float(np.mean([weight for _, weight in found]))
     table = counts.reshape(len(counts), -1)
     smooth = _smooth_table(table, _standard_scores(table, edges), sigma)
     apart = table - smooth

@@ -77,7 +77,7 @@ def for_own_answers(counts: Array, edges: Array, sigma: float, n_rows: float) ->
     large a part. Without it noise alone had a classifier of 150 rows answer the rarer class for all of them.
     """
     rows = np.maximum(counts.sum(2), 0.0)
-    own = np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0)[:, None]
+    own = np.resize(np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0), len(counts))[:, None]
     found: Array = DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows)
     return found
 

@@ -1,7 +1,7 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import units_of
 from skfairdp._utils import (
     RandomStateLike,
+    child_seeds,
     coins_of,
     decode_labels,
     public_generator,
@@ -39,8 +40,9 @@ from skfairdp.postprocessing._constrained import (
     for_own_answers,
     predicted_counts,
 )
+from skfairdp.postprocessing._group_guess import GroupGuess, with_guess
 from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -56,12 +58,13 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features, label and
     group. Three noisy tables of counts are released: the scores, by which bins are chosen, the rows by bin of the
-    score, group and label, and the answers to rows kept aside, by group and label. Everything after that is
-    post-processing. The fitted object holds the classifier as well, so ``privacy_`` **composes the classifier's own
-    guarantee with that of the tables**, wherever it has a ``privacy_``: that covers people who are in the rows of both
-    fits; people in one of them only have less at stake. The ledger is charged for the tables alone. A classifier
-    without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning: had it seen these rows, nothing would
-    protect them.
+    score, group and label, and the answers to rows kept aside, by group and label. Where the group is guessed, noisy
+    gradients of the network that guesses it and the sizes of the groups are released before, within the same ε.
+    Everything after that is post-processing. The fitted object holds the classifier as well, so ``privacy_``
+    **composes the classifier's own guarantee with that of this fit**, wherever it has a ``privacy_``: that covers
+    people who are in the rows of both fits; people in one of them only have less at stake. The ledger is charged for
+    this fit alone. A classifier without a ``privacy_`` is taken to be public, with a PrivacyLeakWarning: had it seen
+    these rows, nothing would protect them.
 
     *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
     the constraints hold on the released counts. Counts that noise may explain are drawn towards a smooth curve of the
@@ -78,11 +81,14 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         What is to hold: "equalized_odds", "equal_opportunity", "accuracy_parity" and others, see
         :class:`skfairdp.fairness.RateParity`. Names stand for a difference of at most 0.01.
     epsilon : float, default=1.0
-        Privacy budget of the tables, in [1e-3, 1e6].
+        Privacy budget of this fit, in [1e-3, 1e6].
     {delta}
     group_at_prediction : bool, default=False
-        Let ``predict`` and ``score`` read the group of each row. Without it a rule sees the score alone, and parity
-        costs more accuracy; that rule may favour lower scores over higher ones.
+        Let ``predict`` and ``score`` read the group of each row. Without it **the group is guessed from the
+        features**, by a network that the fit trains on the same rows for half of its squared cost, and each guess has
+        a rule of its own; with little noise, also each guess that is sure. Rules by a guess may favour lower scores
+        over higher ones. By public numbers there is no guess, but one rule by the score alone, which pays for parity
+        with much accuracy: of few rows, with a small ε, of many groups, and of rows in chunks.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: makes the key of the hash that settles randomised answers.
@@ -94,13 +100,15 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         The classifier whose scores are read.
     edges_ : ndarray of shape (n_bins - 1,)
         Where bins of scores end. Released.
-    counts_ : ndarray of shape (n_bins, n_groups, 2)
-        Noisy counts of rows by bin, group and label. Released, may be negative.
-    smoothed_counts_ : ndarray of shape (n_bins, n_groups, 2)
+    counts_ : ndarray of shape (n_bins, n_groups, 2) or (n_rules * n_bins, n_groups, 2)
+        Noisy counts of rows by bin, group and label. Released, may be negative. Where the group is guessed, the bins of
+        each rule follow those of another.
+    smoothed_counts_ : ndarray of the same shape
         What the answers are chosen by: the counts, drawn towards a smooth table as far as their noise explains the
         difference. The counts themselves where noise is small.
-    answers_ : ndarray of shape (n_groups or 1, n_bins)
-        The chance that a bin is answered by the second class.
+    answers_ : ndarray of shape (n_rules, n_bins)
+        The chance that a bin is answered by the second class. One rule for each group, known or guessed; two where
+        guesses that are sure have their own; or one for all rows.
     violation_ : float
         By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
     {judged}
@@ -207,14 +215,16 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
         key = public_generator(self.random_state).bytes(16)
+        network = self._guessing_network(plan, data)
 
         with self._spend(plan, data.reads) as noise:
             scores, groups, y, coins, places = self._scored(model, X, data, key)
             held = plan.kept_aside(plan.n_rows, noise)[places]
-            edges, counts = plan.release(scores[~held], groups[~held], y[~held], noise)
+            guess, kinds = self._guess(plan, network, data, places, held, noise)
+            edges, counts = plan.release(scores[~held], groups[~held], y[~held], noise, kinds[~held])
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
             answers = self._answers(plan, constraints, smoothed, edges)
-            rules = groups[held] if self.group_at_prediction else np.zeros(int(held.sum()), dtype=np.int64)
+            rules = groups[held] if self.group_at_prediction else kinds[held]
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
@@ -222,8 +232,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
         self.edges_, self.counts_, self.smoothed_counts_, self.answers_ = edges, counts, smoothed, answers
-        self.violation_ = constraints.largest_violation(predicted_counts(smoothed, answers))
-        self._key = key
+        self._key, self._guesses = key, guess
+        self.violation_ = constraints.largest_violation(predicted_counts(smoothed, self._chances))
         self._warn(plan, weight)
         if self.violation_ <= 1e-6 and not plan.snr_too_low:  # else it is told already
             judgement.warn(
@@ -252,7 +262,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         table = self._rows_for(self.estimator_, X, features)
         bins = bins_of(scores_of(self.estimator_, table, np.arange(len(features))), self.edges_)
         rules = np.zeros(len(bins), dtype=np.int64)
-        if len(self.answers_) > 1:
+        if self._guesses is not None:
+            rules = self._guesses.kinds_of(features, np.arange(len(features)))
+        elif len(self.answers_) > 1:
             rules = self._groups_to_come(X, sensitive_features, len(bins))
         second = coins_of(features, self._key) < self.answers_[rules, bins]
         return decode_labels(self, second.astype(np.int64))
@@ -346,7 +358,42 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         assert data.domain is not None
         self._constraints(data.domain, data.classes)
         relation = self._relation(self._fitted_estimator(), data.subjects is not None)
-        return BinsPlan(data.n_units, len(data.domain), float(self.epsilon), float(self.delta), relation, data.rows_of)
+        cost = float(self.epsilon), float(self.delta)
+        plan = BinsPlan(data.n_units, len(data.domain), *cost, relation, data.rows_of)
+        # of chunks features are not kept, from which a group could be guessed
+        guesses = not self.group_at_prediction and data.source is None
+        return with_guess(plan, data, self.schema, _OWNER) if guesses else plan
+
+    def _guessing_network(self, plan: BinsPlan, data: TrainingData) -> Any:
+        """The untrained network that is to guess the group; None where none is planned."""
+        if plan.guess is None:
+            return None
+        (seed,) = child_seeds(public_generator(self.random_state), 1)
+        return plan.guess.prepared(data.X.shape[1], plan.n_groups, int(seed), _OWNER)
+
+    def _guess(
+        self,
+        plan: BinsPlan,
+        network: Any,
+        data: TrainingData,
+        places: NDArray[np.int64],
+        held: NDArray[np.bool_],
+        noise: NoiseSource,
+    ) -> tuple[GroupGuess | None, NDArray[np.int64]]:
+        """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
+        if network is None:
+            return None, np.zeros(len(places), dtype=np.int64)
+        units = data.one_row_each
+        assert units.groups is not None
+        taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
+        sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
+        guess = GroupGuess(plan.guess.trained(network, taught, places[~held], plan.n_rows, noise), sizes, plan.n_kinds)
+        return guess, guess.kinds_of(units.X, places)
+
+    @property
+    def _chances(self) -> NDArray[np.float64]:
+        """The answers by group that is known (one line where none is) and cell."""
+        return self.answers_ if self._guesses is None else self.answers_.reshape(1, -1)
 
     def _constraints(self, domain: NDArray[np.object_], classes: NDArray[Any]) -> RateConstraints:
         if len(domain) > _MOST_GROUPS:
@@ -404,9 +451,10 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         by_group = self.group_at_prediction
         if plan.snr_too_low:
             own = (np.append(0.0, edges) >= 0.5).astype(np.float64)
-            return np.tile(own, (plan.n_groups if by_group else 1, 1))
+            return np.tile(own, (plan.n_groups if by_group else plan.n_kinds, 1))
         in_favour = for_own_answers(counts, edges, plan.table.sigma, plan.n_counted)
-        return fair_answers(constraints, counts, by_group=by_group, in_favour=in_favour)
+        found = fair_answers(constraints, counts, by_group=by_group, in_favour=in_favour)
+        return found if by_group else found.reshape(plan.n_kinds, -1)
 
     def _warn(self, plan: BinsPlan, weight: float) -> None:
         """Everything told here is released, or follows from it."""
@@ -427,7 +475,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             )
         self._warn_if_no_better(plan.table.sigma)
         rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
-        free = weight * 2 * len(self.counts_) + (1 - weight) * 4  # numbers that say what a group's rate is
+        free = weight * 2 * len(self.counts_) + (1 - weight) * 4 * plan.n_kinds  # numbers that a group's rate is of
         unsure = plan.table.sigma * np.sqrt(free) / rows
         if unsure.max() > _UNSURE:
             group = self.groups_.tolist()[unsure.argmax()]
@@ -442,7 +490,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         """Compare with the larger class, by the released counts of the bins that are answered otherwise."""
         of_classes = self.smoothed_counts_.sum((0, 1))
         usual = int(of_classes.argmax())
-        apart = np.broadcast_to(np.abs(self.answers_ - usual), self.smoothed_counts_.shape[1::-1])
+        apart = np.broadcast_to(np.abs(self._chances - usual), self.smoothed_counts_.shape[1::-1])
         for_second = (self.smoothed_counts_[..., 1] - self.smoothed_counts_[..., 0]).T
         ahead, noise = float((apart * for_second).sum()) * (1 - 2 * usual), sigma * float(np.sqrt(2 * (apart**2).sum()))
         if ahead <= noise:

@@ -91,6 +91,7 @@ PLACES = {
     "pate._soft_label_student": "LEVELS SmoothRates",
     "postprocessing._bins": "BinsPlan HELD chance_of_gap smoothed_counts",
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
+    "postprocessing._group_guess": "GroupGuess GuessPlan",
     "postprocessing._gated": "LaterLabels",
     "postprocessing._thresholding": "contrast search_multipliers TradeOff",
     "postprocessing._transport": "Transport TransportPlan without_far_cells",

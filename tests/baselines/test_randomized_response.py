@@ -41,6 +41,7 @@ from skfairdp.privacy import (
     rdp_of,
     repeat,
 )
+from tests._tools.sources import recording_noise
 
 CHANNELS = [(eps, k) for eps in (1e-9, 1e-3, 0.5, 1.0, 3.0, 10.0, 40.0, 50.0, 1e6) for k in (2, 3, 7, 100)]
 

@@ -8,9 +8,8 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._majority_baseline import DOUBTFUL
+from skfairdp._usefulness import DOUBTFUL, default_net
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.gradient._parity import default_net, settled
 from skfairdp.inspection import AdditiveTerms
 from skfairdp.privacy import gdp_mu
 from skfairdp.schema import Category, Number, Schema
@@ -138,13 +137,13 @@ OPEN = {"owner": "x", "lr": None, "batch_size": None, "max_epochs": None}
 def test_batches_and_steps_grow_with_many_rows_and_passes_get_fewer(n_rows, as_many):
     """20 passes of batches of 512 over a million rows took 90 s, and taught no more than 2.3 of 4,426 do."""
     times = max(1.0, as_many / 50_000) ** 0.72
-    net = settled(as_net("mlp", **OPEN), n_rows, 4.0)
+    net = as_net("mlp", **OPEN).settled(n_rows, 4.0)
     assert (net.batch_size, net.max_epochs, net.lr) == pytest.approx((round(512 * times), 20 / times, 0.5 * times))
 
 
 @pytest.mark.parametrize("own", [{"lr": 0.1}, {"batch_size": 64}, {"max_epochs": 3}])
 def test_whoever_sets_one_of_them_gets_the_others_as_of_any_table(own):
-    net = settled(as_net(mlp(**own), **OPEN), 10**6, 4.0)
+    net = as_net(mlp(**own), **OPEN).settled(10**6, 4.0)
     wanted = {"lr": 0.5, "batch_size": 512, "max_epochs": 20} | own
     assert {name: getattr(net, name) for name in wanted} == wanted
 

@@ -55,6 +55,7 @@ CALIBRATOR_CONSTRAINTS = tests_in("postprocessing.test_calibrator_constraints")
 TEMPERATURE = tests_in("gradient.test_temperature")
 USUAL_NET = tests_in("gradient.test_usual_net")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
+GUESSED_GROUPS = tests_in("postprocessing.test_guessed_groups")
 PRIVATE_BARYCENTER = tests_in("postprocessing.test_private_barycenter")
 AMOUNTS = tests_in("gradient.test_fair_dpsgd_regressor")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
@@ -1610,6 +1611,18 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_bound_that_forgets_who_was_sampled": also(
         PRIVATE_BARYCENTER("test_the_bound_holds_in_nineteen_of_twenty_runs_and_says_something", n=800, epsilon=40.0)
+    ),
+    "thresholding.a_guess_for_nothing": trap(
+        5,
+        GUESSED_GROUPS(
+            "test_all_releases_together_cost_epsilon_and_are_those_that_are_planned", relation=NULL, epsilon=2.0
+        ),
+    ),
+    "thresholding.a_gradient_that_enters_without_one_that_leaves": also(
+        GUESSED_GROUPS("test_one_record_moves_a_step_by_no_more_than_its_sensitivity", relation=REPLACED, moved=2.0)
+    ),
+    "thresholding.a_guess_by_the_rows_of_the_bound": also(
+        GUESSED_GROUPS("test_the_rows_of_the_bound_have_taught_no_guess")
     ),
     "thresholding.a_look_for_nothing": trap(
         5,

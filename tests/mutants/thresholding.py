@@ -9,9 +9,26 @@ from skfairdp import _estimator, _judge
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_thresholds, _transport
+from skfairdp.postprocessing import (
+    IDP3,
+    FairnessCalibrator,
+    PrivateThresholds,
+    _constrained,
+    _private_thresholds,
+    _transport,
+)
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
-from tests._tools.inside import HELD, TOLERANCE, BinsPlan, Judge, Judgement, LaterLabels, TransportPlan
+from tests._tools.inside import (
+    HELD,
+    TOLERANCE,
+    BinsPlan,
+    DPStep,
+    GuessPlan,
+    Judge,
+    Judgement,
+    LaterLabels,
+    TransportPlan,
+)
 from tests.mutants.harness import mutant
 
 
@@ -68,6 +85,34 @@ def a_bound_that_forgets_who_was_sampled(patch):
 
 
 @mutant
+def a_guess_for_nothing(patch):
+    """A network learns the group from private rows, and what is released of them is paid for."""
+    patch.setattr(GuessPlan, "event_with", lambda self, beside: beside)
+
+
+@mutant
+def a_gradient_that_enters_without_one_that_leaves(patch):
+    """In another one's place a record takes one gradient from the sum and brings another: twice the bound, not once."""
+
+    def sums(self):
+        sigma = self.noise_multiplier * self.max_grad_norm
+        return GaussianMechanism(sigma, sensitivity=self.max_grad_norm, relation=self.relation)
+
+    patch.setattr(DPStep, "sums", property(sums))
+
+
+@mutant
+def a_guess_by_the_rows_of_the_bound(patch):
+    """Rows that say how far groups are apart have taught who is in which. Right: they are nobody to the network."""
+    honest = PrivateThresholds._guess
+
+    def guess(self, plan, network, data, places, held, noise):
+        return honest(self, plan, network, data, places, np.zeros_like(held), noise)
+
+    patch.setattr(PrivateThresholds, "_guess", guess)
+
+
+@mutant
 def a_look_for_nothing(patch):
     """Answers to private rows are counted, and what is released of them is paid for."""
     patch.setattr(BinsPlan, "event", property(lambda self: compose(self.histogram.event, self.table.event)))
@@ -78,9 +123,9 @@ def a_bound_from_the_rows_that_taught(patch):
     """Rows that count twice, or in the tables and the look: answers look fairer on rows they were chosen on."""
     honest = BinsPlan.release
 
-    def release(self, scores, groups, y, noise):
-        more = [np.concatenate([values, values[: len(values) // 4]]) for values in (scores, groups, y)]
-        return honest(self, *more, noise)
+    def release(self, scores, groups, y, noise, kinds):
+        more = [np.concatenate([values, values[: len(values) // 4]]) for values in (scores, groups, y, kinds)]
+        return honest(self, *more[:3], noise, more[3])
 
     patch.setattr(BinsPlan, "release", release)
 

@@ -26,7 +26,9 @@ RAW = make_pipeline(SchemaEncoder(SCHEMA), LogisticRegression()).fit(PUBLIC, PUB
 
 
 def made(model=ENCODED, **options):
-    return PrivateThresholds(model, **({"epsilon": 2.0, "schema": SCHEMA, "random_state": 0} | options))
+    """With the group: of rows in memory it is guessed without, of rows in chunks it is not."""
+    given = {"epsilon": 2.0, "schema": SCHEMA, "group_at_prediction": True, "random_state": 0}
+    return PrivateThresholds(model, **(given | options))
 
 
 def tables(X, model=ENCODED):
@@ -79,6 +81,13 @@ def test_what_a_fit_shows_of_a_replayed_neighbour_is_the_same():
 
 def test_a_fit_in_chunks_is_planned_and_charged_as_one_in_memory():
     assert made().planned_privacy(chunked(table())).event == made().planned_privacy(table()).event
+
+
+def test_of_rows_in_chunks_no_group_is_guessed():
+    model = made(group_at_prediction=False)
+    plans = [model._plan(model._read(rows)) for rows in (table(), chunked(table()))]
+    assert [plan.n_kinds > 1 for plan in plans] == [True, False]
+    assert len(made(group_at_prediction=False).fit(chunked(table())).answers_) == 1
 
 
 def test_rows_that_are_counted_twice_are_noticed_before_anything_is_released_or_spent():

@@ -1,0 +1,155 @@
+"""A network that guesses the group of a row from its features, trained on private rows within the cost of a fit."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from skfairdp._column_tables import Scaling
+from skfairdp._inputs import TrainingData
+from skfairdp._row_wise import NO_CLASS, row_wise_predictions
+from skfairdp._usefulness import DOUBTFUL, default_net, gradient_noise
+from skfairdp.postprocessing._bins import BinsPlan
+from skfairdp.privacy import DpEvent, NoiseSource, compose
+from skfairdp.schema import Schema
+
+if TYPE_CHECKING:
+    from skfairdp._networks import DPStep, Net, Network
+
+Array = NDArray[np.float64]
+
+#: Of the squared cost of a fit.
+FOR_GUESS = 0.5
+#: Of the odds beside sizes: then a guess is sure. With such rows apart the rules of the others, who may well be of
+#: another group, are their own; where noise leaves fewer bins than this for each kind, bins are worth more.
+SURE, ENOUGH_BINS = 0.9, 8
+_NORM = 1.0  # clipping bound, as of a network that nothing holds to a constraint
+#: Where every step has to read all rows there are fewer of them, and each is as much longer.
+_STEPS, _LR = 100, 4.0
+_DIGITS = 5  # of a probability: the last bits of single precision do not decide between two groups
+
+
+class GroupGuess:
+    """The kind of a row: the group that its features speak for most, beside how large groups are, and how clearly.
+
+    Released, as the network and the sizes are.
+    """
+
+    def __init__(self, module: Any, sizes: Array, n_kinds: int) -> None:
+        self.module, self.sizes = module, np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))
+        self.tells_sure = n_kinds > len(sizes)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """None: a prediction calls nothing but the network."""
+        return {}
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Codes of kinds."""
+        from skfairdp._networks import predict_logits
+
+        membership = np.nan_to_num(softmax(predict_logits(self.module, np.asarray(X)), axis=1)).round(_DIGITS)
+        odds = membership / self.sizes
+        groups = np.asarray(odds.argmax(axis=1))
+        return 2 * groups + (odds.max(axis=1) > SURE * odds.sum(axis=1)) if self.tells_sure else groups
+
+    def kinds_of(self, features: Array, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The kind of every row, each a function of its own row and place; 0 where the network fails."""
+        said = row_wise_predictions(self, features, None, places=places)
+        return np.array([0 if one is NO_CLASS else one for one in said], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class GuessPlan:
+    """Noisy gradients of the network, and tables by which it scales its columns.
+
+    *Proof.* Which rows are kept aside is drawn without a look at any, so that it is enough to show the guarantee for
+    each such set. A row of it, and a subject without rows, is nobody to the network: it adds nothing to a sum and
+    counts in no table of columns. Any other record that comes or goes moves a sum by the clipping bound at most, and
+    one in another one's place by twice that, with every row in every step. So sums and tables of columns have the
+    events that are composed here. They are released before rows are counted by kind: kinds follow from a row and what
+    is released, so that each of those counts moves as without kinds, and adaptive composition holds for all together.
+    Guesses of rows to come read nothing but what was released.
+    """
+
+    net: "Net"
+    step: "DPStep"
+    scaling: Scaling | None
+
+    def event_with(self, beside: DpEvent) -> DpEvent:
+        """All of it, and what is released beside it."""
+        return self.step.event_with(_with_tables(beside, self.scaling))
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        tables = None if self.scaling is None else self.scaling.tables
+        gradients = f"{self.step.steps} noisy clipped gradient sums of a network that guesses the group"
+        return (*(() if tables is None else tables.releases), gradients)
+
+    def prepared(self, n_features: int, n_groups: int, seed: int, owner: str) -> "Network":
+        """The untrained network, after all checks that can be made before anything is spent."""
+        from skfairdp._networks import check_precision, prepare_network
+
+        check_precision(owner)
+        scales = None if self.scaling is None else self.scaling.layer()
+        return prepare_network(self.net, n_features, n_groups, seed=seed, owner=owner, scales=scales)
+
+    def trained(
+        self, network: "Network", units: TrainingData, places: NDArray[np.int64], n_places: int, noise: NoiseSource
+    ) -> Any:
+        """Train on one row of each unit, at its public place; at the other places there is nobody."""
+        assert units.groups is not None
+        if self.scaling is not None:
+            self.scaling.settle(network.scales, units.X, noise)
+        of_each = np.full((n_places, 1), -1)
+        of_each[places, 0] = np.arange(len(places))
+        return network.trained(units.X, units.groups, self.step, noise, of_each=of_each, average_last=0.25)
+
+
+def with_guess(plan: BinsPlan, data: TrainingData, schema: Schema | None, owner: str) -> BinsPlan:
+    """The plan with a network that guesses the group, where by public numbers that pays; else the plan as it was.
+
+    It does where gradients are not drowned by noise even without hidden units, and where counts by group that is
+    guessed still show.
+    """
+    from skfairdp._networks import DPStep, as_net
+
+    assert data.domain is not None
+    n_rows, n_groups = plan.n_rows, len(data.domain)
+    of_bins = replace(plan, share=1 - FOR_GUESS, n_kinds=2 * n_groups)
+    if of_bins.n_bins < ENOUGH_BINS:
+        of_bins = replace(of_bins, n_kinds=n_groups)
+    if n_groups < 2 or of_bins.snr_too_low:
+        return plan
+    cost = (plan.epsilon, plan.delta)
+    read = partial(as_net, owner=owner, lr=None, batch_size=None, max_epochs=None)
+    net = read("mlp")
+    scaling = Scaling.planned(net, data, schema, n_rows, (*cost, plan.relation, FOR_GUESS), by_public_rows=False)
+    n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)
+    most = DOUBTFUL * FOR_GUESS**0.5 / (1 if plan.relation.by_null else 2)
+    if gradient_noise(n_rows, n_features * (n_groups - 1), epsilon=cost[0], delta=cost[1]) > most:
+        return plan
+    if default_net(n_rows, n_features, n_groups, epsilon=cost[0], delta=cost[1], most=most) == "additive":
+        net = read("additive")
+    net = net.settled(n_rows, _NORM)
+    if not plan.relation.by_null:
+        net = replace(net, lr=_LR / _NORM, batch_size=n_rows, max_epochs=_STEPS)
+    step = DPStep.calibrated(
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        n_rows=n_rows,
+        batch_size=net.batch_size,
+        epochs=net.max_epochs,
+        max_grad_norm=_NORM,
+        beside=_with_tables(of_bins.event, scaling),
+        relation=plan.relation,
+    )
+    return replace(of_bins, guess=GuessPlan(net, step, scaling))
+
+
+def _with_tables(event: DpEvent, scaling: Scaling | None) -> DpEvent:
+    tables = None if scaling is None else scaling.tables
+    return event if tables is None else compose(event, tables.event)
