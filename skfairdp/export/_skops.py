@@ -22,6 +22,7 @@ _INSIDE = """
     pate._sfpate_student.NetworkStudent pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
     pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
     postprocessing._fine_tuning.FineTunedNetwork postprocessing._gated.LaterLabels
+    postprocessing._group_guess.GroupGuess
     postprocessing._thresholding.MovedThresholds postprocessing._transport.Transport
     privacy._mechanisms.RandomizedResponse privacy._report.NeighboringRelation privacy._report.PerformedRelease
     privacy._report.PrivacySpent privacy._statement.PrivacyStatement schema._columns.PlainPaid schema._schema.Schema

@@ -12,6 +12,7 @@ from skfairdp._column_tables import Scaling
 from skfairdp._inputs import TrainingData
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._usefulness import DOUBTFUL, default_net, gradient_noise
+from skfairdp._utils import PlainState
 from skfairdp.postprocessing._bins import BinsPlan
 from skfairdp.privacy import DpEvent, NoiseSource, compose
 from skfairdp.schema import Schema
@@ -32,7 +33,7 @@ _STEPS, _LR = 100, 4.0
 _DIGITS = 5  # of a probability: the last bits of single precision do not decide between two groups
 
 
-class GroupGuess:
+class GroupGuess(PlainState):
     """The kind of a row: the group that its features speak for most, beside how large groups are, and how clearly.
 
     Released, as the network and the sizes are.
