@@ -417,7 +417,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         shares, products = self.predict_proba(X), np.zeros((len(self._scale), len(self._scale)))
         for some in row_blocks(len(X)):
-            terms = (self._bends(np.asarray(X[some], dtype=float)) - self._center) / self._scale
+            terms = (self.bends_(np.asarray(X[some], dtype=float)) - self._center) / self._scale
             products += terms.T @ terms
         sizes = float((shares * (1 - shares)).mean()) * np.maximum(np.linalg.eigvalsh(products), 0.0)
         return float(min(np.square(sizes / (sizes + self.alpha_)).sum(), X.shape[1]))
