@@ -429,7 +429,9 @@ class RandomizedResponseClassifier(PrivateClassifier):
             )
             raise
         on_its_rows = seen(predict_codes(self.fair_estimator_, data.X), data.y, data.X.shape[1])
-        if trial is not None and not falls_back and not on_its_rows.is_passed:  # thirds of the rows taught more than all
+        if (
+            trial is not None and not falls_back and not on_its_rows.is_passed
+        ):  # thirds of the rows taught more than all
             trial, falls_back = on_its_rows, True
             self.fair_estimator_ = carrying(DummyClassifier().fit(data.X, data.y), self.privacy_)
         trial = trial if trial is not None and on_its_rows.is_better else on_its_rows
