@@ -36,7 +36,7 @@ from skfairdp.privacy import (
     public_facts,
     reopen,
 )
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, SchemaParameter
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
@@ -91,6 +91,8 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             cls.schema = SchemaParameter()
 
     def _validate_params(self) -> None:
+        if isinstance(given := getattr(self, "schema", None), Mapping):
+            Schema.from_dict(given)  # it says what is not filled in of a template
         super()._validate_params()
         check_numbers(self)
 

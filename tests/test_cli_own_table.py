@@ -341,6 +341,7 @@ def broken(folder):
     (folder / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
     (folder / "shifted.csv").write_text("age,sex,income\n30,f,yes,\n41,m,no,\n")
     (folder / "doubled.csv").write_text("age,income,sex, income \n30,1,f,1\n")
+    (folder / "nameless.csv").write_text("30,1,f,1\n31,0,m,0\n")
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
     (folder / "semicolons.csv").write_text("age;sex;income\n30,5;f;yes\n41;m;no\n")
     (folder / "tabs.csv").write_text("age\tsex\tincome\n30\tf\tyes\n")
@@ -389,6 +390,7 @@ def broken(folder):
         (["other.xlsx", *ROLES], "other.xlsx must be a .csv, .tsv or .parquet file"),
         (["folder.csv", *ROLES], "cannot read folder.csv: Is a directory"),
         (["fine.csv", *ROLES], "fine.csv has no column 'income', 'sex'; it has 'a', 'b'"),
+        (["nameless.csv", *ROLES], "nameless.csv has no column 'income', 'sex', and its first line holds cells"),
         (["doubled.csv", *ROLES], "doubled.csv names a column twice: 'income'. Give each column a name of its own"),
         (["fine.csv"], "--label and --group say which columns"),
         (["fine.csv", "--label", "a", "--group", "b"], "fine.csv: "),

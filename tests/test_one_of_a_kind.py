@@ -45,17 +45,17 @@ def test_one_of_a_kind_is_learned_from_or_refused_before_the_charge(fit, name):
     model, rows = fit.make(), fit.rows()
     model.set_params(**{key: [0] for key in lists(model, name)})
     rows = replace(rows, **{values: getattr(rows, values) * 0 for values in OF[name]})
+    refused = ""
     with PrivacyLedger() as ledger:
-        fitted, refusal = None, ""
         try:
             fitted = fit.fit(model, rows)
         except ValueError as error:
-            refusal = str(error)
-    if fitted is not None:
-        fit.probe(fitted, rows)
+            refused = str(error)
+    if refused:
+        assert ledger.entries == (), f"failed after the charge: {refused}"
+        assert type(model).__name__ in refused or f"'{name}'" in refused, f"names neither: {refused}"
     else:
-        assert ledger.entries == (), f"failed after the charge: {refusal}"
-        assert type(model).__name__ in refusal or f"'{name}'" in refusal, f"names neither: {refusal}"
+        fit.probe(fitted, rows)
 
 
 ONE = np.zeros_like(ROWS.groups)

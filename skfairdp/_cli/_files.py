@@ -134,9 +134,21 @@ def _keep_words(
             table.isetitem(j, table.iloc[:, j].astype(object).where(~words, cells))
 
 
+def _is_cell(name: str) -> bool:
+    """Whether the name of a column is a number, as the first line of a file without names has."""
+    with contextlib.suppress(ValueError):
+        return math.isfinite(float(name))
+    return False
+
+
 def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str, *, roles: Sequence[str]) -> None:
     """Refuse what is no column of the table, in quotes, where a space would not be seen, and a role for two of them."""
     absent = [column for column in asked if column not in table.columns]
+    if absent and any(map(_is_cell, table.columns)):  # cells of a person, which no error shows
+        raise UsageError(
+            f"{name} has no column {', '.join(map(repr, absent))}, and its first line holds cells, such as numbers, in "
+            "place of names. Write a line with the names of the columns above it"
+        )
     if absent:
         raise UsageError(
             f"{name} has no column {', '.join(map(repr, absent))}; it has {', '.join(map(repr, table.columns))}"

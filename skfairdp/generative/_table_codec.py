@@ -225,7 +225,7 @@ def _typed(column: Any) -> Any:
 def _category_column(name: Any, declared: Declared, shown: Any, missing: bool, owner: str) -> CategoryColumn:
     values = declared.values
     if values is None:
-        values = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, owner)
+        values = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)
     dtype = declared.dtype
     if dtype is None:
         shown_dtype = None if shown is None else shown.dtype
@@ -266,7 +266,7 @@ def _type_of_numbers(dtype: Any) -> Any:
     return dtype if usual else np.dtype(np.float64)
 
 
-def _distinct(series: pd.Series, owner: str) -> list[Any]:
+def _distinct(series: pd.Series, name: Any, owner: str) -> list[Any]:
     if isinstance(series.dtype, pd.CategoricalDtype):
         distinct: list[Any] | None = list(series.cat.categories)
     else:
@@ -277,7 +277,8 @@ def _distinct(series: pd.Series, owner: str) -> list[Any]:
             distinct = None
     if distinct is None or any(isinstance(value, tuple) for value in distinct):
         raise ValueError(
-            f"A column of X of {owner} holds values that are neither numbers nor categories, such as lists."
+            f"Column {name!r} of X of {owner} holds values that are neither numbers nor categories, such as lists. "
+            "Leave it out, or make columns of it."
         )
     return distinct
 

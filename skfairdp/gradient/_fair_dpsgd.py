@@ -343,6 +343,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         return asked_constraints(self)
 
     @property
+    def _without_groups(self) -> str:
+        """What to do where there are none."""
+        return f" For a model that reads no group set lam=0{'' if self._asked is None else f', not {self._signed_by}'}."
+
+    @property
     def _signed_by(self) -> str:
         """Which parameter asks for the signed loss."""
         if self.gamma is None and self.constraints is None:

@@ -148,7 +148,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         :class:`skfairdp.fairness.FairnessGate`.
     reject_label : label or None, default=None
         What a refusal looks like; of the classes' type and no class. None: -1 for numbers (one less than the smallest
-        class where -1 is a class), "reject" for strings.
+        class where -1 is a class), "reject" for strings. Booleans are answered as 1, 0 and -1, as no third one exists.
     groups : list of labels or None, default=None
         All groups; intersections are tuples. None takes the estimator's ``groups``, else those of the public rows, else
         those among the rows given to ``fit``; where those rows are private, that reveals which groups occur, so give

@@ -507,7 +507,9 @@ def _is_number(value: Any) -> bool:
 def _are_missing(values: Any) -> NDArray[np.bool_]:
     """Which cells hold nothing, or a word for it."""
     cells = cells_of(values)
-    if cells.dtype != object and not isinstance(cells.dtype, pd.CategoricalDtype | pd.StringDtype):
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return np.isnan(cells.to_numpy(dtype=np.float64, na_value=np.nan))  # of pyarrow NaN is not null
+    if cells.dtype.kind in "mM":
         return np.asarray(cells.isna().to_numpy(dtype=bool))
     known = remembered(lambda text: text.strip() in NOTHING)
     return np.array([known(cell) if type(cell) is str else _is_missing(cell) for cell in cells], dtype=bool)

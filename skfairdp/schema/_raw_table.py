@@ -427,13 +427,18 @@ class RawTable:
         return bool(self.schema.groups) and all(name in self.numbers for name in self.schema.groups)
 
     @property
+    def names_no_groups(self) -> str:
+        """In words."""
+        return (
+            f"{self.owner} needs groups, and its schema names none. Say which columns they are: "
+            "Schema(columns, groups=...)."
+        )
+
+    @property
     def domain(self) -> NDArray[np.object_]:
         """The groups of the schema; tuples where it names several columns."""
         if self.schema.group_values is None:
-            raise ValueError(
-                f"{self.owner} needs groups, and its schema names none. Say which columns they are: "
-                "Schema(columns, groups=...)."
-            )
+            raise ValueError(self.names_no_groups)
         return given_domain(self.schema.group_values, owner=self.owner, parameter="schema")
 
     def groups(

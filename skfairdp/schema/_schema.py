@@ -139,6 +139,11 @@ class Schema:
 
     def _check(self) -> None:
         for name, column in self.columns.items():
+            if isinstance(column, dict) and name == "columns":
+                raise ValueError(
+                    "The 'columns' of a Schema were given as a template or another description of a whole schema: "
+                    "Schema.from_dict makes a Schema of it, and says which columns are not filled in yet."
+                )
             if not isinstance(name, str) or not isinstance(column, _columns.Column):
                 raise ValueError(
                     "The 'columns' of a Schema must map names to Number, Category, Boolean or Date. "

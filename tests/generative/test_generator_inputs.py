@@ -163,7 +163,7 @@ def test_unusable_rows():
         attempt(X, None, s, classes=None, balance={"f": 0.5, "m": 0.5})
     with pytest.raises(ValueError, match="Turn it into numbers"):
         attempt(X.assign(age=pd.Timestamp("2020-01-01")), y, s, bounds=None, dtypes=None)
-    with pytest.raises(ValueError, match="neither numbers nor categories"):
+    with pytest.raises(ValueError, match=r"Column 'job' of X of .* neither numbers nor categories"):
         attempt(X.assign(job=[["a"]] * 50), y, s, categories={"level": ["low"]})
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         attempt(X[:0], y[:0], s[:0])

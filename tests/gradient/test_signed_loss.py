@@ -427,7 +427,7 @@ def test_groups_are_not_read_from_private_rows_in_silence():
 
 X_, y_, GROUPS = world()
 REFUSED = {
-    "no groups": ({}, None, {}, "needs the groups of the private rows"),
+    "no groups": ({}, None, {}, "needs the groups of the private rows.*For a model that reads no group set lam=0"),
     "one group": ({"groups": None}, np.zeros(N, int), {}, "only one group"),
     "unknown group": ({}, GROUPS + 1, {}, "not in 'groups'"),
     "wrong length": ({}, GROUPS[1:], {}, "inconsistent length"),

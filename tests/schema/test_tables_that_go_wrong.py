@@ -218,3 +218,33 @@ def test_a_float_that_may_have_been_any_of_several_whole_numbers_is_none_of_them
     assert Category([2.0**60, 1]).read([2.0**60, 1.0, 2**60]).tolist() == [0, 1, 0]
     missing = pd.Series([1, None, 3], dtype="Int64")
     assert np.array_equal(Category([3, 1], missing=True).read(missing), [1, np.nan, 0], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "dtype", [object, "str", "string", pd.ArrowDtype(pa.string()), pd.ArrowDtype(pa.large_string())]
+)
+def test_words_for_nothing_are_missing_in_texts_of_every_library(dtype):
+    """Found: four cells of a column of pyarrow counted as unreadable."""
+    table = pd.DataFrame({
+        "n": pd.Series(["1", "?", "NA", "", None, "x"], dtype=dtype),
+        "c": pd.Series(["a", "?", "NA", "", None, "x"], dtype=dtype),
+    })  # fmt: skip
+    counts = Schema({"n": Number(0, 10, missing=True), "c": Category(["a"], missing=True)}).misfits_by_kind(table)
+    assert counts.loc["n"].tolist() == [4, 1, 0] and counts.loc["c"].tolist() == [4, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", [pd.ArrowDtype(pa.float64()), "Float64", float])
+def test_what_is_no_number_is_missing_in_numbers_of_every_library(dtype):
+    cells = pd.Series(
+        pd.array(pa.array([1.0, np.nan, None]), dtype=dtype) if dtype is not float else [1.0, np.nan, None]
+    )
+    counts = Schema({"n": Number(0, 10, missing=True)}).misfits_by_kind(pd.DataFrame({"n": cells}))
+    assert counts.loc["n"].tolist() == [2, 0, 0]
+
+
+def test_a_template_that_is_not_filled_in_says_which_column():
+    template = Schema.template(TABLE, **ROLES)
+    with pytest.raises(ValueError, match="Column 'a' of a Schema is not filled in yet: high, low"):
+        RandomizedResponseClassifier(schema=template).fit(TABLE)
+    with pytest.raises(ValueError, match=r"given as a template .* Schema\.from_dict"):
+        Schema(template)
