@@ -159,6 +159,25 @@ def test_a_fit_that_fails_inside_its_budget_leaves_no_model(name, monkeypatch):
     ledger = PrivacyLedger()
     model, fit = MODELS[name](epsilon=SECOND, ledger=ledger)
     fit()
+    honest = NoiseSource.release
+
+    def broken(self, *args, **kwargs):
+        honest(self, *args, **kwargs)
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(NoiseSource, "release", broken)
+    with pytest.raises(OSError, match="disk"):
+        fit()
+    assert not {"privacy_", LEARNED[name]} & vars(model).keys()
+    assert len(ledger.entries) == 2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_fit_that_fails_before_anything_is_charged_leaves_the_model_that_there_was(name, monkeypatch):
+    ledger = PrivacyLedger()
+    model, fit = MODELS[name](epsilon=SECOND, ledger=ledger)
+    fit()
+    before = dict(vars(model))
 
     def broken(self, *args, **kwargs):
         raise OSError("the disk is gone")
@@ -166,7 +185,8 @@ def test_a_fit_that_fails_inside_its_budget_leaves_no_model(name, monkeypatch):
     monkeypatch.setattr(NoiseSource, "release", broken)
     with pytest.raises(OSError, match="disk"):
         fit()
-    assert not {"privacy_", LEARNED[name]} & vars(model).keys()
+    assert vars(model).keys() == before.keys() and all(vars(model)[part] is value for part, value in before.items())
+    assert len(ledger.entries) == 1
 
 
 @pytest.mark.parametrize("name", MODELS)
