@@ -6,6 +6,7 @@ estimator, or an option that touches private rows, gets an entry.
 
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -413,6 +414,15 @@ def thresholds(rows: Rows | None = None, **options: Any) -> Callable[..., Any]:
     return partial(PrivateThresholds, model, **{"epsilon": 8.0, "groups": [0, 1], "random_state": 0, **options})
 
 
+def around_a_network() -> Callable[..., Any]:
+    """The same around a classifier for which a record gives way to a null record."""
+    rows = make_rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is hardly trained
+        model = dpsgd({"max_epochs": 1}, lam=0.0)().fit(rows.X_public, rows.y_public)
+    return partial(PrivateThresholds, model, epsilon=8.0, groups=[0, 1], random_state=0)
+
+
 class Tied(ClassifierMixin, BaseEstimator):
     """As rounding does where rows are tied, how many rows a call has and where each stands decide between two scores.
     A row that is far away makes the call fail."""
@@ -466,6 +476,7 @@ def _threshold_fits() -> list[Fit]:
     aware = thresholds(constraints="equalized_odds", group_at_prediction=True)
     return [
         Fit("PrivateThresholds", thresholds(), with_private_groups, answers, RECORD, every),
+        Fit("PrivateThresholds-null", around_a_network(), with_private_groups, answers, NULL, every),
         Fit("PrivateThresholds-tied", fragile(Tied()), with_private_groups, without_answers, RECORD, every),
         Fit(
             "PrivateThresholds-coins",
