@@ -64,6 +64,7 @@ WHY = {
     "postprocessing/_inputs.py": PUBLIC,
     "postprocessing/_idp3.py": TO_COME,
     "postprocessing/_private_barycenter.py": "behind row_wise_predictions; rows to come",
+    "postprocessing/_group_guess.py": "behind row_wise_predictions, a network of its own; rows to come",
     "postprocessing/_private_thresholds.py": "behind row_wise_predictions, as what a row is answered; rows to come",
     "postprocessing/_thresholding.py": PUBLIC,
 }
