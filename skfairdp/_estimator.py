@@ -74,7 +74,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             cls.schema = SchemaParameter()
 
     def _validate_params(self) -> None:
-        if isinstance(given := getattr(self, "schema", None), Mapping):
+        if isinstance(given := getattr(self, "schema", None), Mapping) and "columns" in given:
             Schema.from_dict(given)  # it says what is not filled in of a template
         super()._validate_params()
         check_numbers(self)

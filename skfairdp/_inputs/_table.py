@@ -292,10 +292,10 @@ def read_private_groups(
     if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
         schema: Any = schema_of(estimator)
         raw = RawTable(schema, type(estimator).__name__, None, {}, n_rows)
-    instead = getattr(estimator, "_without_groups", "")
+    what = getattr(estimator, "_without_groups", "")
     if raw is not None:
-        if instead and raw.schema.group_values is None:
-            raise ValueError(f"{raw.names_no_groups}{instead}")
+        if what and raw.schema.group_values is None:
+            raise ValueError(raw.names_no_groups + what)
         said = raw.said_of_others(*raw.schema.groups)
         reads.note("names of the groups", "given", raw.domain, said, by=raw.schema.group_values)
         return raw.groups(sensitive_features), raw.domain
@@ -306,7 +306,7 @@ def read_private_groups(
     if groups is None:
         raise ValueError(
             f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
-            f"of X that hold them with 'sensitive_columns'.{instead}"
+            f"of X that hold them with 'sensitive_columns'.{what}"
         )
     if given is not None:
         domain = given_domain(given, owner=owner, parameter="groups")
