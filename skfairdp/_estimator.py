@@ -75,7 +75,10 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
 
     def _validate_params(self) -> None:
         if isinstance(given := getattr(self, "schema", None), Mapping) and "columns" in given:
-            Schema.from_dict(given)  # it says what is not filled in of a template
+            try:
+                Schema.from_dict(given)
+            except ValueError as error:  # such as that of a column of a template that is not filled in
+                raise ValueError(f"The 'schema' parameter of {type(self).__name__} must be a Schema. {error}") from None
         super()._validate_params()
         check_numbers(self)
 
