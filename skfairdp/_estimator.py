@@ -91,8 +91,11 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             cls.schema = SchemaParameter()
 
     def _validate_params(self) -> None:
-        if isinstance(given := getattr(self, "schema", None), Mapping):
-            Schema.from_dict(given)  # it says what is not filled in of a template
+        if isinstance(given := getattr(self, "schema", None), Mapping) and "columns" in given:
+            try:
+                Schema.from_dict(given)
+            except ValueError as error:  # such as that of a column of a template that is not filled in
+                raise ValueError(f"The 'schema' parameter of {type(self).__name__} must be a Schema. {error}") from None
         super()._validate_params()
         check_numbers(self)
 

@@ -28,7 +28,7 @@ from skfairdp._utils import (
     warn_caller,
     without_values,
 )
-from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import SCHEMA_PARAMETERS, RawTable, note_columns, schema_of
 
@@ -279,6 +279,12 @@ def warn_of_other_units(owner: str, what: str, quantiles: NDArray[np.float64], b
 # ---- groups --------------------------------------------------------------------------------------------------
 
 
+_ONE_GROUP = (
+    "{owner} was given one group only, so that a comparison of groups says nothing, and holds whatever is predicted. "
+    "List all groups that there are in 'groups', or in the column of its schema."
+)
+
+
 def read_private_groups(
     estimator: BaseEstimator,
     groups_in_X: Any,
@@ -292,10 +298,12 @@ def read_private_groups(
     if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
         schema: Any = schema_of(estimator)
         raw = RawTable(schema, type(estimator).__name__, None, {}, n_rows)
-    instead = getattr(estimator, "_without_groups", "")
+    what = getattr(estimator, "_without_groups", "")
     if raw is not None:
-        if instead and raw.schema.group_values is None:
-            raise ValueError(f"{raw.names_no_groups}{instead}")
+        if what and raw.schema.group_values is None:
+            raise ValueError(raw.names_no_groups + what)
+        if len(raw.domain) < 2:
+            warn_caller(_ONE_GROUP.format(owner=raw.owner), FairnessWarning)
         said = raw.said_of_others(*raw.schema.groups)
         reads.note("names of the groups", "given", raw.domain, said, by=raw.schema.group_values)
         return raw.groups(sensitive_features), raw.domain
@@ -306,10 +314,12 @@ def read_private_groups(
     if groups is None:
         raise ValueError(
             f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
-            f"of X that hold them with 'sensitive_columns'.{instead}"
+            f"of X that hold them with 'sensitive_columns'.{what}"
         )
     if given is not None:
         domain = given_domain(given, owner=owner, parameter="groups")
+        if len(domain) < 2:
+            warn_caller(_ONE_GROUP.format(owner=owner), FairnessWarning)
         reads.note("names of the groups", "given", domain, by=given)
     else:
         domain = group_domain(groups)

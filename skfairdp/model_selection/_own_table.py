@@ -106,7 +106,8 @@ def frontier_of_table(
     schema : Schema or mapping, default=None
         Public, or released at a price, which then counts here as well. A mapping is what is known of some columns, as
         of ``Schema.release``: a fifth of the smallest ε, and of δ, pays for what is not, and so with None for
-        everything; of few rows up to seven tenths, so that labels and groups of one row in five are found. The
+        everything; of few rows up to seven tenths, so that labels and groups of one row in five are found. Those that
+        are missing or too rare count as "other" where the counts show them, and else as the first that was found. The
         accountant says what that leaves to the models, which is nearly all of ε: of noise, squares add up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
@@ -407,12 +408,27 @@ class _ToFind:
             self.rows, epsilon=self.epsilon, delta=self.delta, label=self.label, groups=self.groups, known=self.known,
             subject=self.subject, ledger=ledger,
         )  # fmt: skip
+        found = _of_every_row(found)
         if keep is not None:
             keep(found)
         _refuse_one_value(
             found, "No more is spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
         )
         return found
+
+
+def _of_every_row(schema: Schema) -> Schema:
+    """The schema by which no row is refused, as this would say of it what nobody paid for: labels and groups that are
+    missing or not found, so few that noise hides them, count as the first that was; every statement says so.
+    """
+    roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
+    total = {
+        name: replace(column, others=column.values[0])
+        for name, column in roles.items()
+        if isinstance(column, Category) and column.others is None and column.privacy_ is not None
+    }
+    columns = {**schema.columns, **total}
+    return Schema(columns, label=schema.label, groups=schema.groups, n_rows=schema.n_rows, subject=schema.subject)
 
 
 def _refuse_one_value(schema: Schema, more: str) -> None:

@@ -208,6 +208,9 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         The columns that rows get before they are weighed. A function of the public rows.
     alpha_ : float
         The penalty used.
+    n_followed_ : float
+        How many directions of the features the shares are followed in, each as far as the penalty lets their noise
+        through; at most one for each feature.
     level_ : float
         The parity level used.
     gap_ : float or None
@@ -280,6 +283,9 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
                 problem, self._path = straight, path
         self.bends_, self._center, self._scale = problem.bends, problem.center, problem.scale
         self.alpha_ = problem.alpha
+        terms, mean = problem.rows[:, :-1], np.clip(problem.targets.mean(axis=0), 0.05, 0.95)
+        sizes = float((mean * (1 - mean)).mean()) * np.maximum(np.linalg.eigvalsh(terms.T @ terms), 0.0)
+        self.n_followed_ = float(min(np.square(sizes / np.maximum(sizes + self.alpha_, 1e-300)).sum(), X.shape[1]))
         self._likely: list[float] | None = None
         self._counted: tuple[Array, float] | None = None
         return self._select()
@@ -410,17 +416,6 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         blocks = (np.asarray(X[some], dtype=float) for some in row_blocks(len(X)))
         scores = [self.bends_(rows) @ self.coef_ + self.intercept_ for rows in blocks]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
-
-    def n_followed(self, X: Array) -> float:
-        """How many directions of the features of these rows the shares are followed in, each as far as the penalty
-        lets their noise through; at most one for each feature.
-        """
-        shares, products = self.predict_proba(X), np.zeros((len(self._scale), len(self._scale)))
-        for some in row_blocks(len(X)):
-            terms = (self.bends_(np.asarray(X[some], dtype=float)) - self._center) / self._scale
-            products += terms.T @ terms
-        sizes = float((shares * (1 - shares)).mean()) * np.maximum(np.linalg.eigvalsh(products), 0.0)
-        return float(min(np.square(sizes / (sizes + self.alpha_)).sum(), X.shape[1]))
 
     def predict(self, X: Array) -> NDArray[np.int64]:
         """Class codes of shape (n_rows,).

@@ -60,7 +60,7 @@ def fall_back_to_majority(
     if lessons.denoiser is None:
         error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
     else:  # what a regression that follows d directions makes of a row is off by √d times the noise in the mean
-        by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.denoiser.n_followed(lessons.X)))
+        by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.denoiser.n_followed_))
     ahead, of_usual, where = float(gains.mean()), float(shares[:, usual].mean()), "of the released votes"
     found = Comparison(usual, ahead - by_heart, of_usual, error, where, least=ALLOWED)
     if not found.is_better and ahead > 0 and lessons.denoiser is not None:

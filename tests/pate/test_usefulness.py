@@ -334,8 +334,7 @@ def test_a_wide_one_hot_makes_no_useless_model_of_a_good_one():
     for seed in range(3):
         with recording_noise(entropy=seed):
             model, told = fitted(PATEClassifier(epsilon=2.0, **SMALL), wide, y, n_public=500)
-        denoiser = model._lessons.denoiser
-        assert denoiser.n_followed(model._lessons.X) < 60
+        assert model._lessons.denoiser.n_followed_ < 60
         assert model.score(wide, y) > 0.65 and all("may be no better" in words for words in told)
     with recording_noise(entropy=0):
         _, told = fitted(PATEClassifier(epsilon=2.0, **SMALL), wide, rng.integers(2, size=len(y)), n_public=500)
