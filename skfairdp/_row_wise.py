@@ -29,6 +29,8 @@ NO_CLASS = object()
 BLOCK = 1024
 
 _KNOWN = ("sklearn", "skfairdp")
+#: What an estimator of ours makes of a shorthand: a skorch net that adds nothing to a prediction.
+_UNSET_NET = ("skfairdp._networks._nets", "UnsetNet")
 _KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at
 #: Of scikit-learn, by name: the rows of a call are factorised or imputed together.
 _TOGETHER = ("NMF", "MiniBatchNMF", "IterativeImputer", "KNNImputer")
@@ -363,7 +365,8 @@ def _first(values: Any) -> Any:
 
 def _is_net(value: Any) -> bool:
     """Whether it is a plain skorch net: of all it is configured with, a prediction calls the module alone."""
-    return type(value).__module__.split(".")[0] == "skorch" and hasattr(value, "module")
+    home, name = type(value).__module__, type(value).__name__
+    return (home.split(".")[0] == "skorch" or (home, name) == _UNSET_NET) and hasattr(value, "module")
 
 
 def _reads_types(part: Any) -> bool:

@@ -160,9 +160,9 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException:
             now = vars(self)
             if now.get("privacy_") is before.get("privacy_"):
-                for name in now.keys() - before.keys():
-                    del now[name]
-                now.update(before)
+                bought = {n: v for n, v in now.items() if v is not before.get(n) and hasattr(v, "privacy_")}
+                now.clear()
+                now.update({**before, **bought})
             raise
 
     return fitted

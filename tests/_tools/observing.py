@@ -128,7 +128,7 @@ def plain(value: Any, *, depth: int = 0) -> Any:
         return {"kind": kind, "training": value.training, **{k: inside(v) for k, v in value.state_dict().items()}}
     if isinstance(value, np.random.Generator):
         return (kind, repr(value.bit_generator.state))
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, BaseEstimator):
         return {"kind": kind, **{f.name: inside(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         return f"{value.__module__}.{value.__qualname__}"

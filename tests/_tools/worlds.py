@@ -61,7 +61,7 @@ def name_of(setting: dict[str, Any]) -> str:
 class ReleasesOnly:
     """A fit that is over after its last release. What follows is post-processing (test_post_processing.py)."""
 
-    def _learn(self) -> Any:
+    def _learn(self, *judged) -> Any:
         return self
 
 

@@ -193,7 +193,7 @@ def test_the_story_of_hyper_parameters_is_that_of_the_ledger(rows):
     told = model.privacy_statement().to_markdown()
     assert told.count("| PATEClassifier |") == 2 and "all that protect one record" in told
     entry = model.privacy_statement().to_registry(**ENTRY)
-    assert "All 2 fits" in entry["deployment"]["implementation"]["preprocessing_and_hyperparameter_tuning"]
+    assert "2 fits on these rows" in entry["deployment"]["implementation"]["preprocessing_and_hyperparameter_tuning"]
     alone = PATEClassifier(epsilon=1.0, classes=[0, 1], n_teachers=2, random_state=0)
     assert "No ledger" in alone.fit(rows.X, rows.y, X_public=rows.X_public).privacy_statement().to_markdown()
 
