@@ -79,8 +79,8 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
                 Schema.from_dict(given)
             except ValueError as error:  # such as that of a column of a template that is not filled in
                 raise ValueError(
-                    f"The 'schema' parameter of {type(self).__name__} must be a Schema, or what Schema.from_dict makes one "
-                    f"of. {error}"
+                    f"The 'schema' parameter of {type(self).__name__} must be a Schema, or what Schema.from_dict reads "
+                    f"as one. {error}"
                 ) from None
         super()._validate_params()
         check_numbers(self)
