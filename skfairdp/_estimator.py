@@ -95,7 +95,10 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             try:
                 Schema.from_dict(given)
             except ValueError as error:  # such as that of a column of a template that is not filled in
-                raise ValueError(f"The 'schema' parameter of {type(self).__name__} must be a Schema. {error}") from None
+                raise ValueError(
+                    f"The 'schema' parameter of {type(self).__name__} must be a Schema, or what Schema.from_dict reads "
+                    f"as one. {error}"
+                ) from None
         super()._validate_params()
         check_numbers(self)
 

@@ -28,7 +28,7 @@ from skfairdp._utils import (
     warn_caller,
     without_values,
 )
-from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import SCHEMA_PARAMETERS, RawTable, note_columns, schema_of
 
@@ -279,12 +279,6 @@ def warn_of_other_units(owner: str, what: str, quantiles: NDArray[np.float64], b
 # ---- groups --------------------------------------------------------------------------------------------------
 
 
-_ONE_GROUP = (
-    "{owner} was given one group only, so that a comparison of groups says nothing, and holds whatever is predicted. "
-    "List all groups that there are in 'groups', or in the column of its schema."
-)
-
-
 def read_private_groups(
     estimator: BaseEstimator,
     groups_in_X: Any,
@@ -302,8 +296,6 @@ def read_private_groups(
     if raw is not None:
         if what and raw.schema.group_values is None:
             raise ValueError(raw.names_no_groups + what)
-        if len(raw.domain) < 2:
-            warn_caller(_ONE_GROUP.format(owner=raw.owner), FairnessWarning)
         said = raw.said_of_others(*raw.schema.groups)
         reads.note("names of the groups", "given", raw.domain, said, by=raw.schema.group_values)
         return raw.groups(sensitive_features), raw.domain
@@ -318,8 +310,6 @@ def read_private_groups(
         )
     if given is not None:
         domain = given_domain(given, owner=owner, parameter="groups")
-        if len(domain) < 2:
-            warn_caller(_ONE_GROUP.format(owner=owner), FairnessWarning)
         reads.note("names of the groups", "given", domain, by=given)
     else:
         domain = group_domain(groups)
