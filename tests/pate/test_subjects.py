@@ -448,7 +448,7 @@ def test_what_does_not_protect_subjects_says_so():
         RowByRow(schema=schema).fit(X.assign(y=y, sex="f", patient_id=ids))
     rows = KeyedRows(X.assign(label=y, patient_id=ids), key="patient_id")
     with pytest.raises(ValueError, match="only where they are in memory"):
-        SFPATEClassifier(schema=schema).fit(rows)
+        FairDPSGDClassifier(schema=schema, lam=0).fit(rows)
 
 
 @pytest.mark.parametrize("by_name", [True, False])
