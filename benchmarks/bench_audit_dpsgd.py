@@ -46,10 +46,7 @@ CASES = (
     Case("fair, aggregate", {"lam": 1.0}),
     Case("fair, per sample", {"lam": 1.0, "parity": PublicPenalty(apply_to="per_sample")}),
     # multipliers so small that the canary's gradient never changes its sign
-    Case(
-        "fair, no public rows",
-        {"lam": 0.1, "parity": SignedLoss(dual_steps=5, budget_share=0.3), "groups": [0, 1]},
-    ),
+    Case("fair, no public rows", {"lam": 0.1, "parity": SignedLoss(dual_steps=5, budget_share=0.3), "groups": [0, 1]}),
     Case("plain, Poisson batches", {"lam": 0.0}, matched=False, batch_size=4, epochs=4),
 )
 ONE_RUN = tuple((n_canaries, epsilon) for n_canaries in (1000, 5000) for epsilon in (8.0, 4.0, 2.0, 1.0))

@@ -384,11 +384,7 @@ def overhead(data: str, repeats: int, share: float) -> dict[str, float]:
     for _ in range(repeats):
         for name, balance in (("balanced", "group_and_label"), ("as it is", None)):
             generator = PFGuardGenerator(
-                backend=backend,
-                balance=balance,
-                classes=[0, 1],
-                groups=groups,
-                random_state=0,
+                backend=backend, balance=balance, classes=[0, 1], groups=groups, random_state=0
             )
             started = time.perf_counter()
             generator.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public)

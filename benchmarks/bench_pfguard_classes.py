@@ -30,13 +30,7 @@ def main() -> None:
             print(f"seed {seed}, one in {point['level']}, {point['method']}: done", flush=True)
     rows = images.summaries(measured, ("method", "level"), ("n_rare", "recall_of_rare", "accuracy"))
     images.print_classes(rows)
-    common.save(
-        arguments,
-        **images.SETTING,
-        n_teachers=N_TEACHERS,
-        rows=rows,
-        rare=images.RARE,
-    )
+    common.save(arguments, **images.SETTING, n_teachers=N_TEACHERS, rows=rows, rare=images.RARE)
 
 
 if __name__ == "__main__":

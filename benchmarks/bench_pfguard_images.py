@@ -307,13 +307,7 @@ def main() -> None:
         ],
     )
     print_classes(levels)
-    common.save(
-        arguments,
-        **SETTING,
-        rows=rows,
-        classes=levels,
-        rare=RARE,
-    )
+    common.save(arguments, **SETTING, rows=rows, classes=levels, rare=RARE)
 
 
 if __name__ == "__main__":

@@ -71,13 +71,7 @@ def main() -> None:
         # The sides of a ratio were measured in the same turn: what slows the machine down slows both.
         ratios = {method: float(np.median(np.divide(seconds[method], seconds["network"]))) for method in METHODS}
         rows.append(
-            {
-                "data": data,
-                "n_rows": len(split.y),
-                "cpu_seconds": medians,
-                "by_turn": seconds,
-                "ratios": ratios,
-            }
+            {"data": data, "n_rows": len(split.y), "cpu_seconds": medians, "by_turn": seconds, "ratios": ratios}
         )
         common.print_table(["data", *METHODS], [[data, *(f"{rows[-1]['ratios'][m]:.2f}" for m in METHODS)]])
         common.save(  # after each data set, so that a run that is cut off leaves what it has

@@ -679,19 +679,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("On Credit all three are alike.", alike_on_credit),
     ("PATE-S_pre stays the least fair on Adult by sex.", s_pre_is_least_fair_under_shift_by_sex),
-    (
-        "FairPATE's gap moves too, for one γ to more than three times its size.",
-        gap_under_shift_more_than_three_times,
-    ),
+    ("FairPATE's gap moves too, for one γ to more than three times its size.", gap_under_shift_more_than_three_times),
     ("Survives** for threshold and ε; γ hardly matters.", lambda R: fewer_answers(R) and gamma_hardly_matters(R)),
     ("As in the paper fewer queries are answered under a stricter threshold and under a smaller ε.", fewer_answers),
     ("γ hardly changes their number.", gamma_hardly_matters),
     ("No setting answers more than a third of the rows that it may ask about.", at_most_a_third_answered),
     ("Survives** for the accuracy.", same_table_transfers),
-    (
-        "The gap moves by two or three points even within one table, and other tasks say little.",
-        same_table_transfers,
-    ),
+    ("The gap moves by two or three points even within one table, and other tasks say little.", same_table_transfers),
     (
         (
             "On the other half of the same table, or with other groups of the same people, the accuracy of an "
@@ -762,10 +756,7 @@ CLAIMS: tuple[Claim, ...] = (
         "PF-LD closes most of the gap on Adult by sex and on Bank, and a quarter of it on Parkinsons.",
         lambda R: odds_closed_on_two_sets(R) and a_quarter_on_parkinsons(R),
     ),
-    (
-        "Where the gap is below .05 without a constraint, PF-LD and SF-PATE do not lower it.",
-        small_odds_are_not_lowered,
-    ),
+    ("Where the gap is below .05 without a constraint, PF-LD and SF-PATE do not lower it.", small_odds_are_not_lowered),
     (
         ("on Adult by sex accuracies become equal by errors in the group that had fewer, with and without privacy."),
         accuracies_equal_by_errors,
@@ -862,10 +853,7 @@ CLAIMS: tuple[Claim, ...] = (
         fair_batches_balance,
     ),
     ("G-PATE and DataLens learn next to nothing at ε = 10.", others_learn_nothing),
-    (
-        "Reversed** (three seeds): they rise, for the perceptron and for the convolutional network.",
-        table_2_of_pfguard,
-    ),
+    ("Reversed** (three seeds): they rise, for the perceptron and for the convolutional network.", table_2_of_pfguard),
     ("With stratified batches equalized-odds gaps fall.", table_2_by_stratified),
     (
         (
@@ -955,10 +943,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("The paper's claim survives, and costs no privacy: the gap falls by {{ T.calibrated(R.calibrator) }}."),
         calibration_closes_a_gap,
     ),
-    (
-        ("Survives**: the gap falls by {{ T.calibrated(R.calibrator) }}."),
-        calibration_closes_a_gap,
-    ),
+    (("Survives**: the gap falls by {{ T.calibrated(R.calibrator) }}."), calibration_closes_a_gap),
     (
         (
             "PF-LD closes most of the gap in equalized odds on Adult by sex and on Bank, for {{ "

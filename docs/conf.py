@@ -26,13 +26,7 @@ author = "The skfairdp developers"
 copyright = "The skfairdp developers"
 version = release = skfairdp.__version__
 
-extensions = [
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "numpydoc",
-    "myst_parser",
-    "sphinx_gallery.gen_gallery",
-]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "**/*.ipynb"]
 nitpicky = True

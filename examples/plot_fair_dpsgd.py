@@ -22,12 +22,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp.datasets import (
-    data_file,
-    fetch_adult,
-    make_biased_classification,
-    train_private_public_test_split,
-)
+from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
 from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.preprocessing import make_tabular_encoder

@@ -73,13 +73,7 @@ print(f"ε = {small.epsilon_spent:.3f} of {small.epsilon}, winner {halted.best_p
 # rows.
 import sklearn
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.model_selection import (
-    GridSearchCV,
-    HalvingGridSearchCV,
-    KFold,
-    RandomizedSearchCV,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, RandomizedSearchCV, cross_validate
 
 teachers = {"n_teachers": [20, 40]}
 

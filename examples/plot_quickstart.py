@@ -15,12 +15,7 @@ system, so every run gives slightly different figures.
 # Ten lines
 # ---------
 from skfairdp import FairPATEClassifier
-from skfairdp.datasets import (
-    data_file,
-    fetch_adult,
-    make_biased_classification,
-    train_private_public_test_split,
-)
+from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
 from skfairdp.metrics import demographic_disparity
 from skfairdp.preprocessing import make_tabular_encoder
 

@@ -23,12 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skfairdp import FairPATEClassifier
-from skfairdp.datasets import (
-    data_file,
-    fetch_adult,
-    make_biased_classification,
-    train_private_public_test_split,
-)
+from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
 from skfairdp.metrics import demographic_disparity
 from skfairdp.preprocessing import make_tabular_encoder
 

@@ -260,11 +260,7 @@ class PrivateEstimator(SpendsPrivacy):
     """
 
     # Asked for by default, so that a search with metadata routing never fits without the groups by accident.
-    __metadata_request__fit = {
-        "sensitive_features": True,
-        "X_public": True,
-        "sensitive_features_public": True,
-    }
+    __metadata_request__fit = {"sensitive_features": True, "X_public": True, "sensitive_features_public": True}
 
     #: The parts that parameters may be, by their shorthands.
     _shorthands: ClassVar[dict[str, dict[str, type[Any]]]] = {}

@@ -63,14 +63,7 @@ def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(t
     done = run("frontier", table, *ROLES, "--epsilon", 1, 4, "--methods", "synthetic", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == [
-        "frontier.csv",
-        "frontier.html",
-        "frontier.png",
-        "ledger.jsonl",
-        "privacy.json",
-        "schema.yaml",
-    ]
+    assert names == ["frontier.csv", "frontier.html", "frontier.png", "ledger.jsonl", "privacy.json", "schema.yaml"]
     frame = pd.read_csv(tmp_path / "out" / "frontier.csv")
     assert len(frame) == 6 and (frame.groupby(frame["epsilon"] < 1.01)["epsilon"].max() <= [4.0, 1.0]).all()
     assert frame["accuracy"].max() > 0.8 and frame["disparity"].max() > 0.15

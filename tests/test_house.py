@@ -66,9 +66,7 @@ def test_a_release_under_another_name_is_found():
 
 # ---- private modules -----------------------------------------------------------------------------------------
 #: Private modules that other rooms may import, each with the reason.
-OPEN_DOORS = {
-    "skfairdp._utils._sklearn": "the only door to scikit-learn's private names, for every room",
-}
+OPEN_DOORS = {"skfairdp._utils._sklearn": "the only door to scikit-learn's private names, for every room"}
 
 #: Module and the private module of another room that it imports, each with the reason.
 MAY_LOOK_INSIDE: dict[tuple[str, str], str] = {}

@@ -54,13 +54,7 @@ class Case:
             settings = {**settings, "groups": list(names)} if own_rows else settings
         teachers = WatchedTeachers(look=self._note_teachers)
         self.estimator = cls(
-            n_teachers=9,
-            epsilon=50.0,
-            classes=["no", "yes"],
-            random_state=0,
-            noise_seed=0,
-            memory=teachers,
-            **settings,
+            n_teachers=9, epsilon=50.0, classes=["no", "yes"], random_state=0, noise_seed=0, memory=teachers, **settings
         )
         with installed(VotesInSight()) as source:
             self.estimator.fit(X[:N], labels, **given)

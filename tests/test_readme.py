@@ -10,9 +10,7 @@ spec = importlib.util.spec_from_file_location("readme_example", EXAMPLE)
 readme = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(readme)
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")]
 
 
 def test_the_first_example_goes_from_a_raw_table_to_a_statement(capsys):

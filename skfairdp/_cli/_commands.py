@@ -367,11 +367,7 @@ def run_demo(arguments: argparse.Namespace, sweep: Sweep) -> None:
 
 
 def _measured(
-    name: str,
-    split: "PrivatePublicTestSplit",
-    epsilons: Sequence[float],
-    gammas: Sequence[float | None],
-    seed: int,
+    name: str, split: "PrivatePublicTestSplit", epsilons: Sequence[float], gammas: Sequence[float | None], seed: int
 ) -> "pd.DataFrame":
     from sklearn.linear_model import LogisticRegression
 
@@ -410,12 +406,7 @@ def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "Pr
         )
     if wanted == "synthetic":
         rows: tuple[Any, Any, Any] = datasets.make_biased_classification(
-            n_synthetic,
-            disparity=0.2,
-            group_proportions=(0.33, 0.67),
-            base_rate=0.25,
-            as_frame=True,
-            random_state=seed,
+            n_synthetic, disparity=0.2, group_proportions=(0.33, 0.67), base_rate=0.25, as_frame=True, random_state=seed
         )
         where = f"synthetic, with a gap of 0.2 between two groups{note}"
     else:

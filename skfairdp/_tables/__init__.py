@@ -3,15 +3,7 @@
 What is counted is private until a mechanism of ``skfairdp.privacy`` has released it; codes, bins and plans are public.
 """
 
-from skfairdp._tables._backend import (
-    RELATION,
-    BackendPlan,
-    GeneratorBackend,
-    GeneratorPlan,
-    Layout,
-    Model,
-    Rows,
-)
+from skfairdp._tables._backend import RELATION, BackendPlan, GeneratorBackend, GeneratorPlan, Layout, Model, Rows
 from skfairdp._tables._columns import (
     CategoryColumn,
     Column,

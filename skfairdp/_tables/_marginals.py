@@ -82,10 +82,7 @@ def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma
 
 
 def combined_shares(
-    own: NDArray[np.float64],
-    n_rows: float,
-    own_variance: float,
-    seen: Sequence[tuple[NDArray[np.float64], float]],
+    own: NDArray[np.float64], n_rows: float, own_variance: float, seen: Sequence[tuple[NDArray[np.float64], float]]
 ) -> NDArray[np.float64]:
     """Shares of a column's codes over all rows, from every released table that holds the column.
 

@@ -4,9 +4,4 @@ from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.baselines._randomized_response import GroupRandomizer, RandomizedResponseClassifier
 from skfairdp.lagrangian import LagrangianClassifier
 
-__all__ = [
-    "GroupRandomizer",
-    "LagrangianClassifier",
-    "ParityLogisticRegression",
-    "RandomizedResponseClassifier",
-]
+__all__ = ["GroupRandomizer", "LagrangianClassifier", "ParityLogisticRegression", "RandomizedResponseClassifier"]

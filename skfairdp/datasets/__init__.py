@@ -4,10 +4,7 @@ from skfairdp.datasets._faces import fetch_celeba, fetch_fairface, fetch_utkface
 from skfairdp.datasets._fetch import data_file, fetch_adult, fetch_bank, fetch_compas, fetch_credit, fetch_parkinsons
 from skfairdp.datasets._images import fetch_fashion_mnist, fetch_mnist, make_color_mnist
 from skfairdp.datasets._make import make_biased_classification, make_class_bias, make_raw_table, make_rotated_subgroups
-from skfairdp.datasets._split import (
-    PrivatePublicTestSplit as PrivatePublicTestSplit,
-    train_private_public_test_split,
-)
+from skfairdp.datasets._split import PrivatePublicTestSplit as PrivatePublicTestSplit, train_private_public_test_split
 
 __all__ = [
     "data_file",

@@ -112,10 +112,7 @@ def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd
                     data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=1
                 )
         except (OSError, ValueError, ImportError) as error:
-            where, cause = (
-                f"OpenML (data_id={source.openml_id}) could not be read ({type(error).__name__})",
-                error,
-            )
+            where, cause = (f"OpenML (data_id={source.openml_id}) could not be read ({type(error).__name__})", error)
         else:
             return _with_original_names(bunch.data, bunch.target, source)
     folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)

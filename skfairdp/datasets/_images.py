@@ -21,12 +21,7 @@ from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_file
 
 #: Images and labels of the training rows, then of the test rows; each as it is or with ``.gz``.
-IDX_FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
+IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
 
 def idx_folder(places: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
@@ -86,18 +81,7 @@ _DIGITS = (
 )
 _FASHION_HOMEPAGE = "https://github.com/zalandoresearch/fashion-mnist"
 _FASHION_PLACES = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", "")
-_CLOTHES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
+_CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
 def fetch_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:

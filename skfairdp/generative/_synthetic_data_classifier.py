@@ -27,14 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._judge import (
-    Judge,
-    Judgement,
-    asked_constraints,
-    held_by_learner,
-    held_by_network,
-    tightened,
-)
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, held_by_network, tightened
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups

@@ -44,10 +44,7 @@ from skfairdp.schema import Schema
 
 Array = NDArray[np.float64]
 
-_ASSUMES = {
-    "counts": "nothing of the noise",
-    "gaussian": "scores that are Gaussian with one variance in both worlds",
-}
+_ASSUMES = {"counts": "nothing of the noise", "gaussian": "scores that are Gaussian with one variance in both worlds"}
 _LEAST_RUNS = 20
 
 

@@ -176,11 +176,7 @@ def _copy(X: Any) -> Any:
 
 
 def fit_and_see(
-    estimator: Any,
-    world: World,
-    look: Callable[[Any], Any],
-    seed: int | None,
-    fit_params: Mapping[str, Any],
+    estimator: Any, world: World, look: Callable[[Any], Any], seed: int | None, fit_params: Mapping[str, Any]
 ) -> Seen:
     """Fit a clone and look at it. An error is something that is seen, and so is the number of warnings."""
     model = clone(estimator)

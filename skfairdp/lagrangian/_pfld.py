@@ -272,12 +272,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         return self
 
     def _tried(
-        self,
-        predicted: NDArray[np.int64],
-        rows: "Tensor",
-        data: TrainingData,
-        net: "Net",
-        seed: int,
+        self, predicted: NDArray[np.int64], rows: "Tensor", data: TrainingData, net: "Net", seed: int
     ) -> Comparison:
         """Whether the network beats one class alone on its rows, less what networks like it lose on others.
 

@@ -75,8 +75,7 @@ def group_codes(
 def warn_if_vacuous(n_compared: int, owner: str) -> None:
     if n_compared < 2:
         warn_caller(
-            f"{owner} found fewer than two groups with rows to compare: the 0 it returns says nothing.",
-            FairnessWarning,
+            f"{owner} found fewer than two groups with rows to compare: the 0 it returns says nothing.", FairnessWarning
         )
 
 
@@ -241,11 +240,7 @@ def _largest_difference(
 
 
 def wasserstein_disparity(
-    y_true: ArrayLike | None,
-    y_score: ArrayLike,
-    *,
-    sensitive_features: Any,
-    groups: Sequence[Hashable] | None = None,
+    y_true: ArrayLike | None, y_score: ArrayLike, *, sensitive_features: Any, groups: Sequence[Hashable] | None = None
 ) -> float:
     """Return max over pairs of groups of the Wasserstein-1 distance between the distributions of their scores.
 
@@ -284,11 +279,7 @@ def wasserstein_disparity(
 
 
 def ks_disparity(
-    y_true: ArrayLike | None,
-    y_score: ArrayLike,
-    *,
-    sensitive_features: Any,
-    groups: Sequence[Hashable] | None = None,
+    y_true: ArrayLike | None, y_score: ArrayLike, *, sensitive_features: Any, groups: Sequence[Hashable] | None = None
 ) -> float:
     """Return max over pairs of groups of the Kolmogorov-Smirnov distance between the distributions of their scores.
 

@@ -130,13 +130,7 @@ def recall_disparity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def downstream_scores(
-    estimator: Any,
-    X_synthetic: Any,
-    y_synthetic: ArrayLike,
-    X_test: Any,
-    y_test: ArrayLike,
-    *,
-    sensitive_features: Any,
+    estimator: Any, X_synthetic: Any, y_synthetic: ArrayLike, X_test: Any, y_test: ArrayLike, *, sensitive_features: Any
 ) -> dict[str, float]:
     """Train a classifier on synthetic rows and measure it on real ones.
 

@@ -735,11 +735,7 @@ def _barycenter(release: _Release) -> list[_Point]:
 #: What each method releases for an ε, and learns from it, by whether the label is an amount.
 _METHODS: dict[bool, dict[str, Callable[[_Release], list[_Point]]]] = {
     False: {"synthetic": _synthetic, "fair_pate": _fair_pate, "dpsgd": _dpsgd},
-    True: {
-        "synthetic": partial(_amounts, "synthetic"),
-        "dpsgd": partial(_amounts, "dpsgd"),
-        "barycenter": _barycenter,
-    },
+    True: {"synthetic": partial(_amounts, "synthetic"), "dpsgd": partial(_amounts, "dpsgd"), "barycenter": _barycenter},
 }
 
 

@@ -395,10 +395,7 @@ class MajorityBits:
     @property
     def _bit(self) -> privacy.NoisyThreshold:
         return privacy.NoisyThreshold(
-            self.sigma,
-            n_teachers=self.n_teachers,
-            threshold=self.n_teachers / 2,
-            relation=RELATION,
+            self.sigma, n_teachers=self.n_teachers, threshold=self.n_teachers / 2, relation=RELATION
         )
 
     @property

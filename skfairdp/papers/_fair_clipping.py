@@ -121,10 +121,7 @@ class DPSGDF(BaseEstimator):
 
         assert data.domain is not None
         return BoundsByGroup(
-            len(data.domain),
-            max_norm=plan.step.max_grad_norm,
-            max_ratio=self.max_ratio,
-            count_share=plan.count_share,
+            len(data.domain), max_norm=plan.step.max_grad_norm, max_ratio=self.max_ratio, count_share=plan.count_share
         )
 
 

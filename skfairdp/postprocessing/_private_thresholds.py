@@ -21,25 +21,13 @@ from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import units_of
-from skfairdp._utils import (
-    RandomStateLike,
-    child_seeds,
-    coins_of,
-    decode_labels,
-    public_generator,
-    warn_caller,
-)
+from skfairdp._utils import RandomStateLike, child_seeds, coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
-from skfairdp.postprocessing._constrained import (
-    answer_counts,
-    fair_answers,
-    for_own_answers,
-    predicted_counts,
-)
+from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import GroupGuess, with_guess
 from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
 from skfairdp.privacy import NoiseSource, PrivacyLedger

@@ -307,12 +307,7 @@ def stopping_parameter(mean: float, shape: float) -> float:
 
 
 def selection_rdp(
-    orders: Array,
-    rdp: Array,
-    mean: float,
-    shape: float,
-    all_orders: Array | None = None,
-    all_rdp: Array | None = None,
+    orders: Array, rdp: Array, mean: float, shape: float, all_orders: Array | None = None, all_rdp: Array | None = None
 ) -> Array:
     """Rényi divergence of the best of K runs, K random and secret, from that of one run.
 

@@ -708,13 +708,7 @@ def is_called_identifier(name: str) -> bool:
     return re.search(r"(^|[\W_])(id|uuid|guid|rowid|rownum|index|unnamed: \d+)$", words) is not None
 
 
-def _check(
-    names: Sequence[Any],
-    epsilon: float,
-    delta: float,
-    roles: Sequence[str],
-    known: Mapping[str, Any],
-) -> None:
+def _check(names: Sequence[Any], epsilon: float, delta: float, roles: Sequence[str], known: Mapping[str, Any]) -> None:
     """Everything that can be wrong, before anything is spent."""
     for parameter, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < most:

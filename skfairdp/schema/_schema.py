@@ -492,12 +492,7 @@ class Schema:
 
     @classmethod
     def from_public(
-        cls,
-        table: Any,
-        *,
-        label: str | None = None,
-        groups: str | Sequence[str] = (),
-        max_categories: int = 100,
+        cls, table: Any, *, label: str | None = None, groups: str | Sequence[str] = (), max_categories: int = 100
     ) -> "Schema":
         """Describe public rows: their ranges and values become the schema. Never use private rows here.
 

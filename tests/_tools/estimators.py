@@ -78,7 +78,7 @@ NOT_IN_THE_SUITE = {
 STREAM = "IDP3 answers a stream: whether a row is refused depends on the rows before it in the same call"
 #: The checks of scikit-learn that a class cannot pass, and why. Nothing else is excepted.
 EXPECTED_FAILURES = {
-    "IDP3": {"check_methods_sample_order_invariance": STREAM, "check_methods_subset_invariance": STREAM},
+    "IDP3": {"check_methods_sample_order_invariance": STREAM, "check_methods_subset_invariance": STREAM}
 }
 
 
@@ -174,12 +174,7 @@ class PublicPreprocessorOfItsRows(PublicPreprocessor):
 
 
 SEEDED = {"epsilon": 1000.0, "n_teachers": 3, "noise_seed": 0}
-DPSGD = {
-    "epsilon": 1000.0,
-    "net": mlp((8,), batch_size=1000, max_epochs=30),
-    "noise_seed": 0,
-    "random_state": 0,
-}
+DPSGD = {"epsilon": 1000.0, "net": mlp((8,), batch_size=1000, max_epochs=30), "noise_seed": 0, "random_state": 0}
 PFLD = {
     "epsilon": 1000.0,
     "groups": [0, 1],
@@ -259,9 +254,7 @@ def slow_instances():
         of_column_zero(SFPATEClassifier)(**SFPATE, fair_estimator=LagrangianClassifier(**NETWORK), voting="gnmax"),
         of_column_zero(SFPATEClassifier)(**SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2)),
         of_column_zero(SFPATEClassifier)(
-            **SFPATE,
-            fair_estimator=ParityLogisticRegression(slack=0.2),
-            variant=FairTeachers(LogisticRegression()),
+            **SFPATE, fair_estimator=ParityLogisticRegression(slack=0.2), variant=FairTeachers(LogisticRegression())
         ),
         PATEClassifier(voting="confident", **SEEDED),
         PATEClassifier(voting="gnmax", **SEEDED),

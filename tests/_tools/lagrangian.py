@@ -59,12 +59,7 @@ OF_TWO_AND_OF_THREE = [
     for n_classes in (2, 3)
     for notions in [*([notion] for notion in EVERY_NOTION), list(EVERY_NOTION), BOUNDED, NAMED]
 ]
-QUICK = {
-    "groups": ["f", "m"],
-    "net": mlp((4,), max_epochs=2, batch_size=64),
-    "dual_steps": 3,
-    "random_state": 0,
-}
+QUICK = {"groups": ["f", "m"], "net": mlp((4,), max_epochs=2, batch_size=64), "dual_steps": 3, "random_state": 0}
 
 
 def in_words(notions):

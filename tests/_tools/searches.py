@@ -113,22 +113,13 @@ def make_frame(protects="record", relation="replace one record", epsilons=(0.5, 
     frame["non_dominated"] = pareto_frontier(
         frame[["epsilon", "disparity", "accuracy", "coverage"]].to_numpy(), [True, True, False, False]
     )
-    record = {
-        "protects": protects,
-        "neighboring_relation": relation,
-        "delta": 1e-5,
-        "epsilon_total": 5.3,
-        "n_fits": 3,
-    }
+    record = {"protects": protects, "neighboring_relation": relation, "delta": 1e-5, "epsilon_total": 5.3, "n_fits": 3}
     frame.attrs.update({"guarantees": [record], "n_test": 1000, **record})
     return frame
 
 
 def two_guarantees():
-    first, second = (
-        make_frame(),
-        make_frame("sensitive attribute", "replace one sensitive attribute", (1.0, 3.0)),
-    )
+    first, second = (make_frame(), make_frame("sensitive attribute", "replace one sensitive attribute", (1.0, 3.0)))
     guarantees = [*first.attrs["guarantees"], *second.attrs["guarantees"]]
     first.attrs, second.attrs = {}, {}
     both = pd.concat([first, second], ignore_index=True)

@@ -43,15 +43,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skfairdp.privacy import (
-    GaussianMechanism,
-    GNMax,
-    LaplaceCounts,
-    NoiseSource,
-    NoisyThreshold,
-    NoisyVotes,
-    _noise,
-)
+from skfairdp.privacy import GaussianMechanism, GNMax, LaplaceCounts, NoiseSource, NoisyThreshold, NoisyVotes, _noise
 
 __all__ = [
     "ChosenNoise",

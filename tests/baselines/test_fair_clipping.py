@@ -203,16 +203,7 @@ def test_with_flat_bounds_it_is_plain_dpsgd(method):
     given = {**QUICK, "max_ratio": 1.0, "start": 1e-2, "quantile": 0.999, "count_share": 0.01, "max_grad_norm": 1e-3}
     model = clipping(Watched, **{**given, "method": method, "groups": [0, 1]})
     found = trace_of(model, X, y, np.arange(N) % 2, Constant(members))
-    shared = (
-        "classes",
-        "hidden",
-        "max_epochs",
-        "batch_size",
-        "max_grad_norm",
-        "random_state",
-        "epsilon",
-        "lr",
-    )
+    shared = ("classes", "hidden", "max_epochs", "batch_size", "max_grad_norm", "random_state", "epsilon", "lr")
     plain = dpsgd(lam=0.0, public_n_rows=N, **{name: given[name] for name in shared})
     expected = trace_of(plain, X, y, None, FixedSource(members))
     for a, b in zip(found.gradients, expected.gradients, strict=True):

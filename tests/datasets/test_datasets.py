@@ -95,11 +95,7 @@ def test_parkinsons_hides_person_and_scores_and_keeps_a_person_on_one_side():
     parkinsons = fetch_parkinsons()
     assert not {"subject#", "motor_UPDRS", "total_UPDRS", "sex"} & set(parkinsons.feature_names)
     split = train_private_public_test_split(
-        parkinsons.data,
-        parkinsons.target,
-        parkinsons.sensitive_features,
-        subject=parkinsons.subject,
-        random_state=0,
+        parkinsons.data, parkinsons.target, parkinsons.sensitive_features, subject=parkinsons.subject, random_state=0
     )
     people = [set(parkinsons.subject.iloc[rows]) for rows in split.indices]
     assert sum(map(len, people)) == 42 == len(set.union(*people))
@@ -158,12 +154,7 @@ def test_error_without_file_or_network_names_both_ways_out(name, tmp_path):
 
 def test_openml_copy_is_brought_to_the_original_columns(tiny, monkeypatch):
     data = pd.DataFrame([row.split(",")[:14] for row in ROWS], columns=_fetch.ADULT.columns[:14])
-    for column in (
-        "workclass",
-        "occupation",
-        "native-country",
-        "capital-gain",
-    ):  # OpenML: categories, NaN, binned
+    for column in ("workclass", "occupation", "native-country", "capital-gain"):  # OpenML: categories, NaN, binned
         data[column] = data[column].where(data[column] != "").astype("category")
     numbers = ["age", "fnlwgt", "education-num", "capital-loss", "hours-per-week"]
     data[numbers] = data[numbers].astype(int)
@@ -241,12 +232,7 @@ def _gaps(y, groups):
 def test_gap_of_a_large_sample_is_the_declared_one(disparity, proportions, n_classes, base_rate):
     n = 400_000
     _, y, groups = make_biased_classification(
-        n,
-        disparity=disparity,
-        group_proportions=proportions,
-        n_classes=n_classes,
-        base_rate=base_rate,
-        random_state=1,
+        n, disparity=disparity, group_proportions=proportions, n_classes=n_classes, base_rate=base_rate, random_state=1
     )
     shares = np.asarray(proportions) / np.sum(proportions)
     # Four standard errors of a difference of two rates, the smaller group dominating.
@@ -294,11 +280,7 @@ def test_impossible_synthetic_data_is_refused(kwargs, message):
 
 
 def _table(n):
-    return (
-        pd.DataFrame({"row": np.arange(n)}),
-        pd.Series(np.arange(n) % 2),
-        np.array(["a", "b"])[np.arange(n) % 2],
-    )
+    return (pd.DataFrame({"row": np.arange(n)}), pd.Series(np.arange(n) % 2), np.array(["a", "b"])[np.arange(n) % 2])
 
 
 def test_split_parts_are_disjoint_aligned_and_of_the_asked_sizes():
@@ -349,13 +331,6 @@ def test_encode_fits_on_public_rows_only():
 )
 def test_bad_split_is_refused(change, message):
     X, y, groups = _table(10)
-    arguments = {
-        "X": X,
-        "y": y,
-        "sensitive_features": groups,
-        "random_state": 0,
-        "sizes": (0.5, 0.2, 0.3),
-        **change,
-    }
+    arguments = {"X": X, "y": y, "sensitive_features": groups, "random_state": 0, "sizes": (0.5, 0.2, 0.3), **change}
     with pytest.raises(ValueError, match=message):
         train_private_public_test_split(**arguments)

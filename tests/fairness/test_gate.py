@@ -133,12 +133,7 @@ def test_no_acceptance_outside_a_cold_start_raises_the_excess(stream, gamma, min
 
 
 @settings(max_examples=examples(150), **REPEATABLE)
-@given(
-    streams(max_rows=120),
-    st.sampled_from([0.05, 0.1, 0.2, 0.3, 0.5]),
-    st.integers(0, 4),
-    st.sampled_from(GAPS),
-)
+@given(streams(max_rows=120), st.sampled_from([0.05, 0.1, 0.2, 0.3, 0.5]), st.integers(0, 4), st.sampled_from(GAPS))
 def test_gap_stays_within_gamma_once_warm_and_fair(stream, gamma, min_count, gap):
     n_groups, n_classes, rows = stream
     gate = FairnessGate(n_groups, n_classes, gamma=gamma, min_count=min_count, disparity=gap)
@@ -438,14 +433,7 @@ def test_bad_parameters_are_named(change, message):
 
 @pytest.mark.parametrize(
     ("groups", "labels"),
-    [
-        ([0, 1], [0]),
-        ([0, 2], [0, 0]),
-        ([0, -1], [0, 0]),
-        ([0, 1], [0, 2]),
-        ([0.5, 1], [0, 0]),
-        ([[0, 1]], [[0, 1]]),
-    ],
+    [([0, 1], [0]), ([0, 2], [0, 0]), ([0, -1], [0, 0]), ([0, 1], [0, 2]), ([0.5, 1], [0, 0]), ([[0, 1]], [[0, 1]])],
 )
 def test_bad_codes_are_refused_before_anything_is_counted(groups, labels):
     gate = FairnessGate(2, 2, gamma=0.05)

@@ -31,8 +31,7 @@ def constraints(asked, n_groups=3, n_classes=2):
 
 # ---- rates -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "rate",
-    ["selection_rate", "true_positive_rate", "false_positive_rate", "true_negative_rate", "false_negative_rate"],
+    "rate", ["selection_rate", "true_positive_rate", "false_positive_rate", "true_negative_rate", "false_negative_rate"]
 )
 def test_rates_of_groups_and_of_all_rows_are_those_of_fairlearn(rate):
     groups, truth, predicted = rows()

@@ -8,12 +8,7 @@ import pytest
 
 from skfairdp import FairDPSGDClassifier, LagrangianClassifier, PFLDClassifier, SFPATEClassifier
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.fairness import (
-    RateBound,
-    RateConstraints,
-    RateParity,
-    ResidualViolation,
-)
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, ResidualViolation
 from skfairdp.gradient import SignedLoss
 from skfairdp.lagrangian import mlp
 from tests._tools.sources import recording_noise

@@ -84,13 +84,7 @@ def test_rows_of_gs_wgan_are_those_of_the_group_they_are_asked_for():
     X = rng.normal(np.where(s == 1, 0.4, -0.4)[:, None], 0.2, (2000, 30))
     backend = GSWGANBackend(n_teachers=50, n_steps=80, batch_size=16, teacher_steps=2, hidden=(32,))
     generator = PFGuardGenerator(
-        epsilon=10.0,
-        backend=backend,
-        codec="units",
-        bounds=(-1, 1),
-        groups=[0, 1],
-        random_state=0,
-        noise_seed=0,
+        epsilon=10.0, backend=backend, codec="units", bounds=(-1, 1), groups=[0, 1], random_state=0, noise_seed=0
     )
     new, group = generator.fit(X, sensitive_features=s).sample(1000, return_sensitive=True, random_state=0)
     assert np.mean((new.mean(axis=1) > 0) == (np.asarray(group) == 1)) > 0.9

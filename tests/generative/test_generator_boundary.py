@@ -242,12 +242,7 @@ def test_groups_among_the_columns_show_in_releases_only(container):
         given(s, old),
         *(
             given([*s[:-1], rare], [*old[:-1], age])
-            for rare, age in (
-                ("a long name", 1),
-                ("f", 1.0),
-                ("m", True),
-                ("f", np.float32(0)),
-            )
+            for rare, age in (("a long name", 1), ("f", 1.0), ("m", True), ("f", np.float32(0)))
         ),
     )
     assert first["error"] == (type(None), "None")
@@ -381,12 +376,7 @@ def test_images_in_lists_are_read_number_by_number_and_unlike_shapes_are_refused
 
     def single():
         return PFGuardGenerator(
-            backend=NETWORKS["gs_wgan"],
-            bounds=(0, 1),
-            codec="units",
-            classes=[0, 1],
-            groups=["f", "m"],
-            random_state=0,
+            backend=NETWORKS["gs_wgan"], bounds=(0, 1), codec="units", classes=[0, 1], groups=["f", "m"], random_state=0
         )
 
     entries = [entry for entry in ENTRIES if not isinstance(entry, np.ndarray)]
@@ -413,12 +403,7 @@ def unlike():
     table, y, _ = columns()
     here = (as_frame(table), y, ["f"] * (N - 2) + ["m"] * 2)
     there = as_frame(
-        {
-            "count": [8] * N,
-            "size": np.linspace(1e3, 1e9, N).tolist(),
-            "kind": ["b"] * N,
-            "flag": [True] * N,
-        }
+        {"count": [8] * N, "size": np.linspace(1e3, 1e9, N).tolist(), "kind": ["b"] * N, "flag": [True] * N}
     )
     return here, (there, ["ok"] * N, ["f", "m", "a long name"] * (N // 3))
 

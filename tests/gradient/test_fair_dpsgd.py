@@ -14,13 +14,7 @@ from torch import nn
 from skfairdp import PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.inspection import noise_scale_interval
-from skfairdp.privacy import (
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PoissonSampledDpEvent,
-    epsilon_of,
-)
+from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSampledDpEvent, epsilon_of
 from tests._tools.formulas import plain_formula
 from tests._tools.inside import (
     DPStep,
@@ -700,12 +694,7 @@ def test_more_classes_groups_labels_and_public_rows():
     X, y, groups = make_rows(400, n_classes=3, n_groups=3, seed=4)
     names = np.array(["low", "middle", "top"])
     model = dpsgd(
-        epsilon=8.0,
-        classes=["top", "low", "middle"],
-        max_epochs=10,
-        batch_size=100,
-        random_state=0,
-        noise_seed=0,
+        epsilon=8.0, classes=["top", "low", "middle"], max_epochs=10, batch_size=100, random_state=0, noise_seed=0
     )
     model.fit(X[100:], names[y[100:]], X_public=PublicData(X[:100], groups[:100]))
     assert list(model.classes_) == ["low", "middle", "top"] and list(model.groups_) == [0, 1, 2]

@@ -181,8 +181,7 @@ def test_figures_that_are_not_finite_become_null(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.5, "0.5"), (0.4981, "0.499"), (5.7001, "5.71"), (12.31, "12.4"), (1, "1"), (np.inf, "∞")],
+    ("value", "text"), [(0.5, "0.5"), (0.4981, "0.499"), (5.7001, "5.71"), (12.31, "12.4"), (1, "1"), (np.inf, "∞")]
 )
 def test_epsilon_is_never_shown_smaller_than_it_is(value, text):
     assert epsilon_text(value) == text

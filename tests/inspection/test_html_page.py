@@ -286,8 +286,7 @@ def test_unlike_guarantees_never_share_axes(browser, tmp_path):
 def test_narrow_screens_need_no_sideways_scrolling(browser, tmp_path):
     page = open_page(browser, make_frame(), tmp_path)
     page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": False},
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": False}
     )
     try:
         page.refresh()

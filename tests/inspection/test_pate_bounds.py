@@ -405,8 +405,7 @@ def test_release_cost_covers_the_exact_divergence_of_two_scaled_gaussians(beta, 
 
 
 @pytest.mark.parametrize(
-    ("order", "beta", "sigma"),
-    [(1.0, 0.1, 1.0), (5.0, 0.1, 1.0), (2.0, -0.1, 1.0), (2.0, 0.1, 0.0), (2.0, 0.25, 1.0)],
+    ("order", "beta", "sigma"), [(1.0, 0.1, 1.0), (5.0, 0.1, 1.0), (2.0, -0.1, 1.0), (2.0, 0.1, 0.0), (2.0, 0.25, 1.0)]
 )
 def test_release_cost_refuses_orders_outside_its_range(order, beta, sigma):
     with pytest.raises(ValueError, match=r"order|beta|sigma"):

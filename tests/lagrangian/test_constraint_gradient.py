@@ -8,9 +8,7 @@ import torch
 
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.inspection import audit_matched_filter
-from skfairdp.privacy import (
-    NoiseSource,
-)
+from skfairdp.privacy import NoiseSource
 from tests._tools.inside import ConstraintGradient, PFLDPlan
 from tests._tools.lagrangian import (
     ALONE_AND_TOGETHER,

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp.privacy import (
-    NoiseSource,
-)
+from skfairdp.privacy import NoiseSource
 from tests._tools.inside import PFLDPlan, PublicFeatures, estimate_groups, group_coefficients
-from tests._tools.lagrangian import (
-    biased,
-)
+from tests._tools.lagrangian import biased
 from tests._tools.sources import ZeroNoise
 
 

@@ -17,15 +17,8 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateParity
 from skfairdp.lagrangian import GroupModel, LagrangianClassifier, NoisyGradients, PFLDClassifier, mlp
-from skfairdp.privacy import (
-    NonPrivateDpEvent,
-)
-from tests._tools.lagrangian import (
-    NOTIONS,
-    biased,
-    gap,
-    quick,
-)
+from skfairdp.privacy import NonPrivateDpEvent
+from tests._tools.lagrangian import NOTIONS, biased, gap, quick
 from tests._tools.sources import recording_noise
 
 
@@ -196,11 +189,7 @@ def test_few_errors_of_all_rows_and_equal_ones_are_held_together():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
-    [
-        LagrangianClassifier,
-        partial(PFLDClassifier, epsilon=None),
-        partial(SFPATEClassifier, epsilon=8.0),
-    ],
+    [LagrangianClassifier, partial(PFLDClassifier, epsilon=None), partial(SFPATEClassifier, epsilon=8.0)],
     ids=["F-LD", "PF-LD", "SF-PATE"],
 )
 def test_names_of_groups_and_classes_are_those_of_the_rows(make):

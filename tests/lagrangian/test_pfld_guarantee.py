@@ -6,17 +6,8 @@ import pytest
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateParity
 from skfairdp.lagrangian import NoisyGradients, PFLDClassifier
-from skfairdp.privacy import (
-    GaussianMechanism,
-    PrivacyLedger,
-    epsilon_of,
-)
-from tests._tools.lagrangian import (
-    BOUNDED,
-    NOTIONS,
-    QUICK,
-    biased,
-)
+from skfairdp.privacy import GaussianMechanism, PrivacyLedger, epsilon_of
+from tests._tools.lagrangian import BOUNDED, NOTIONS, QUICK, biased
 from tests._tools.sources import ChosenNoise, installed
 
 OF_SOME = [

@@ -7,14 +7,8 @@ import torch
 from skorch import NeuralNetClassifier
 
 from skfairdp.lagrangian import GroupModel, NoisyGradients, PFLDClassifier, mlp
-from skfairdp.privacy import (
-    PrivacyLedger,
-)
-from tests._tools.lagrangian import (
-    NOTIONS,
-    QUICK,
-    biased,
-)
+from skfairdp.privacy import PrivacyLedger
+from tests._tools.lagrangian import NOTIONS, QUICK, biased
 
 
 @pytest.mark.slow

@@ -11,13 +11,8 @@ from skorch import NeuralNetClassifier
 
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.lagrangian import GroupModel, NoisyGradients, PFLDClassifier, mlp
-from skfairdp.privacy import (
-    PrivacyLedger,
-)
-from tests._tools.lagrangian import (
-    QUICK,
-    biased,
-)
+from skfairdp.privacy import PrivacyLedger
+from tests._tools.lagrangian import QUICK, biased
 
 
 def test_a_pickle_holds_no_private_group():

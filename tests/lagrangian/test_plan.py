@@ -21,13 +21,7 @@ from skfairdp.privacy import (
     repeat,
 )
 from tests._tools.inside import PFLDPlan, release_asked
-from tests._tools.lagrangian import (
-    ALONE_AND_TOGETHER,
-    flips,
-    half_noisy,
-    in_words,
-    problem,
-)
+from tests._tools.lagrangian import ALONE_AND_TOGETHER, flips, half_noisy, in_words, problem
 from tests._tools.sources import UnitNoise, ZeroNoise
 
 

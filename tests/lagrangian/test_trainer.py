@@ -16,12 +16,7 @@ from skfairdp.ensemble import LogisticTeachers, MLPTeachers, ModuleTeachers
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import FairnessConstraints, RateParity, read_constraints
 from skfairdp.lagrangian import mlp
-from skfairdp.metrics import (
-    accuracy_disparity,
-    demographic_disparity,
-    equalized_odds_disparity,
-    wasserstein_disparity,
-)
+from skfairdp.metrics import accuracy_disparity, demographic_disparity, equalized_odds_disparity, wasserstein_disparity
 from tests._tools.inside import (
     DualAscent,
     LagrangianTraining,

@@ -15,12 +15,7 @@ from skfairdp.fairness import (
     read_rate_constraints,
     violation_bounds,
 )
-from skfairdp.metrics import (
-    demographic_disparity,
-    equalized_odds_disparity,
-    gap_bound,
-    rate_intervals,
-)
+from skfairdp.metrics import demographic_disparity, equalized_odds_disparity, gap_bound, rate_intervals
 
 #: How often samples are drawn: in ``make test``, and in ``make test-all`` as well. Forty tell a bound that forgets the
 #: noise or miscounts its rows from one that holds, as a test below says; one that is off by a few percent needs all.

@@ -52,10 +52,7 @@ class FakePATE(ClassifierMixin, BaseEstimator):
         )
         if self.ledger is not None:
             self.ledger.charge(
-                event,
-                label="FakePATE",
-                protects=self.protects,
-                neighboring_relation=self.neighboring_relation,
+                event, label="FakePATE", protects=self.protects, neighboring_relation=self.neighboring_relation
             )
         FITS.append((self.epsilon, self.gamma, self.random_state, X_public, sensitive_features))
         self.classes_ = np.unique(y)

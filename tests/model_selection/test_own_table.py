@@ -10,16 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.model_selection import _own_figures, _own_table, frontier_of_table
-from skfairdp.model_selection._own_table import (
-    _MODELS,
-    _Budget,
-    _planned,
-    _Release,
-    _split,
-    _Sweep,
-    _to_find,
-    _within,
-)
+from skfairdp.model_selection._own_table import _MODELS, _Budget, _planned, _Release, _split, _Sweep, _to_find, _within
 from skfairdp.privacy import (
     CommonValues,
     GaussianDpEvent,

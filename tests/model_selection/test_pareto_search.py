@@ -17,14 +17,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
-from skfairdp import (
-    BudgetExceededError,
-    ParetoSearchCV,
-    PATEClassifier,
-    PrivacyLeakWarning,
-    PrivacyLedger,
-    PublicData,
-)
+from skfairdp import BudgetExceededError, ParetoSearchCV, PATEClassifier, PrivacyLeakWarning, PrivacyLedger, PublicData
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.model_selection import hypervolume, pareto_frontier
 from skfairdp.privacy import GaussianDpEvent, epsilon_of, gdp_epsilon, gdp_mu

@@ -55,8 +55,7 @@ def fitted(estimator=None, grid=CUTS, *, validation=CHECKED, **options):
 
 # ---- what it costs -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("law", "epsilon"),
-    [("logarithmic", 0.693839), ("half", 0.775738), ("geometric", 0.849245), ("poisson", 0.897764)],
+    ("law", "epsilon"), [("logarithmic", 0.693839), ("half", 0.775738), ("geometric", 0.849245), ("poisson", 0.897764)]
 )
 def test_ten_candidates_cost_what_the_vectors_say(law, epsilon):
     search = fitted(trial_distribution=law, method="selection")

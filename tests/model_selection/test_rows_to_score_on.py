@@ -147,11 +147,7 @@ def test_a_number_of_jobs_that_joblib_refuses_costs_nothing(n_jobs):
     assert ledger.entries == ()
 
 
-BAD = {
-    "student": [None, LogisticRegression(C=-1)],
-    "gamma": [0.05, -1.0],
-    "constraints": [None, "no such constraint"],
-}
+BAD = {"student": [None, LogisticRegression(C=-1)], "gamma": [0.05, -1.0], "constraints": [None, "no such constraint"]}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -151,10 +151,7 @@ def test_a_schema_that_was_paid_for_comes_off_the_total():
         (ParetoSearchCV(Calibrated(), {"epsilon": [0.5, 1.0]}, cv=2), "grid over 'epsilon'"),
         (PrivateSearchCV(Calibrated(), {"epsilon": [0.5, 1.0]}), "grid over 'epsilon'"),
         (ParetoSearchCV(Toy(), CUTS, cv=2), "parameter 'epsilon'"),
-        (
-            ParetoSearchCV(dpsgd(lam=0.0, noise_multiplier=50.0), {"average_last": [0.1, 0.2]}, cv=2),
-            "noise_multiplier",
-        ),
+        (ParetoSearchCV(dpsgd(lam=0.0, noise_multiplier=50.0), {"average_last": [0.1, 0.2]}, cv=2), "noise_multiplier"),
     ],
 )
 def test_what_cannot_be_divided_is_refused_before_anything_is_spent(search, message):

@@ -8,12 +8,7 @@ import torch
 from sklearn.base import clone
 
 from skfairdp._tables import _columns
-from skfairdp.generative import (
-    PFGuardGenerator,
-    SyntheticDataClassifier,
-    _inputs,
-    _table_codec as _codec,
-)
+from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _inputs, _table_codec as _codec
 from skfairdp.metrics import _synthetic
 from skfairdp.papers import _adversarial as gan, _adversarial as samplers
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat

@@ -333,9 +333,7 @@ def a_network_for_as_many_rows_as_there_are(patch):
     """Which network it is would tell a private number of rows. Right: it follows from the declared one."""
     honest = FairDPSGDClassifier._net
     patch.setattr(
-        FairDPSGDClassifier,
-        "_net",
-        lambda self, data, norm, n_rows, cost: honest(self, data, norm, len(data.X), cost),
+        FairDPSGDClassifier, "_net", lambda self, data, norm, n_rows, cost: honest(self, data, norm, len(data.X), cost)
     )
 
 

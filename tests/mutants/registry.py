@@ -162,7 +162,7 @@ NULL = Named("skfairdp.privacy.NeighboringRelation", "ZERO_OUT")
 NOTICED: dict[str, Noticed] = {
     # ---- accounting.py ------------------------------------------------------------------------------------------
     "accounting.group_delta_to_the_nearest_float": also(
-        GROUP_PRIVACY("test_no_figure_is_below_the_truth_in_very_many_settings"),
+        GROUP_PRIVACY("test_no_figure_is_below_the_truth_in_very_many_settings")
     ),
     "accounting.composition_left_out": trap(
         5,
@@ -179,8 +179,7 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "accounting.counts_of_classes_for_nothing": trap(
-        5,
-        USEFULNESS("test_counts_and_votes_together_cost_at_most_epsilon", n_classes=2, voting="soft"),
+        5, USEFULNESS("test_counts_and_votes_together_cost_at_most_epsilon", n_classes=2, voting="soft")
     ),
     "boundary.the_most_frequent_class_of_private_rows": trap(
         45, USEFULNESS("test_the_warning_follows_from_what_was_released")
@@ -236,10 +235,10 @@ NOTICED: dict[str, Noticed] = {
         PATE_BOUNDS("test_orders_above_mu1_fall_back_although_the_formula_would_be_smaller"),
     ),
     "accounting.a_schema_of_another_account_is_free": also(
-        OWN_TABLE("test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise"),
+        OWN_TABLE("test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise")
     ),
     "accounting.models_of_a_frontier_are_charged_after_their_noise": also(
-        OWN_TABLE("test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise"),
+        OWN_TABLE("test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise")
     ),
     "accounting.budget_checked_after_spending": trap(
         18,
@@ -255,7 +254,7 @@ NOTICED: dict[str, Noticed] = {
         19, RELEASE_ACCOUNTING("test_when_the_queries_stop_depends_on_outputs_only", accounting="gdp", n_classes=2)
     ),
     "accounting.a_worst_case_without_what_every_record_pays": also(
-        RARE_DISCLOSURE("test_a_worst_case_is_the_worst_of_its_branches_each_with_its_own_disclosure"),
+        RARE_DISCLOSURE("test_a_worst_case_is_the_worst_of_its_branches_each_with_its_own_disclosure")
     ),
     "accounting.expected_cost_instead_of_worst_case": trap(
         34,
@@ -498,7 +497,7 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "generators.a_refit_that_fits_again": also(
-        GROUP_RATES("test_a_refit_draws_no_noise_charges_nothing_and_leaves_the_first_as_it_is"),
+        GROUP_RATES("test_a_refit_draws_no_noise_charges_nothing_and_leaves_the_first_as_it_is")
     ),
     "generators.admissible_labels_by_exact_counts": trap(
         45,
@@ -524,7 +523,7 @@ NOTICED: dict[str, Noticed] = {
     "generators.rows_counted_more_often_than_charged": also(
         GENERATOR_DIFFERENTIAL(
             "test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity", name="tree"
-        ),
+        )
     ),
     "generators.gap_downstream_against_all_other_groups": also(
         METRICS_SYNTHETIC("test_gaps_downstream_are_those_between_the_two_groups_furthest_apart_of_three")
@@ -591,8 +590,7 @@ NOTICED: dict[str, Noticed] = {
     ),
     "gradient.rates_of_the_groups_are_free": trap(5, SIGNED_LOSS("test_steps_and_rates_together_cost_at_most_epsilon")),
     "gradient.a_second_look_for_nothing": trap(
-        5,
-        SECOND_LOOK("test_gradients_rates_and_second_look_together_cost_at_most_epsilon", options={}, epsilon=0.5),
+        5, SECOND_LOOK("test_gradients_rates_and_second_look_together_cost_at_most_epsilon", options={}, epsilon=0.5)
     ),
     "gradient.a_second_look_at_a_fair_clipping_for_nothing": trap(
         5, SECOND_LOOK("test_fair_clippings_are_looked_at_within_their_epsilon", method="reweight")
@@ -918,9 +916,7 @@ NOTICED: dict[str, Noticed] = {
         ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-10),
         ROUNDING("test_epsilon_of_a_gaussian_never_lies_below_the_truth", delta=1e-05),
     ),
-    "gradient.absent_rows_are_counted": also(
-        SIGNED_LOSS("test_absent_rows_of_a_declared_table_count_nowhere"),
-    ),
+    "gradient.absent_rows_are_counted": also(SIGNED_LOSS("test_absent_rows_of_a_declared_table_count_nowhere")),
     "thresholding.a_calibrated_model_judged_by_what_taught_it": also(
         CALIBRATOR("test_what_is_learned_by_heart_of_few_public_rows_is_not_taken_for_parity", seed=0)
     ),
@@ -929,41 +925,34 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_second_look_for_nothing": also(JUDGE("test_a_table_costs_its_share_and_many_rows_cost_less")),
     "thresholding.noise_of_one_cell": also(
-        GAP_BOUNDS("test_noise_of_several_cells_adds_up_in_what_is_counted_over_them"),
+        GAP_BOUNDS("test_noise_of_several_cells_adds_up_in_what_is_counted_over_them")
     ),
-    "thresholding.bounds_of_another_rate": also(
-        GAP_BOUNDS("test_each_interval_is_that_of_its_own_rate_and_group"),
-    ),
-    "boundary.words_that_are_markup": also(
-        STATEMENT("test_no_text_of_a_statement_is_markup"),
-    ),
+    "thresholding.bounds_of_another_rate": also(GAP_BOUNDS("test_each_interval_is_that_of_its_own_rate_and_group")),
+    "boundary.words_that_are_markup": also(STATEMENT("test_no_text_of_a_statement_is_markup")),
     "ledgers.what_is_drawn_is_not_weighed": also(
         SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="once more"),
         SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="answers nearer to the truth"),
         SPENDING("test_what_is_drawn_never_costs_more_than_what_is_charged", name="rare values once more"),
     ),
     "ledgers.trials_weighed_together": also(
-        SPENDING("test_each_trial_of_a_selection_may_draw_what_one_trial_costs_and_none_is_told", mean=6.0),
+        SPENDING("test_each_trial_of_a_selection_may_draw_what_one_trial_costs_and_none_is_told", mean=6.0)
     ),
-    "ledgers.last_hash_is_not_compared": also(
-        VERIFY("test_a_header_of_another_ledger_is_refuted"),
-    ),
+    "ledgers.last_hash_is_not_compared": also(VERIFY("test_a_header_of_another_ledger_is_refuted")),
     "ledgers.a_ledger_that_continues_by_its_count": also(
-        LEDGER_FAILURES("test_a_ledger_of_as_many_entries_is_not_the_one_that_was_noted"),
+        LEDGER_FAILURES("test_a_ledger_of_as_many_entries_is_not_the_one_that_was_noted")
     ),
     "ledgers.what_is_held_is_added_up_after_the_charge": trap(
-        18,
-        SPENDING("test_what_does_not_add_up_with_what_is_held_is_refused_before_the_charge"),
+        18, SPENDING("test_what_does_not_add_up_with_what_is_held_is_refused_before_the_charge")
     ),
     "ledgers.verify_knows_no_parts": also(
-        VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="what was given was paid for by nobody"),
+        VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="what was given was paid for by nobody")
     ),
     "ledgers.any_entry_is_the_fit": also(
         VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="an entry of nothing"),
         VERIFY("test_a_statement_that_contradicts_itself_is_refused", lie="an entry of one release"),
     ),
     "ledgers.events_of_any_size": also(
-        VERIFY("test_an_event_that_would_take_minutes_is_one_clear_line", name="teachers"),
+        VERIFY("test_an_event_that_would_take_minutes_is_one_clear_line", name="teachers")
     ),
     "ledgers.malformed_events_are_accepted": trap(
         42,
@@ -1002,18 +991,16 @@ NOTICED: dict[str, Noticed] = {
         *(
             ATTRIBUTE_COST("test_the_event_of_an_attribute_bounds_it_and_that_of_a_null_record_does_not", name=name)
             for name in CONVERTED
-        ),
+        )
     ),
     "ledgers.a_charge_is_held_against_its_own_total_only": also(
-        ATTRIBUTE_COST("test_a_fit_for_records_is_held_against_the_total_for_attributes_and_dry_runs_too"),
+        ATTRIBUTE_COST("test_a_fit_for_records_is_held_against_the_total_for_attributes_and_dry_runs_too")
     ),
     "ledgers.verify_forgets_the_way_back_from_no_record": also(
         ATTRIBUTE_COST("test_the_second_implementation_finds_the_same_event", name="gaussian"),
         ATTRIBUTE_COST("test_a_statement_carries_the_total_for_attributes_and_a_lower_one_is_refuted", relation=NULL),
     ),
-    "ledgers.a_null_record_counts_as_any_record": also(
-        LEDGER("test_no_relation_implies_one_that_costs_more"),
-    ),
+    "ledgers.a_null_record_counts_as_any_record": also(LEDGER("test_no_relation_implies_one_that_costs_more")),
     "ledgers.any_release_under_any_neighbours": also(
         RELATIONS("test_the_refusal_names_the_event_to_state_instead_and_that_one_is_taken"),
         *(
@@ -1041,7 +1028,7 @@ NOTICED: dict[str, Noticed] = {
             "test_verify_refutes_a_ledger_of_unproven_neighbours_and_no_ledger_opens_it",
             name="PoissonSampledDpEvent",
             relation=REPLACED,
-        ),
+        )
     ),
     "ledgers.a_second_fit_keeps_what_the_first_one_learned": also(
         INTERRUPTED("test_no_model_of_one_fit_stands_beside_the_report_of_another", name="pate"),
@@ -1123,10 +1110,10 @@ NOTICED: dict[str, Noticed] = {
         STREAMED_FOLDS("test_tables_of_neighbours_differ_by_one_row_in_one_fold", row=17),
     ),
     "partition.folds_that_are_scored_and_learned_from": also(
-        STREAMED_FOLDS("test_a_fold_reads_its_rows_alone_and_all_folds_read_each_row_once"),
+        STREAMED_FOLDS("test_a_fold_reads_its_rows_alone_and_all_folds_read_each_row_once")
     ),
     "partition.places_by_partition": also(
-        PLACES("test_a_record_that_moves_the_ends_of_partitions_moves_no_row_to_another_teacher"),
+        PLACES("test_a_record_that_moves_the_ends_of_partitions_moves_no_row_to_another_teacher")
     ),
     "partition.files_named_after_values": also(
         PLACES("test_files_in_folders_named_after_values_need_a_key", declared=False),
@@ -1150,14 +1137,12 @@ NOTICED: dict[str, Noticed] = {
         PLACES("test_a_longer_text_that_moves_rows_to_the_next_file_moves_none_to_another_teacher"),
         PLACES("test_votes_of_stores_that_are_cut_by_bytes_are_the_same"),
     ),
-    "partition.ids_by_their_chunk": also(
-        PLACES("test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk"),
-    ),
+    "partition.ids_by_their_chunk": also(PLACES("test_a_key_is_hashed_by_itself_whatever_else_is_in_its_chunk")),
     "partition.ids_as_their_reader_has_them": also(
-        PLACES("test_an_id_has_one_hash_whatever_type_its_reader_gave_it", one="fraction"),
+        PLACES("test_an_id_has_one_hash_whatever_type_its_reader_gave_it", one="fraction")
     ),
     "partition.bars_that_end_with_partitions": also(
-        DASK("test_bars_do_not_show_where_partitions_end", scheduler="synchronous"),
+        DASK("test_bars_do_not_show_where_partitions_end", scheduler="synchronous")
     ),
     "partition.groups_dealt_by_group": also(
         STREAMED_SFPATE("test_the_group_of_a_row_moves_no_row_to_another_teacher", key=None),
@@ -1172,7 +1157,7 @@ NOTICED: dict[str, Noticed] = {
     "partition.shares_rounded_up": also(
         STREAMED_SFPATE(
             "test_shares_in_steps_are_exact_in_any_order_and_no_more_than_one_vote", teacher="logistic", n_groups=3
-        ),
+        )
     ),
     "partition.retried_task_counted_twice": also(
         STREAMED_TEACHERS("test_rows_that_are_counted_twice_are_noticed_before_anything_is_released")
@@ -1276,7 +1261,7 @@ NOTICED: dict[str, Noticed] = {
     ),
     # ---- randomized.py ------------------------------------------------------------------------------------------
     "randomized.chunks_handed_out_as_they_came": also(
-        STREAMED_GROUPS("test_what_is_handed_out_of_a_replayed_neighbour_is_the_same", to="no such group"),
+        STREAMED_GROUPS("test_what_is_handed_out_of_a_replayed_neighbour_is_the_same", to="no such group")
     ),
     "randomized.truth_as_often_for_many_groups_as_for_two": also(
         RANDOMIZED_RESPONSE("test_the_ratio_of_probabilities_is_exactly_at_most_e_to_the_epsilon", epsilon=1.0, k=3),
@@ -1307,13 +1292,11 @@ NOTICED: dict[str, Noticed] = {
     "replay.coins_by_call": also(
         MUTANTS_REPLAY(
             "neighbours_look_the_same", entry="PrivateThresholds-coins", pair="huge numbers in the first row"
-        ),
+        )
     ),
     "replay.seats_by_chunk": also(
         MUTANTS_REPLAY(
-            "neighbours_look_the_same",
-            entry="PrivateThresholds-cut-by-bytes-raw",
-            pair="huge numbers in the first row",
+            "neighbours_look_the_same", entry="PrivateThresholds-cut-by-bytes-raw", pair="huge numbers in the first row"
         ),
         ROWS_IN_SEATS("test_where_chunks_end_changes_no_answer"),
     ),
@@ -1360,7 +1343,7 @@ NOTICED: dict[str, Noticed] = {
         RARE_DISCLOSURE("test_a_value_of_one_record_is_shown_as_often_as_is_paid"),
     ),
     "schemas.threshold_at_a_tenth_of_the_quantile": also(
-        RARE_DISCLOSURE("test_one_record_reaches_the_threshold_with_at_most_the_probability_that_is_paid"),
+        RARE_DISCLOSURE("test_one_record_reaches_the_threshold_with_at_most_the_probability_that_is_paid")
     ),
     "schemas.sensitivity_of_one_count": also(
         RARE_DISCLOSURE("test_a_replaced_record_moves_the_counts_by_no_more_than_is_declared"),
@@ -1370,52 +1353,48 @@ NOTICED: dict[str, Noticed] = {
         RARE_DISCLOSURE("test_the_order_of_appearance_does_not_show"),
         SCHEMA_RELEASE("test_the_order_of_the_rows_does_not_show", seed=0),
     ),
-    "schemas.missing_is_counted_only_where_it_occurs": also(
-        MUTANTS_REPLAY("schemas_look_the_same", what="missing"),
-    ),
+    "schemas.missing_is_counted_only_where_it_occurs": also(MUTANTS_REPLAY("schemas_look_the_same", what="missing")),
     "schemas.kinds_from_dtypes": also(MUTANTS_REPLAY("schemas_look_the_same", what="texts")),
     "schemas.a_release_that_no_column_names_is_free": also(
-        ACCOUNT("test_a_release_that_no_column_names_is_paid_by_all_that_name_none"),
+        ACCOUNT("test_a_release_that_no_column_names_is_paid_by_all_that_name_none")
     ),
-    "schemas.a_trained_module_for_nothing": also(
-        ACCOUNT("test_a_net_of_the_lagrangian_carries_what_was_paid_for_it"),
-    ),
+    "schemas.a_trained_module_for_nothing": also(ACCOUNT("test_a_net_of_the_lagrangian_carries_what_was_paid_for_it")),
     "schemas.texts_of_pandas_own_type": also(MUTANTS_REPLAY("schemas_look_the_same", what="half a surrogate pair")),
     "schemas.a_text_as_its_class_has_it": also(MUTANTS_REPLAY("schemas_look_the_same", what="unordered")),
     "schemas.range_of_the_known_cells": also(MUTANTS_REPLAY("schemas_look_the_same", what="extreme")),
     "schemas.a_parser_of_whole_columns": also(
-        SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_that_cell_alone"),
+        SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_that_cell_alone")
     ),
     "schemas.truths_that_occur": also(SCHEMA_RELEASE("test_the_only_false_among_truths_does_not_show")),
     "schemas.one_complex_number_is_that_of_a_column": also(
-        SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_no_type_of_a_column", beside=complex(1, 2)),
+        SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_no_type_of_a_column", beside=complex(1, 2))
     ),
     "schemas.all_of_mu_in_every_step": also(
-        SCHEMA_RELEASE("test_the_event_costs_what_was_asked_for_and_every_path_of_a_column_is_covered"),
+        SCHEMA_RELEASE("test_the_event_costs_what_was_asked_for_and_every_path_of_a_column_is_covered")
     ),
     "schemas.failures_are_not_charged": also(
-        SCHEMA_RELEASE("test_a_released_schema_charges_what_its_mechanisms_declare"),
+        SCHEMA_RELEASE("test_a_released_schema_charges_what_its_mechanisms_declare")
     ),
     "schemas.classes_of_the_rows": also(
-        MUTANTS_REPLAY("neighbours_look_the_same", entry="PFGuard-raw", pair="the only one of its kind in y"),
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="PFGuard-raw", pair="the only one of its kind in y")
     ),
     "schemas.unforeseen_cells_raise": also(
-        RAW_REPLAY("test_an_unforeseen_private_record_does_not_show", name="fair_pate", row=0),
+        RAW_REPLAY("test_an_unforeseen_private_record_does_not_show", name="fair_pate", row=0)
     ),
     "schemas.unforeseen_records_are_dropped": also(
-        RAW_REPLAY("test_an_unforeseen_private_record_does_not_show", name="generator", row=1),
+        RAW_REPLAY("test_an_unforeseen_private_record_does_not_show", name="generator", row=1)
     ),
     "schemas.numbers_scaled_by_the_rows": also(
-        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-raw", pair="all of a row in the middle"),
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-raw", pair="all of a row in the middle")
     ),
     "schemas.bounds_of_the_rows": also(
-        RAW_FITS("test_an_unforeseen_private_value_counts_as_what_the_schema_says", name="dpsgd", column="wage"),
+        RAW_FITS("test_an_unforeseen_private_value_counts_as_what_the_schema_says", name="dpsgd", column="wage")
     ),
     "schemas.disclosures_do_not_add_up": also(
-        RARE_DISCLOSURE("test_there_is_no_epsilon_at_a_delta_that_the_disclosure_uses_up"),
+        RARE_DISCLOSURE("test_there_is_no_epsilon_at_a_delta_that_the_disclosure_uses_up")
     ),
     "searched_rows.all_of_scikit_learn_is_row_wise": also(
-        SEARCH_ROWS("test_one_row_moves_the_tables_of_thresholds_behind_a_factorisation_by_root_two"),
+        SEARCH_ROWS("test_one_row_moves_the_tables_of_thresholds_behind_a_factorisation_by_root_two")
     ),
     "searched_rows.figures_of_a_table_in_one_call": also(
         OWN_TABLE("test_a_row_at_which_a_model_fails_moves_two_cells_of_its_figures")
@@ -1543,16 +1522,16 @@ NOTICED: dict[str, Noticed] = {
         OWN_ROWS("test_the_tables_cost_their_share_and_the_votes_the_rest"),
     ),
     "own_rows.the_look_at_parity_is_not_charged": also(
-        OWN_ROWS("test_the_tables_cost_their_share_and_the_votes_the_rest"),
+        OWN_ROWS("test_the_tables_cost_their_share_and_the_votes_the_rest")
     ),
     "own_rows.the_look_at_parity_counts_one_level": also(
-        OWN_ROWS("test_no_release_moves_further_than_its_declared_sensitivity", name="two classes"),
+        OWN_ROWS("test_no_release_moves_further_than_its_declared_sensitivity", name="two classes")
     ),
     "own_rows.private_groups_teach_a_constrained_student": also(
-        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-constrained", pair="the group of the first row"),
+        MUTANTS_REPLAY("neighbours_look_the_same", entry="FairPATE-constrained", pair="the group of the first row")
     ),
     "own_rows.labels_are_estimated_without_the_group": also(
-        CONSTRAINED_STUDENT("test_true_positive_rates_of_new_rows_with_their_true_labels_come_together"),
+        CONSTRAINED_STUDENT("test_true_positive_rates_of_new_rows_with_their_true_labels_come_together")
     ),
     "own_rows.a_calibrator_takes_the_private_rows": also(
         CALIBRATOR_OWN_ROWS(
@@ -1567,13 +1546,13 @@ NOTICED: dict[str, Noticed] = {
         OWN_ROWS("test_no_sampled_row_is_a_private_one"),
     ),
     "own_rows.groups_dealt_by_their_true_shares": also(
-        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="soft"),
+        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="soft")
     ),
     "own_rows.ranges_read_from_the_private_rows": also(
-        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="gnmax"),
+        OWN_ROWS("test_replaying_the_releases_gives_the_rows_and_the_student_without_the_private_rows", voting="gnmax")
     ),
     "own_rows.tables_weighed_by_how_well_they_fit_the_private_labels": also(
-        OWN_ROWS("test_the_weight_of_the_tables_follows_public_numbers_only"),
+        OWN_ROWS("test_the_weight_of_the_tables_follows_public_numbers_only")
     ),
     # ---- summing.py ---------------------------------------------------------------------------------------------
     "summing.sums_are_not_charged": trap(
@@ -1590,18 +1569,17 @@ NOTICED: dict[str, Noticed] = {
         CLASS_SUMS("test_two_rows_of_a_class_at_opposite_ends_move_the_sums_by_all_of_the_sensitivity"),
     ),
     "summing.scaled_by_the_private_rows": also(
-        CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2),
+        CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2)
     ),
     "summing.rates_of_classes_from_the_private_labels": also(
-        CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2),
+        CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2)
     ),
     # ---- thresholding.py ----------------------------------------------------------------------------------------
     "thresholding.requests_that_share_their_room": also(
-        IDP3_REQUESTS("test_the_gap_holds_after_every_answer_of_eight_threads"),
+        IDP3_REQUESTS("test_the_gap_holds_after_every_answer_of_eight_threads")
     ),
     "thresholding.bins_for_nothing": trap(
-        5,
-        PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+        5, PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0)
     ),
     "thresholding.a_look_at_moved_scores_for_nothing": trap(
         5, PRIVATE_BARYCENTER("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED)
@@ -1625,14 +1603,13 @@ NOTICED: dict[str, Noticed] = {
         GUESSED_GROUPS("test_the_rows_of_the_bound_have_taught_no_guess")
     ),
     "thresholding.a_look_for_nothing": trap(
-        5,
-        PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0),
+        5, PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0)
     ),
     "thresholding.a_bound_from_the_rows_that_taught": also(
-        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_have_taught_no_threshold"),
+        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_have_taught_no_threshold")
     ),
     "thresholding.a_bound_from_rows_that_are_alike": also(
-        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_stand_for_all_where_rows_are_alike"),
+        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_stand_for_all_where_rows_are_alike")
     ),
     "thresholding.a_bound_by_the_middle_of_two_laws": also(
         GAP_BOUNDS("test_a_bound_without_noise_is_at_least_that_of_clopper_and_pearson"),
@@ -1643,13 +1620,11 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "thresholding.a_bound_that_does_not_know_of_the_noise": also(
-        GAP_BOUNDS("test_the_gap_stays_below_its_bound_in_95_of_100_samples", name="much noise", repeats=40),
+        GAP_BOUNDS("test_the_gap_stays_below_its_bound_in_95_of_100_samples", name="much noise", repeats=40)
     ),
     "thresholding.half_the_sensitivity": also(
         PRIVATE_THRESHOLDS(
-            "test_one_record_moves_each_table_by_no_more_than_its_sensitivity",
-            relation=REPLACED,
-            bound=math.sqrt(2),
+            "test_one_record_moves_each_table_by_no_more_than_its_sensitivity", relation=REPLACED, bound=math.sqrt(2)
         )
     ),
     "thresholding.the_classifier_for_nothing": trap(
@@ -1719,10 +1694,10 @@ NOTICED: dict[str, Noticed] = {
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[0]),
     ),
     "subjects.weights_to_the_nearest": also(
-        SUBJECTS("test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has", n_classes=2),
+        SUBJECTS("test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has", n_classes=2)
     ),
     "subjects.lengths_of_features_alone": also(
-        SUBJECTS("test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has", n_classes=2),
+        SUBJECTS("test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has", n_classes=2)
     ),
     "subjects.all_rows_are_counted": also(
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="counts"),
@@ -1735,20 +1710,20 @@ NOTICED: dict[str, Noticed] = {
         SUBJECTS("test_one_row_of_each_subject_follows_from_its_own_rows_alone"),
     ),
     "subjects.rows_of_a_subject_are_clipped_one_by_one": also(
-        DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
+        DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain")
     ),
     "subjects.rows_are_drawn_instead_of_subjects": also(
         DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[2]),
     ),
     "subjects.rows_are_kept_by_the_table": also(
-        DPSGD_SUBJECTS("test_which_rows_of_a_subject_are_learned_from_follows_its_own_rows_alone"),
+        DPSGD_SUBJECTS("test_which_rows_of_a_subject_are_learned_from_follows_its_own_rows_alone")
     ),
     "subjects.a_subject_that_is_gone_covers_each_of_its_rows": also(
         SUBJECT_UNIT(
             "test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects",
             order=Named("tests.privacy.test_subject_unit.ORDERS", 0),
-        ),
+        )
     ),
     "subjects.rows_in_chunks_by_their_number": also(
         STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
@@ -1772,18 +1747,18 @@ NOTICED: dict[str, Noticed] = {
         ),
     ),
     "subjects.rows_in_chunks_are_chosen_by_the_table": also(
-        SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more"),
+        SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more")
     ),
     "subjects.rows_in_chunks_as_they_come": also(
         STREAMED_SUBJECTS(
             "test_neither_the_order_of_rows_nor_where_chunks_end_matters",
             teacher=Named("tests.rows.test_streamed_subjects.NETWORKS"),
-        ),
+        )
     ),
     "subjects.rows_in_chunks_without_ids": also(
         STREAMED_SUBJECTS(
             "test_missing_ids_are_refused_before_anything_is_spent_in_words_that_hold_none", ids="texts", value=None
-        ),
+        )
     ),
     "subjects.bars_over_the_rows_of_subjects": also(
         STREAMED_SUBJECTS("test_bars_count_tenths_and_no_rows", engine="chunks"),
@@ -1799,33 +1774,31 @@ NOTICED: dict[str, Noticed] = {
             "test_a_statement_says_whose_rows_are_protected_together",
             rows_of="patient_id",
             said="all rows of one patient_id",
-        ),
+        )
     ),
     "subjects.frontiers_by_row": also(
-        SUBJECT_SEARCHES("test_a_frontier_of_subjects_is_stated_for_them", by_name=False),
+        SUBJECT_SEARCHES("test_a_frontier_of_subjects_is_stated_for_them", by_name=False)
     ),
     "subjects.parts_without_their_subjects": also(
-        SUBJECT_UNIT("test_a_part_that_says_it_protects_others_is_refuted", part=1, lie="other subjects"),
+        SUBJECT_UNIT("test_a_part_that_says_it_protects_others_is_refuted", part=1, lie="other subjects")
     ),
-    "subjects.records_that_subjects_do_not_count_for": also(
-        SUBJECT_UNIT("test_the_ceiling_holds_for_each_total"),
-    ),
+    "subjects.records_that_subjects_do_not_count_for": also(SUBJECT_UNIT("test_the_ceiling_holds_for_each_total")),
     "subjects.rows_that_cover_their_subject": also(
-        SUBJECT_UNIT("test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected"),
+        SUBJECT_UNIT("test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected")
     ),
     "subjects.generators_count_all_rows": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[3]),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[3])
     ),
     "subjects.scores_count_all_rows": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[4]),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[4])
     ),
     "subjects.folds_of_those_who_have_rows": also(
-        SUBJECT_SEARCHES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows"),
+        SUBJECT_SEARCHES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows")
     ),
     "subjects.schemas_count_all_rows": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[5]),
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[5])
     ),
     "subjects.groups_are_randomised_row_by_row": also(
-        SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GROUPS),
+        SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GROUPS)
     ),
 }

@@ -44,9 +44,7 @@ def a_trained_module_for_nothing(patch):
     """Found: a network that private rows have trained is given as another one, and its price is not composed."""
     look = Account.look_at_value
     patch.setattr(
-        Account,
-        "look_at_value",
-        lambda self, value: None if hasattr(value, "state_dict") else look(self, value),
+        Account, "look_at_value", lambda self, value: None if hasattr(value, "state_dict") else look(self, value)
     )
 
 

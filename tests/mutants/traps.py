@@ -48,7 +48,4 @@ TRAPS = {
     45: "warnings, cells or laws from exact counts of private rows",
 }
 
-ELSEWHERE = {
-    3: "planted with 2: both make the noise ignore delta",
-    8: "planted as 21",
-}
+ELSEWHERE = {3: "planted with 2: both make the noise ignore delta", 8: "planted as 21"}

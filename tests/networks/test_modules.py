@@ -96,10 +96,7 @@ def test_harmless_forms_of_those_layers_pass():
     assert [tuple(one.shape) for one in weights] == [(2, 3), (2, 3), (2, 2, 3), (2, 2)]
 
 
-@pytest.mark.parametrize(
-    ("module", "match"),
-    [(nn.ReLU(), "no parameters"), (lambda: 3, "callable returned int")],
-)
+@pytest.mark.parametrize(("module", "match"), [(nn.ReLU(), "no parameters"), (lambda: 3, "callable returned int")])
 def test_what_is_no_trainable_module_is_refused(module, match):
     with pytest.raises(ValueError, match=match):
         StackedModule(module, 2)

@@ -251,10 +251,7 @@ def test_what_the_user_set_and_is_never_run_is_named_in_one_warning(settings, na
 
 def test_the_optimizer_takes_the_options_and_groups_of_the_net():
     net = NeuralNetClassifier(
-        TwoLayers,
-        lr=0.5,
-        optimizer__momentum=0.9,
-        optimizer__param_groups=[("layers.2.*", {"lr": 0.1})],
+        TwoLayers, lr=0.5, optimizer__momentum=0.9, optimizer__param_groups=[("layers.2.*", {"lr": 0.1})]
     )
     optimizer = read(net).make_optimizer(read(net).build(4, 2, seed=0))
     assert sorted(group["lr"] for group in optimizer.param_groups) == [0.1, 0.5]

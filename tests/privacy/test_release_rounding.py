@@ -24,10 +24,7 @@ class Bits(NoiseSource):
         return np.array(taken, dtype=np.uint64)
 
 
-@given(
-    st.floats(-1e30, 1e30),
-    st.floats(1e-6, 1e6),
-)
+@given(st.floats(-1e30, 1e30), st.floats(1e-6, 1e6))
 def test_every_release_is_a_multiple_of_a_grid_that_follows_sigma_alone(value, sigma):
     mechanism = GaussianMechanism(sigma)
     assert mechanism.grid == 2.0 ** math.floor(math.log2(sigma / 1024))

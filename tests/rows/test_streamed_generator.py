@@ -241,11 +241,7 @@ def test_what_a_fit_shows_of_a_replayed_neighbour_is_the_same():
 
 @pytest.mark.parametrize(
     ("options", "fit", "text"),
-    [
-        ({"schema": None}, {}, "schema"),
-        ({"backend": "gs_wgan"}, {}, "marginals"),
-        ({}, {"y": ["no"] * N}, "label"),
-    ],
+    [({"schema": None}, {}, "schema"), ({"backend": "gs_wgan"}, {}, "marginals"), ({}, {"y": ["no"] * N}, "label")],
 )
 def test_what_cannot_be_read_in_chunks_is_refused_before_anything_is_spent(options, fit, text):
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-4)

@@ -270,21 +270,9 @@ def test_a_schema_without_the_roles_that_are_needed_says_which():
 
 
 # ---- private cells are read, public ones are checked ---------------------------------------------------------------
-UNFORESEEN = {
-    "age": "a lot",
-    "job": "spy",
-    "wage": 1e300,
-    "hired": "tomorrow",
-    "citizen": "perhaps",
-}
+UNFORESEEN = {"age": "a lot", "job": "spy", "wage": 1e300, "hired": "tomorrow", "citizen": "perhaps"}
 #: What each of them counts as.
-COUNTS_AS = {
-    "age": 53,
-    "job": None,
-    "wage": 200.0,
-    "hired": None,
-    "citizen": None,
-}
+COUNTS_AS = {"age": 53, "job": None, "wage": 200.0, "hired": None, "citizen": None}
 
 
 def with_cell(table, column, value, row=3):

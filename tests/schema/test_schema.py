@@ -309,8 +309,7 @@ def test_a_raw_table_goes_through_a_pipeline_without_public_rows():
     table = TABLE.loc[rng.integers(4, size=400)].reset_index(drop=True)
     rows = SCHEMA.read(table)
     model = make_pipeline(
-        SchemaEncoder(SCHEMA),
-        FairDPSGDClassifier(epsilon=2.0, lam=0.0, classes=SCHEMA.classes, random_state=0),
+        SchemaEncoder(SCHEMA), FairDPSGDClassifier(epsilon=2.0, lam=0.0, classes=SCHEMA.classes, random_state=0)
     )
     model.fit(table, rows.y)
     assert model[-1].privacy_.epsilon <= 2.0

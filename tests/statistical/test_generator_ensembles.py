@@ -54,10 +54,7 @@ VARIANTS = {
 def world():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
-        {
-            "size": rng.normal(size=N),
-            "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object),
-        }
+        {"size": rng.normal(size=N), "kind": pd.Series(rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]), dtype=object)}
     )
     return X, (rng.random(N) < 0.3).astype(int), np.where(rng.random(N) < 0.8, "a", "b").astype(object)
 
