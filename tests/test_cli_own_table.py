@@ -74,6 +74,7 @@ def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(t
     assert "leaves out ['name']" in done.stdout and "the commonest class for everybody" in done.stdout
     statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
     assert 3.9 < statement["epsilon"] < 4.6 and statement["delta"] == 1e-5
+    assert len(statement["ledger"]["entries"]) == 2 and all(part["on_ledger"] for part in statement["parts"])
     assert f"costs ε = {np.ceil(statement['epsilon'] * 100) / 100:g}" in done.stdout
     assert all(check.holds for check in verify_file(tmp_path / "out" / "privacy.json"))
     checked = run("verify", tmp_path / "out" / "privacy.json")

@@ -142,7 +142,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     print_frontier(found.frame)
     written = _files.write_frontier(found.frame, folder)
     with _files.replaced(folder) as new:
-        statement = found.privacy.statement(subject="a frontier of models and its figures")
+        statement = found.privacy.statement(subject="a frontier of models and its figures", ledger=ledger)
         (new / "privacy.json").write_text(statement.to_json(), encoding="utf-8")
     if found.schema.privacy_ is not None:
         _files.save_schema(found.schema, folder)

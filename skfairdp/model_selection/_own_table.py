@@ -184,8 +184,9 @@ def frontier_of_table(
     for part in (learned, held if subject is None else held[held[subject].notna()]):
         schema.read(part)  # a label or a group that is not listed ends it here
     rows, baseline = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
+    head = "" if ledger is None else ledger.head  # by now all of it is charged there
     return _result(
-        rows, schema, budget, delta, n_units=asked.n_learned + len(held), baseline=baseline,
+        rows, schema, budget, delta, n_units=asked.n_learned + len(held), baseline=baseline, on_record=head,
     )  # fmt: skip
 
 
@@ -772,7 +773,8 @@ def _expression(gap: float | None) -> str:
 
 
 def _result(
-    rows: list[dict[str, Any]], schema: Schema, budget: _Budget, delta: float, *, n_units: int, baseline: float
+    rows: list[dict[str, Any]], schema: Schema, budget: _Budget, delta: float, *, n_units: int, baseline: float,
+    on_record: str,
 ) -> OwnFrontier:  # fmt: skip
     reads, relation = budget.facts(n_units), budget.relation
     reads.note("names of columns", "read", [*schema.columns], "public")
@@ -781,9 +783,9 @@ def _result(
     reads.note("schema", "given", None, "public", by=schema)
     own = PrivacySpent.of(
         budget.models_and_figures, delta, protects=relation.protects, neighboring_relation=relation,
-        public=public_facts(reads, relation), label="frontier of a table", rows_of=budget.rows_of,
+        public=public_facts(reads, relation), label="frontier of a table", rows_of=budget.rows_of, on_record=on_record,
     )  # fmt: skip
-    privacy = composed(own, *held_by(schema))
+    privacy = composed(own, *(replace(one, on_record=on_record or one.on_record) for one in held_by(schema)))
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
     utility = budget.figures.utility
     columns = [*columns_with(utility), "gap_bound", "groups_seen", f"{utility}_error"]
