@@ -27,6 +27,7 @@ EXCEPTIONS = {
     "model_selection/test_search_rows.py: skfairdp._row_wise._copies": "models that know who asks them",
     "networks/test_stacked.py: skfairdp._networks._stacked._ACTIVATION_FLOATS": "chunks of a few rows",
     "networks/test_stacked.py: skfairdp._networks._stacked._LEAST_ROWS": "chunks of a few rows",
+    "pate/test_subjects.py: skfairdp._utils._containers.ROWS_AT_ONCE": "blocks of a few rows",
     "networks/test_wide_sums.py: skfairdp._networks._wide_sums._NUMBERS": "pieces of a few rows",
     "networks/test_wide_sums.py: skfairdp._networks._wide_sums._ROWS": "pieces of a few rows",
     "pate/test_sf_pate.py: skfairdp._teachers._partition.READY": "many rows, of few",

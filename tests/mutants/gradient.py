@@ -92,7 +92,7 @@ def division_by_the_realised_batch_size(patch):
 @mutant
 def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
     """Found: rate, steps and divisor follow len(X), and the report says that a record more or less does not show."""
-    for module in (_dpsgd, _fair_clipping):
+    for module in (_dpsgd, _fair_clipping.privacy):
         patch.setattr(module, "relation_for", lambda n_rows, **_: NeighboringRelation.ADD_OR_REMOVE_ONE)
 
 
