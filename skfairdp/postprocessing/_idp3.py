@@ -154,7 +154,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when). Of a
         ratio r: so many that r / (1 - r) of them, four for the four-fifths rule, have the rarest class compared. Of
         constraints on labels: the labels that have to be back before a rate counts, at least 1/(2γ²) for a difference
-        of γ, or chance decides where the gate begins.
+        of γ, or chance decides where the gate begins; as many answers of amounts (200 for γ = 0.05).
     disparity : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
     gate : {"excess", "local"}, default="excess"
@@ -188,7 +188,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups in the order of the rows of ``counts_``.
     counts_ : ndarray of shape (n_groups, n_classes), int64
-        Committed answers, of amounts by bin (as columns, ``n_limits + 1`` of them). Zero after ``fit``, whose rows are never counted; changed by ``answer`` and ``update``.
+        Committed answers; of amounts ``n_limits + 1`` bins take the place of classes. Zero after ``fit``, whose rows
+        are never counted; changed by ``answer`` and ``update``.
     rejected_counts_ : ndarray of shape (n_groups,), int64
         Committed refusals.
     reject_label_ : label
@@ -252,16 +253,16 @@ class IDP3(ClassifierMixin, NamedEstimator):
     >>> sex = np.arange(3000) % 2
     >>> X = rng.normal(size=(3000, 1)) + 0.5 * sex[:, None]
     >>> model = LinearRegression().fit(X[:500], 20 + 3 * X[:500, 0])
-    >>> idp = IDP3(model, gamma=0.05, groups=[0, 1]).fit(X[:500], X_public=X[500:1000])
+    >>> idp = IDP3(model, min_count=200, groups=[0, 1]).fit(X[:500], X_public=X[500:1000])
     >>> amounts, sex = idp.answer(X[1000:], sensitive_features=sex[1000:]), sex[1000:]
     >>> from skfairdp.metrics import ks_disparity
     >>> told = ~np.isnan(amounts)
     >>> for said, of in ((model.predict(X[1000:]), sex), (amounts[told], sex[told])):
     ...     print(round(ks_disparity(None, said, sensitive_features=of), 2))
     0.23
-    0.06
-    >>> idp.coverage_
-    0.72
+    0.05
+    >>> idp.coverage_ > 0.7
+    True
     """
 
     estimator: Any = None
@@ -325,7 +326,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Group of each row; the columns of a DataFrame form intersections. May be left out where ``groups`` or
             ``sensitive_columns`` is given. Handed on to an estimator that requests it, as those of this package do.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Public rows for the estimator, and to place ``limits_`` of amounts, in the columns of X. Use :class:`~skfairdp.PublicData` inside a search.
+            Public rows for the estimator, in the columns of X; of amounts they say where ``limits_`` lie. Use
+            :class:`~skfairdp.PublicData` inside a search.
         sensitive_features_public : array-like of shape (n_public,), default=None
             Their groups, where ``X_public`` does not carry them.
         {subject}
@@ -347,7 +349,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         PrivacyLeakWarning
             Groups are inferred from the rows on which an estimator with a privacy guarantee is fitted.
         FairnessWarning
-            Constraints on labels ask for less than chance leaves of ``min_count`` labels.
+            Constraints on labels, or γ of amounts, ask for less than chance leaves of ``min_count`` labels or answers.
         """
         self._validate_params()
         given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public, subject)
@@ -365,7 +367,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             known = self.estimator is not None and getattr(self.estimator_, "classes_", None) is not None
             classes = classes_of(self.estimator_) if known else read_classes(y)
             self.reject_label_, self.classes_ = reject_label(self.reject_label, classes), classes
-        warn_of_noise(self.constraints, self.min_count)
+        warn_of_noise(self.constraints, self.min_count, self.gamma if self._amounts else None)
         self._forget()
         with self._moment():  # what the store holds, and checks of the parameters before anything is predicted
             self._gate()
