@@ -192,14 +192,17 @@ def split(counts, t):
     return np.column_stack([counts[:, : t + 1].sum(axis=1), counts[:, t + 1 :].sum(axis=1)])
 
 
-def test_rows_that_are_counted_at_once_are_decided_as_one_by_one():
+@pytest.mark.parametrize("more", [0, 390])  # in each of group 0's lower bins: together nearly gamma, each far below
+def test_rows_that_are_counted_at_once_are_decided_as_one_by_one(more):
     rng = np.random.default_rng(2)
-    groups, bins = rng.integers(0, 2, 6000), rng.integers(0, 8, 6000)
-    start = np.full((2, 8), 4000)
+    groups = rng.integers(0, 2, 4000)
+    bins = rng.integers(0, 8, 4000) // np.where((more > 0) & (groups == 0), 2, 1)
+    start = np.full((2, 8), 4000) + more * np.array([[1, 1, 1, 1, -1, -1, -1, -1], [0] * 8])
     at_once, alone = (AmountGate(2, 8, gamma=0.05, counts=start) for _ in range(2))
     mask = at_once.run(groups, bins)
     expected = [alone.run([z], [k])[0] for z, k in zip(groups, bins, strict=True)]
     np.testing.assert_array_equal(mask, expected)
+    assert mask.all() == (more == 0)
     np.testing.assert_array_equal(at_once.counts, alone.counts)
 
 
