@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
@@ -218,11 +219,23 @@ def test_limits_come_from_public_numbers():
     assert constant.limits_.tolist() == [1.0]
 
 
-def test_bounds_of_a_schema_or_of_what_is_wrapped_are_taken():
+def test_bounds_of_a_schema_are_taken():
     schema = Schema({"x": Number(0, 8), "g": Category(GROUPS), "y": Number(0, 128)}, label="y", groups="g")
-    assert IDP3(Says(None), schema=schema)._check_arguments(np.ones(3), None, None, None) is None
-    inner = PrivateBarycenter(Says((0.0, 32.0)).fit(None), epsilon=1.0)
-    assert IDP3(inner, groups=["a", "b"])._check_arguments(np.ones(3), None, None, None) is None
+    table = pd.DataFrame({"x": [1.0, 2.0], "g": ["a", "b"], "y": [3.0, 4.0]})
+    idp = IDP3(Says(None).fit(None), min_count=200, schema=schema).fit(table)
+    np.testing.assert_allclose(idp.limits_, np.arange(2, 128, 2))
+
+
+def test_behind_a_barycenter_whose_regressor_has_bounds():
+    X, groups = a_stream(1500)
+    table = np.column_stack([X[:, 0], groups == "b"])
+    model = PrivateBarycenter(Says((0.0, 2.0)).fit(None), epsilon=1.0, groups=[0, 1], sensitive_columns=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # by chance of the noise
+        model.fit(table[:500])
+    idp = IDP3(model, gamma=None, groups=[0, 1], sensitive_columns=1).fit(table[:500])
+    np.testing.assert_allclose(idp.limits_, np.arange(1, 64) / 32)
+    np.testing.assert_array_equal(idp.answer(table[500:]), model.predict(table[500:]))
 
 
 # ---- privacy -------------------------------------------------------------------------------------------------
