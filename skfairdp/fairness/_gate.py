@@ -449,7 +449,8 @@ class AmountGate(FairnessGate):
     def admissible(self, z: int) -> NDArray[np.bool_]:
         """Return in which bins group ``z`` may be given an amount next."""
         z = self._code(z, self.n_groups, "group")
-        if self.gamma is None or self._sizes[z] < self.min_count:
+        size = self._sizes[z]
+        if self.gamma is None or size < self.min_count or self._far_from_gamma(size):
             return np.ones(self.n_classes, dtype=bool)
         return np.array([self.copy().run([z], [k])[0] for k in range(self.n_classes)])
 
