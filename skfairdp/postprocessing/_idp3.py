@@ -117,7 +117,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     *Amounts.* Around a regressor, Γ(z, t) is by how much the share of group z's answers up to t differs, in either
     direction: its largest value is the Kolmogorov-Smirnov distance of the answered amounts (with
     ``disparity="between"`` that of :func:`skfairdp.metrics.ks_disparity`). An amount is withheld as NaN where E would
-    rise, or stay above 0 with a Γ of its own group at γ or above. The t are the ``limits_`` of 64 bins by public
+    rise, or not fall with a Γ of its own group at γ or above. The t are the ``limits_`` of 64 bins by public
     numbers: equal shares of what is predicted of ``X_public``, else equal parts of the bounds of the regressor or
     schema. Between two of them the distance can be larger, by at most the share of a group's answers in that bin.
     ``constraints``, ``gate`` and ``reject_label`` are for classes, as is what asks for labels.
