@@ -274,7 +274,7 @@ def mistakes(ledger):
         "no candidate": (lambda: PrivateSearchCV(dpsgd, []).fit(X, y), "'param_grid' .* lists no candidate"),
         "a regressor": (
             lambda: IDP3(LinearRegression()).fit(X, y, sensitive_features=groups),
-            "must be a classifier.*LinearRegression, which predicts numbers",
+            "IDP3 around a regressor needs public knowledge of where its amounts lie",
         ),
         "several labels": (
             lambda: IDP3(fitted, reject_label=np.array([-1, -2])).fit(X, y, sensitive_features=groups),

@@ -9,7 +9,7 @@ from skfairdp.fairness._gaps import (
     rejection_rates as rejection_rates,
     tally as tally,
 )
-from skfairdp.fairness._gate import FairnessGate
+from skfairdp.fairness._gate import AmountGate as AmountGate, FairnessGate
 from skfairdp.fairness._rate_gate import (
     AnswerGate as AnswerGate,
     RateGate as RateGate,

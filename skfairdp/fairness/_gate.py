@@ -26,18 +26,23 @@ Counts = NDArray[np.int64]
 Rule = tuple[int, bool, float, int]  # as the compiled loop has it: disparity, whether it is local, gamma, min_count
 
 
-def run_in_blocks(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
-    """Decide a stream in order as ``_gate_stream.run`` does, and add the answers to the counts.
+def run_in_blocks(
+    rule: Rule, counts: Counts, groups: Counts, labels: Counts, *, amounts: bool = False
+) -> NDArray[np.bool_]:
+    """Decide a stream in order as ``_gate_stream.run`` does, or AmountGate, and add the answers to the counts.
 
     **Why a run of rows may be counted at once.** Let r_z be the answers of group z before the run and n_z its rows in
     it. If all rows are answered, the rate of any class in group z moves by at most 1/(r_z + 1) + ... + 1/(r_z + n_z) <=
     log(1 + n_z / r_z) until any row of the run; so does the rate of what a group is compared with. If no Γ plus the
     sum of the two reaches γ, then every row, asked in its turn, finds E = 0 and leaves all Γ below γ: it is admitted.
+    The same holds of the share of amounts up to a limit, as of the rate of any set of answers.
     """
     return decided_in_blocks(
         counts, groups, labels, _LEAST,
-        fitting=lambda some: _rows_that_fit(GAPS[rule[0]], rule[2], counts, some),
-        one_by_one=lambda some, of: _row_by_row(rule, counts, some, of),
+        fitting=lambda some: _rows_that_fit(GAPS[rule[0]], rule[2], counts, some, amounts),
+        one_by_one=lambda some, of: (
+            _by_tables(rule, counts, some, of, True) if amounts else _row_by_row(rule, counts, some, of)
+        ),
         n_others=lambda: int(np.clip(counts.sum() // 8, *_ROW_BY_ROW)),
     )  # fmt: skip
 
@@ -66,9 +71,10 @@ def decided_in_blocks(
     return mask
 
 
-def _rows_that_fit(disparity: str, gamma: float, counts: Counts, groups: Counts) -> int:
+def _rows_that_fit(disparity: str, gamma: float, counts: Counts, groups: Counts, amounts: bool = False) -> int:
     """How many of the next rows are admitted, whatever their labels are; 0 instead of a few."""
-    room = gamma - _ROUNDING - disparities(counts, disparity).max(axis=1)
+    gaps = ks_gaps(counts, disparity) if amounts else disparities(counts, disparity)
+    room = gamma - _ROUNDING - gaps.max(axis=1)
     n_rows = min(len(groups), _MOST) if room.min() > 0 else 0
     while n_rows >= _LEAST:
         more = np.bincount(groups[:n_rows], minlength=len(counts))
@@ -93,6 +99,12 @@ def _move_of_rate(sizes: Counts, more: Counts) -> NDArray[np.float64]:
         return np.where(more > 0, np.log1p(more / sizes), 0.0)
 
 
+def ks_gaps(counts: Counts, disparity: str) -> NDArray[np.float64]:
+    """How far the shares of each group's amounts up to the end of each bin lie from what they are compared with."""
+    upto = counts.cumsum(axis=1)
+    return _gaps(upto, upto[:, -1], upto.sum(axis=0), disparity, True)
+
+
 def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
     _, local, gamma, _ = rule
     # While groups are small, one answer moves Γ by so much that a loop soon has to look at all cells again.
@@ -106,31 +118,41 @@ def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> N
     return np.frombuffer(mask, dtype=bool)
 
 
-def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
-    """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells."""
+def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts, amounts: bool = False) -> NDArray[np.bool_]:
+    """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells.
+
+    An amount counts in its bin and all above, and is near enough if its group is at the end of every bin.
+    """
     gap, (_, gamma, min_count) = GAPS[rule[0]], rule[1:]
     limit, mask = gamma - _stream.TOLERANCE, np.zeros(len(groups), dtype=bool)
-    sizes, sums, excess = counts.sum(axis=1), counts.sum(axis=0), math.nan  # unknown
+    table = counts.cumsum(axis=1) if amounts else counts.copy()
+    sizes, sums, excess = counts.sum(axis=1), table.sum(axis=0), math.nan  # unknown
     for i, (z, k) in enumerate(zip(groups.tolist(), labels.tolist(), strict=True)):
-        gated = sizes[z] >= min_count
+        gated, cells = sizes[z] >= min_count, slice(k, None if amounts else k + 1)
         if gated and math.isnan(excess):
-            excess = _excess(disparities_of(counts, sizes, sums, gap), gamma)
-        counts[z, k] += 1
+            excess = _excess(_gaps(table, sizes, sums, gap, amounts), gamma)
+        table[z, cells] += 1
         sizes[z] += 1
-        sums[k] += 1
+        sums[cells] += 1
         raised, mask[i] = math.nan, True  # a cold start may do anything
         if gated:
-            gaps = disparities_of(counts, sizes, sums, gap)
-            raised, near = _excess(gaps, gamma), bool(gaps[z, k] < limit)
+            gaps = _gaps(table, sizes, sums, gap, amounts)
+            raised, near = _excess(gaps, gamma), bool((gaps[z] if amounts else gaps[z, k]).max() < limit)
             less, same = raised < excess - _stream.TOLERANCE, raised <= excess + _stream.TOLERANCE
             mask[i] = less or (same and near)
         if mask[i]:
             excess = raised
         else:
-            counts[z, k] -= 1
+            table[z, cells] -= 1
             sizes[z] -= 1
-            sums[k] -= 1
+            sums[cells] -= 1
+    counts += tally(groups[mask], labels[mask], (counts.shape[0], counts.shape[1]))
     return mask
+
+
+def _gaps(table: Counts, sizes: Counts, sums: Counts, gap: str, amounts: bool) -> NDArray[np.float64]:
+    gaps = disparities_of(table, sizes, sums, gap)
+    return np.abs(gaps) if amounts else gaps
 
 
 def _excess(gaps: NDArray[np.float64], gamma: float) -> float:
@@ -413,6 +435,40 @@ class FairnessGate:
         if array.size and (array.min() < 0 or array.max() >= n):
             raise ValueError(f"The '{name}' of FairnessGate.run must lie in 0..{n - 1}.")
         return array.astype(np.int64, copy=False)
+
+
+class AmountGate(FairnessGate):
+    """The same of amounts, whose bins in rising order are the classes of ``counts``.
+
+    At the end t of each bin an answer is at most t or above, so that every t is a gate of two classes, and Γ(z, t) is
+    by how much the share of group z's answers up to t differs, in either direction: the largest Γ is the
+    Kolmogorov-Smirnov distance at these t. E is the sum over all z and t. An answer is admissible if it lowers E, or
+    leaves E as it is with every Γ(z, t) of its group below γ. What the other gate promises follows in the same way.
+    """
+
+    def admissible(self, z: int) -> NDArray[np.bool_]:
+        """Return in which bins group ``z`` may be given an amount next."""
+        z = self._code(z, self.n_groups, "group")
+        size = self._sizes[z]
+        if self.gamma is None or size < self.min_count or self._far_from_gamma(size):
+            return np.ones(self.n_classes, dtype=bool)
+        return np.array([self.copy().run([z], [k])[0] for k in range(self.n_classes)])
+
+    def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> NDArray[np.bool_]:
+        """Process a stream of bins in order, count every admissible row and refuse the others."""
+        if self.gamma is None:
+            return super().run(groups, labels, engine=engine)
+        z, k = self._codes(groups, self.n_groups, "groups"), self._codes(labels, self.n_classes, "labels")
+        rule, counts = (GAPS.index(self.disparity), False, self.gamma, self.min_count), self.counts
+        decisions = run_in_blocks(rule, counts, z, k, amounts=True)
+        self._count(counts)
+        self._excess = self._peak = None
+        return decisions
+
+    def _look(self) -> None:
+        assert self.gamma is not None
+        gaps = ks_gaps(self.counts, self.disparity)
+        self._excess, self._peak = _excess(gaps, self.gamma), float(gaps.max())
 
 
 def _check_integer(value: Any, low: int, name: str) -> None:

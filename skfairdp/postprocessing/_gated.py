@@ -27,17 +27,19 @@ def asked_of_labels(constraints: Any) -> tuple[RateParity | RateBound, ...]:
     return asked if any(one.rate != "selection_rate" for one in asked) else ()
 
 
-def warn_of_noise(constraints: Any, min_count: int) -> None:
-    """Say so where the gaps with which constraints come into force are the noise of few labels.
+def warn_of_noise(constraints: Any, min_count: int, amounts_within: float | None) -> None:
+    """Say so where the gaps with which constraints, or γ of amounts, come into force are the noise of few rows.
 
     Two shares of M rows each differ by about 1/√(2M) in groups that are alike, where the share is a half.
     """
     bounds = [one.factor_and_slack[1] for one in asked_of_labels(constraints) if isinstance(one, RateParity)]
+    rates, rows = ("rates", "labels") if amounts_within is None else ("shares of amounts", "answers")
+    bounds += [] if amounts_within is None else [amounts_within]
     smallest = min((bound for bound in bounds if bound > 0), default=math.inf)
     needed = math.ceil(round(0.5 / smallest**2, 6))  # 0 where no difference is bounded
     if min_count < needed:
         warn_caller(
-            f"The rates that IDP3 compares come into force with min_count={min_count} labels each. By chance alone "
+            f"The {rates} that IDP3 compares come into force with min_count={min_count} {rows} each. By chance alone "
             f"they differ by about {math.sqrt(0.5 / max(min_count, 1)):.3f} then, and {smallest:g} is asked: the gate "
             f"may begin in a state that no answer leads out of. Raise 'min_count' to {needed}, or the bound.",
             FairnessWarning,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
 from sklearn.utils.metaestimators import available_if
@@ -33,6 +33,7 @@ from skfairdp._utils import (
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import (
+    AmountGate,
     AnswerGate,
     FairnessGate,
     RateConstraints,
@@ -54,6 +55,7 @@ from skfairdp.postprocessing._gated import (
 from skfairdp.postprocessing._inputs import (
     FitArguments,
     apart_from_ids,
+    bins_of_amounts,
     check_takes,
     classes_of,
     declared_groups,
@@ -61,11 +63,13 @@ from skfairdp.postprocessing._inputs import (
     group_codes,
     label_codes,
     last_part,
+    limits_of_amounts,
     needs_labels,
+    predicts_amounts,
+    range_of_amounts,
     read_classes,
     read_groups,
     reads_whole,
-    refuse_regressor,
     reject_label,
     router_of,
     schema_for,
@@ -74,6 +78,8 @@ from skfairdp.postprocessing._inputs import (
     without_group_columns,
 )
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
+
+Proposed = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]  # answers, classes or bins, groups
 
 #: Threads of a service commit in turn; one lock for all, which no copy or pickle has to carry along.
 _COMMITS = threading.Lock()
@@ -108,6 +114,14 @@ class IDP3(ClassifierMixin, NamedEstimator):
     step. Of ratios and bounds in ``constraints``, E is what all inequalities are broken by, and the same holds of every
     inequality.
 
+    *Amounts.* Around a regressor, Γ(z, t) is by how much the share of group z's answers up to t differs, in either
+    direction: its largest value is the Kolmogorov-Smirnov distance of the answered amounts (with
+    ``disparity="between"`` that of :func:`skfairdp.metrics.ks_disparity`). An amount is withheld as NaN where E would
+    rise, or not fall with a Γ of its own group at γ or above. The t are the ``limits_`` of 64 bins by public
+    numbers: equal shares of what is predicted of ``X_public``, else equal parts of the bounds of the regressor or
+    schema. Between two of them the distance can be larger, by at most the share of a group's answers in that bin.
+    ``constraints``, ``gate`` and ``reject_label`` are for classes, as is what asks for labels.
+
     *Fairness where labels come later.* With ``constraints`` that look at true labels every rate is that of the answered
     rows whose label has come back. A constraint is in force once ``min_count`` labels are behind each of its rates.
     An answer is given if it cannot break a constraint in force, **whichever outstanding labels come back, as what and
@@ -121,7 +135,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     Parameters
     ----------
-    estimator : classifier or None, default=None
+    estimator : classifier, regressor or None, default=None
         One that is fitted already is used as it is; wrap it in ``sklearn.frozen.FrozenEstimator`` where IDP3 is cloned,
         as searches do. Any other is fitted by ``fit``, which hands public rows and groups on to it. None makes a
         post-processor of predictions from elsewhere, with ``transform`` in place of ``predict``.
@@ -140,7 +154,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         counts easily reach a state in which every answer would widen the gap (a ``FairnessWarning`` says when). Of a
         ratio r: so many that r / (1 - r) of them, four for the four-fifths rule, have the rarest class compared. Of
         constraints on labels: the labels that have to be back before a rate counts, at least 1/(2γ²) for a difference
-        of γ, or chance decides where the gate begins.
+        of γ, or chance decides where the gate begins; as many answers of amounts (200 for γ = 0.05).
     disparity : {"others", "overall", "between"}, default="others"
         What a group's rate is compared with, see :func:`skfairdp.fairness.disparities`.
     gate : {"excess", "local"}, default="excess"
@@ -165,18 +179,21 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     Attributes
     ----------
-    estimator_ : classifier
+    estimator_ : classifier or regressor
         The fitted estimator; absent with ``estimator=None``.
     classes_ : ndarray of shape (n_classes,)
-        Labels, from the estimator, or from y with ``estimator=None``.
+        Labels, from the estimator, or from y with ``estimator=None``; not of amounts.
+    limits_ : ndarray of shape (n_limits,)
+        The limits t at which shares of amounts are compared, in rising order; of amounts only.
     groups_ : ndarray of shape (n_groups,), dtype object
         Groups in the order of the rows of ``counts_``.
     counts_ : ndarray of shape (n_groups, n_classes), int64
-        Committed answers. Zero after ``fit``, whose rows are never counted; changed by ``answer`` and ``update``.
+        Committed answers; of amounts ``n_limits + 1`` bins take the place of classes. Zero after ``fit``, whose rows
+        are never counted; changed by ``answer`` and ``update``.
     rejected_counts_ : ndarray of shape (n_groups,), int64
         Committed refusals.
     reject_label_ : label
-        What a refusal looks like.
+        What a refusal looks like; of amounts NaN.
     label_counts_ : ndarray of shape (n_groups, n_classes, n_classes), int64
         Answers whose label has come back, by group, label and answer; with constraints on labels only.
     outstanding_counts_ : ndarray of shape (n_groups, n_classes), int64
@@ -229,6 +246,23 @@ class IDP3(ClassifierMixin, NamedEstimator):
     ...     idp = idp.update_labels(truth[told], tickets=told)
     >>> possible <= 0, round(idp.coverage_, 2)
     (True, 0.88)
+
+    Amounts, of which public rows say where they lie:
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> sex = np.arange(3000) % 2
+    >>> X = rng.normal(size=(3000, 1)) + 0.5 * sex[:, None]
+    >>> model = LinearRegression().fit(X[:500], 20 + 3 * X[:500, 0])
+    >>> idp = IDP3(model, min_count=200, groups=[0, 1]).fit(X[:500], X_public=X[500:1000])
+    >>> amounts, sex = idp.answer(X[1000:], sensitive_features=sex[1000:]), sex[1000:]
+    >>> from skfairdp.metrics import ks_disparity
+    >>> told = ~np.isnan(amounts)
+    >>> for said, of in ((model.predict(X[1000:]), sex), (amounts[told], sex[told])):
+    ...     print(round(ks_disparity(None, said, sensitive_features=of), 2))
+    0.23
+    0.05
+    >>> idp.coverage_ > 0.7
+    True
     """
 
     estimator: Any = None
@@ -292,7 +326,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Group of each row; the columns of a DataFrame form intersections. May be left out where ``groups`` or
             ``sensitive_columns`` is given. Handed on to an estimator that requests it, as those of this package do.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Public rows for the estimator, in the columns of X. Use :class:`~skfairdp.PublicData` inside a search.
+            Public rows for the estimator, in the columns of X; of amounts they say where ``limits_`` lie. Use
+            :class:`~skfairdp.PublicData` inside a search.
         sensitive_features_public : array-like of shape (n_public,), default=None
             Their groups, where ``X_public`` does not carry them.
         {subject}
@@ -307,17 +342,16 @@ class IDP3(ClassifierMixin, NamedEstimator):
         ValueError
             A parameter is outside its range; no groups, or only one where they are inferred; a group outside
             ``groups``; missing values; lengths differ; a ``reject_label`` that is a class or of another type; public
-            rows for an estimator that takes none.
+            rows for an estimator that takes none; a regressor with neither public rows nor bounds.
 
         Warns
         -----
         PrivacyLeakWarning
             Groups are inferred from the rows on which an estimator with a privacy guarantee is fitted.
         FairnessWarning
-            Constraints on labels ask for less than chance leaves of ``min_count`` labels.
+            Constraints on labels, or γ of amounts, ask for less than chance leaves of ``min_count`` labels or answers.
         """
         self._validate_params()
-        refuse_regressor(self.estimator, owner="IDP3")
         given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public, subject)
         if fits_its_estimator(self):
             metadata = given.metadata(self)
@@ -326,11 +360,14 @@ class IDP3(ClassifierMixin, NamedEstimator):
         elif self.estimator is not None:
             self.estimator_ = self.estimator
             check_is_fitted(self.estimator)
-        known = self.estimator is not None and getattr(self.estimator_, "classes_", None) is not None
-        classes = classes_of(self.estimator_) if known else read_classes(y)
-        self.reject_label_ = reject_label(self.reject_label, classes)
-        self.classes_, self.groups_ = classes, domain
-        warn_of_noise(self.constraints, self.min_count)
+        self.groups_ = domain
+        if self._amounts:
+            self.limits_, self.reject_label_ = limits_of_amounts(self, given.X_public), float("nan")
+        else:
+            known = self.estimator is not None and getattr(self.estimator_, "classes_", None) is not None
+            classes = classes_of(self.estimator_) if known else read_classes(y)
+            self.reject_label_, self.classes_ = reject_label(self.reject_label, classes), classes
+        warn_of_noise(self.constraints, self.min_count, self.gamma if self._amounts else None)
         self._forget()
         with self._moment():  # what the store holds, and checks of the parameters before anything is predicted
             self._gate()
@@ -343,7 +380,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         -------
         {returns_self}
         """
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "groups_")
         with _COMMITS, self._store_locked() as store:
             self._forget()
             if store is not None:
@@ -352,7 +389,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
         return self
 
     def _forget(self) -> None:
-        shape = len(self.groups_), len(self.classes_)
+        shape = len(self.groups_), len(self.limits_) + 1 if self._amounts else len(self.classes_)
         self.counts_ = np.zeros(shape, dtype=np.int64)
         self.rejected_counts_ = np.zeros(shape[0], dtype=np.int64)
         self._later = LaterLabels(*shape) if asked_of_labels(self.constraints) else None
@@ -366,7 +403,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         if self.store is None:
             yield None
             return
-        store = AnswerStore(self.store, self.groups_.tolist(), self.classes_.tolist())
+        answers = self.limits_ if self._amounts else self.classes_
+        store = AnswerStore(self.store, self.groups_.tolist(), answers.tolist())
         with store.locked():
             yield store
 
@@ -411,7 +449,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _commit(self, labels: NDArray[np.int64], groups: NDArray[np.int64], names: list[Any]) -> None:
         """Count answers and refusals, inside a moment."""
-        answers = tally(groups, labels, (len(self.groups_), len(self.classes_) + 1))  # the last column is refusals
+        n_groups, n_answers = self.counts_.shape
+        answers = tally(groups, labels, (n_groups, n_answers + 1))  # the last column is refusals
         if self._later is not None:
             self._later.answered(names, groups, labels)
         self._count(self.counts_ + answers[:, :-1], self.rejected_counts_ + answers[:, -1], self._later)
@@ -454,22 +493,22 @@ class IDP3(ClassifierMixin, NamedEstimator):
         ([1, 1, 1, 0], 204)
         """
         check_is_fitted(self, "counts_")
-        labels, groups = self._proposed(X, sensitive_features)
+        predicted, labels, groups = self._proposed(X, sensitive_features)
         names = self._names(tickets, len(labels), "answer")
         with self._moment(commits=True):
-            labels = np.where(self._admitted(groups, labels), labels, len(self.classes_))
-            self._commit(labels, groups, names)
-        return self._codebook()[labels]
+            given = self._admitted(groups, labels)
+            self._commit(np.where(given, labels, self.counts_.shape[1]), groups, names)
+        return self._withheld(predicted, given)
 
-    def _proposed(self, X: Any, sensitive_features: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What is predicted of rows, and their groups, as codes."""
+    def _proposed(self, X: Any, sensitive_features: Any) -> Proposed:
+        """What is predicted of rows: answers, and with their groups as codes."""
         if self.estimator is None:
             return self._codes(X, sensitive_features, "y_pred")
         features, groups = split_rows(self, X, sensitive_features, reset=False)
         codes = group_codes(groups, self.groups_, shape_of(X)[0])
         features = X if reads_whole(self.estimator_, X) else features
         predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
-        return label_codes(predicted, self._codebook(), "y_pred"), codes
+        return *self._answers(predicted, "y_pred"), codes
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict labels, with the reject label where an answer would widen the gap. Changes nothing.
@@ -537,7 +576,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Whether each of them would be refused.
         """
         check_is_fitted(self, "counts_")
-        labels, groups = self._codes(y_pred, sensitive_features, "y_pred")
+        _, labels, groups = self._codes(y_pred, sensitive_features, "y_pred")
         with self._moment():
             return ~self._admitted(groups, labels)
 
@@ -565,7 +604,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             Nothing is committed then.
         """
         check_is_fitted(self, "counts_")
-        labels, groups = self._codes(y_answered, sensitive_features, "y_answered")
+        _, labels, groups = self._codes(y_answered, sensitive_features, "y_answered")
         names = self._names(tickets, len(labels), "update")
         with self._moment(commits=True):
             self._commit(labels, groups, names)
@@ -637,7 +676,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
     def score(
         self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return the accuracy on the answered rows.
+        """Return the accuracy on the answered rows, of amounts R².
 
         Parameters
         ----------
@@ -652,16 +691,17 @@ class IDP3(ClassifierMixin, NamedEstimator):
         Returns
         -------
         float
-            In [0, 1]; NaN where no row was answered.
+            In [0, 1], of R² at most 1; NaN where no row was answered.
         """
         predicted = self.predict(X, sensitive_features=sensitive_features)
         check_consistent_length(predicted, y, sample_weight)
-        kept = predicted != self.reject_label_
+        kept = ~np.isnan(predicted) if self._amounts else predicted != self.reject_label_
         if not kept.any():
             return float("nan")
         weight = None if sample_weight is None else np.asarray(sample_weight)[kept]
         try:
-            return float(accuracy_score(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
+            measure = r2_score if self._amounts else accuracy_score
+            return float(measure(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
         except ValueError as error:  # it quotes labels, which may be private
             problem = without_values(error, owner=type(self).__name__, name="y")
         raise problem
@@ -688,7 +728,10 @@ class IDP3(ClassifierMixin, NamedEstimator):
             inner = get_tags(self.estimator)
             tags.input_tags = inner.input_tags
             tags.non_deterministic = inner.non_deterministic
-            if inner.classifier_tags is not None:
+            if self._amounts:
+                tags.estimator_type, tags.classifier_tags = inner.estimator_type, None
+                tags.regressor_tags = inner.regressor_tags
+            elif inner.classifier_tags is not None:
                 tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         if self.sensitive_columns is not None:
             tags.input_tags.sparse = False
@@ -704,8 +747,21 @@ class IDP3(ClassifierMixin, NamedEstimator):
         asked = None if self.constraints is None else rule_of_gate(self.constraints, n_classes, "IDP3")
         return asked or (self.gamma, self.disparity)
 
+    @property
+    def _amounts(self) -> bool:
+        """Whether answers are amounts, as those of a regressor, and no classes."""
+        return predicts_amounts(self.estimator)
+
     def _check_rule(self) -> None:
-        """Raise a ValueError where constraints cannot be read, or are not alone."""
+        """Raise a ValueError where constraints cannot be read, or are not alone; of amounts, where there are any."""
+        given = {"constraints": self.constraints, "reject_label": self.reject_label}
+        for_classes = [name for name, value in given.items() if value is not None]
+        for_classes += ["gate"] if self.gate != "excess" else []
+        if self._amounts and for_classes:
+            raise ValueError(
+                f"IDP3 around a regressor takes no '{for_classes[0]}', which is for classes: it holds the "
+                "Kolmogorov-Smirnov distance of the answered amounts to 'gamma', and a refusal is NaN. Leave it out."
+            )
         if self.constraints is None:
             return
         read_rate_constraints(self.constraints, "IDP3")
@@ -782,6 +838,11 @@ class IDP3(ClassifierMixin, NamedEstimator):
 
     def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any, subject: Any) -> None:
         fits = fits_its_estimator(self)
+        if self._amounts and X_public is None and range_of_amounts(self) is None:
+            raise ValueError(
+                "IDP3 around a regressor needs public knowledge of where its amounts lie: give a fitted one and public "
+                "rows with X_public, or one that has bounds."
+            )
         schema = schema_for(self)
         labelled = schema is not None and schema.label is not None
         if y is None and fits and not labelled and needs_labels(self.estimator):
@@ -814,15 +875,25 @@ class IDP3(ClassifierMixin, NamedEstimator):
             return None
         return group_domain(as_groups(groups, shape_of(X_public)[0], owner="IDP3", name="the public groups"))
 
-    def _codes(self, y: ArrayLike, groups: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _codes(self, y: ArrayLike, groups: Any, name: str) -> Proposed:
         check_same_index("IDP3", **{name: y, "sensitive_features": groups})
-        labels = label_codes(y, self._codebook(), name)
-        return labels, group_codes(groups, self.groups_, len(labels))
+        answers, labels = self._answers(y, name)
+        return answers, labels, group_codes(groups, self.groups_, len(labels))
 
-    def _answer(self, labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
+    def _answers(self, y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Answers, and the class or bin of each; that of a refusal is the one after the last."""
+        if self._amounts:
+            return bins_of_amounts(y, self.limits_, name)
+        labels = label_codes(y, self._codebook(), name)
+        return self._codebook()[labels], labels
+
+    def _withheld(self, answers: NDArray[Any], given: NDArray[np.bool_]) -> NDArray[Any]:
+        answers[~given] = self.reject_label_
+        return answers
+
+    def _answer(self, answers: NDArray[Any], labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
         with self._moment():
-            given = self._admitted(groups, labels)
-        return self._codebook()[np.where(given, labels, len(self.classes_))]
+            return self._withheld(answers, self._admitted(groups, labels))
 
     def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         gate = self._gate()
@@ -848,6 +919,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
         return np.concatenate([self.classes_, [self.reject_label_]])
 
     def _gate(self) -> FairnessGate | AnswerGate | RateGate:
+        if self._amounts:
+            self._check_rule()
         later = self._waits()
         if self.constraints is not None and rule_of_gate(self.constraints, 2, "IDP3") is None:
             asked = read_rate_constraints(self.constraints, "IDP3")
@@ -856,11 +929,9 @@ class IDP3(ClassifierMixin, NamedEstimator):
                 return AnswerGate(constraints, min_count=self.min_count, counts=self.counts_)
             labelled, outstanding = later.counts
             return RateGate(constraints, min_count=self.min_count, labelled=labelled, outstanding=outstanding)
-        n_groups, n_classes = self.counts_.shape
-        gamma, disparity = self._rule(n_classes)
-        return FairnessGate(
-            n_groups,
-            n_classes,
+        gamma, disparity = self._rule(self.counts_.shape[1])
+        return (AmountGate if self._amounts else FairnessGate)(
+            *self.counts_.shape,
             gamma=gamma,
             min_count=self.min_count,
             disparity=disparity,

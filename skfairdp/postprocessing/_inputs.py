@@ -20,9 +20,10 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp._inputs import refuse_chunks, without_subject
+from skfairdp._inputs import amount_bounds, refuse_chunks, without_subject
 from skfairdp._utils import (
     PublicData,
+    as_amounts,
     as_groups,
     as_pandas,
     check_same_index,
@@ -41,13 +42,45 @@ from skfairdp._utils import (
 from skfairdp.schema import RawTable, Schema, schema_of
 
 
-def refuse_regressor(estimator: Any, *, owner: str) -> None:
-    """Refuse an estimator that predicts numbers, before it is fitted or asked."""
-    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-        raise ValueError(
-            f"The 'estimator' parameter of {owner} must be a classifier, as it answers with classes. Got "
-            f"{type(estimator).__name__}, which predicts numbers. Take for example LogisticRegression()."
-        )
+def predicts_amounts(estimator: Any) -> bool:
+    """Whether an estimator, where there is one, predicts numbers and no classes."""
+    return hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator)
+
+
+#: Of so many equal parts are the bins of amounts: of their range, or of the predictions of public rows.
+_N_BINS = 64
+
+
+def range_of_amounts(wrapper: Any) -> tuple[float, float] | None:
+    """The public bounds of the amounts that a post-processor, or what it wraps, declares; None where there are none."""
+    model = wrapper
+    while model is not None:
+        model = last_part(model)
+        declared = any(getattr(model, name, None) is not None for name in ("bounds_y", "bounds"))
+        if declared or getattr(schema_of(model), "amounts", None) is not None:
+            return amount_bounds(model)
+        model = getattr(model, "estimator", None)
+    return None
+
+
+def limits_of_amounts(wrapper: Any, X_public: Any) -> NDArray[np.float64]:
+    """The limits between bins: equal shares of what is predicted of public rows, else equal parts of the range."""
+    levels = np.linspace(0, 1, _N_BINS + 1)[1:-1]
+    if X_public is None:
+        low, high = range_of_amounts(wrapper) or (0.0, 1.0)
+        return low + (high - low) * levels
+    rows = X_public.X if isinstance(X_public, PublicData) else X_public
+    predicted = without_cells(wrapper.estimator_.predict, rows, owner="IDP3")
+    return np.unique(np.quantile(as_amounts(predicted, shape_of(rows)[0], owner="IDP3", name="y_pred"), levels))
+
+
+def bins_of_amounts(y: Any, limits: NDArray[np.float64], name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Amounts, and the bin of each; NaN, which is no answer, has the code after the last."""
+    values = column_of(y, name)
+    missing = np.asarray(pd.isna(values), dtype=bool)
+    amounts = np.full(len(values), np.nan)
+    amounts[~missing] = as_amounts(values[~missing], int((~missing).sum()), owner="IDP3", name=name)
+    return amounts, np.where(missing, len(limits) + 1, np.searchsorted(limits, amounts))
 
 
 def shape_of(X: Any) -> tuple[int, ...]:
