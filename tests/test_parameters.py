@@ -22,11 +22,13 @@ pytestmark = [  # of seeded noise, and of few rows
 R = make_rows()
 PUBLIC = {"X_public": skfairdp.PublicData(R.X_public, R.groups_public)}
 PRIVATE = {"sensitive_features": R.groups}
+OF_SUBJECTS = {"subject": np.arange(len(R.X)) // 2}  # for max_rows_per_subject
 SEEDED = {"classes": [0, 1], "noise_seed": 0, "random_state": 0}
 FEW = {"n_teachers": 5}
 NET = {"net": mlp((4,), max_epochs=1, batch_size=64)}
 OF_GROUPS = {"groups": [0, 1]}
 
+VISITS = PRIVATE | OF_SUBJECTS
 #: Every estimator with each of the values that could switch something off, and what its fit is given.
 FITS = {
     "pate": (skfairdp.PATEClassifier, FEW, PUBLIC),
@@ -45,10 +47,10 @@ FITS = {
     "sf-pate, gnmax": (skfairdp.SFPATEClassifier, {"n_teachers": 2, "voting": "gnmax"} | OF_GROUPS, PRIVATE),
     "pf-ld": (skfairdp.PFLDClassifier, NET | OF_GROUPS, PRIVATE),
     "pf-ld, gradients": (skfairdp.PFLDClassifier, NET | OF_GROUPS | {"primal": "gradient"}, PRIVATE),
-    "dp-sgd": (skfairdp.FairDPSGDClassifier, NET, PUBLIC),
-    "dp-sgd, signed loss": (skfairdp.FairDPSGDClassifier, NET | OF_GROUPS | {"parity": "signed_loss"}, PRIVATE),
-    "dp-sgd, constraints": (skfairdp.FairDPSGDClassifier, NET | OF_GROUPS | {"constraints": "equalized_odds"}, PRIVATE),
-    "dp-sgd, gamma": (skfairdp.FairDPSGDClassifier, NET | OF_GROUPS | {"gamma": 0.1}, PRIVATE),
+    "dp-sgd": (skfairdp.FairDPSGDClassifier, NET, PUBLIC | OF_SUBJECTS),
+    "dp-sgd, signed loss": (skfairdp.FairDPSGDClassifier, NET | OF_GROUPS | {"parity": "signed_loss"}, VISITS),
+    "dp-sgd, constraints": (skfairdp.FairDPSGDClassifier, NET | OF_GROUPS | {"constraints": "equalized_odds"}, VISITS),
+    "dp-sgd, gamma": (skfairdp.FairDPSGDClassifier, NET | OF_GROUPS | {"gamma": 0.1}, VISITS),
     "fair clipping": (skfairdp.FairClippingClassifier, NET | OF_GROUPS, PRIVATE),
     "randomised response": (skfairdp.RandomizedResponseClassifier, OF_GROUPS, PRIVATE),
     "generator": (skfairdp.PFGuardGenerator, OF_GROUPS | {"bounds": (-6.0, 6.0)}, PRIVATE),
