@@ -23,6 +23,11 @@ _SAYS_WHOSE = re.compile(rf"^(({_PERSON})|.+ ids?|ssn|({_PERSON}|client|user|mem
 def subject_given(estimator: Any, subject: Any) -> Any:
     """Whose each row is: as given to a fit, or by the column that a schema names."""
     named = getattr(getattr(estimator, "schema", None), "subject", None)
+    if isinstance(subject, str) and named is not None and subject != named:
+        raise ValueError(
+            f"{type(estimator).__name__} got subject={subject!r}, and its schema says that rows are those of one "
+            f"{named!r}: one guarantee is for one of them. Leave 'subject' out, or make a schema of the other column."
+        )
     if subject is not None or named is None:
         return subject
     if "subject" not in inspect.signature(estimator.fit).parameters:
