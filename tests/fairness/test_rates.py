@@ -217,3 +217,19 @@ def test_rates_are_shares_of_the_rows_that_are_known_to_be_there(notion):
     rows = sizes[:, 1] if notion == "true_positive_rate" else sizes.sum(1)
     expected = [*(hits / rows), hits.sum() / rows.sum()]
     np.testing.assert_allclose(constraints.rates(counts, sizes)[:, -1], expected)
+
+
+def test_on_few_rows_differences_get_what_sampling_leaves_open_and_nothing_else_does():
+    asked = [RateParity("selection_rate", 0.1), RateParity("selection_rate", ratio_bound=0.8),
+             RateBound("selection_rate", upper=0.4)]  # fmt: skip
+    held = RateConstraints(asked, [0, 1], [0, 1])
+    counts = np.array([[[300, 100]], [[250, 150]]])
+    bounds, variances = held.bounds_on_few(counts), held.variances(counts)
+    difference = held.bounds == 0.1
+    assert difference.any() and not difference.all()
+    np.testing.assert_allclose(bounds[difference] ** 2 + variances[difference], 0.01)
+    np.testing.assert_array_equal(bounds[~difference], held.bounds[~difference])
+    rng, rates = np.random.default_rng(0), np.array([101, 151]) / 402
+    drawn = rng.binomial(400, rates, size=(20_000, 2)) / 400
+    np.testing.assert_allclose(variances[difference], np.var(drawn[:, 0] - drawn[:, 1]), rtol=0.05)
+    assert (held.bounds_on_few(counts // 50)[difference] == 0).all()

@@ -147,9 +147,10 @@ def test_all_releases_together_cost_epsilon_and_are_those_that_are_planned(relat
 
 @pytest.mark.parametrize(("relation", "moved"), [(REPLACED, 2.0), (NULL, 1.0)])
 def test_one_record_moves_a_step_by_no_more_than_its_sensitivity(relation, moved):
-    torch.manual_seed(0)
-    module, bound = torch.nn.Linear(3, 2), 0.7
-    rows, groups = 5 * torch.randn(12, 3), torch.arange(12) % 2
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module, rows = torch.nn.Linear(3, 2), 5 * torch.randn(12, 3)
+    bound, groups = 0.7, torch.arange(12) % 2
     step = DPStep(1.0, 2.0, bound, 5, 12.0, relation)
 
     def summed(X, y, present=None):
