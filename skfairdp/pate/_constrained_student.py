@@ -29,6 +29,7 @@ _PRICE = 10.0
 _HELD = 0.005  # what it is worth that all constraints hold, and not nearly
 _ROUNDS = 12
 SETTLED = 1e-3  # of a rate: to use up the bounds more closely is worth no accuracy
+_TIE = 1e-9  # of what a class is worth
 _MOST_ROWS = 4000  # of the program; counts are always taken of all
 
 
@@ -42,10 +43,20 @@ class BlindRule:
 
     weights: Array
     counts: Array
+    tie: float = 0.0
 
     def scores(self, likely: Array) -> Array:
         """What speaks for each class, shape (n_rows, n_classes)."""
         return likely.sum(axis=1) - np.einsum("iay,ayk->ik", likely, self.weights)
+
+    def answers(self, likely: Array) -> NDArray[np.int64]:
+        """The class for each row.
+
+        A linear program puts some rows right where two classes are worth the same: ``tie``, and not the last digits of
+        a processor, says which of them these rows get.
+        """
+        scores = self.scores(likely)
+        return np.asarray((scores + self.tie * np.arange(scores.shape[1])).argmax(axis=1))
 
 
 def group_blind_rule(
@@ -65,34 +76,33 @@ def group_blind_rule(
     slopes = np.einsum("iay,jayk->jik", used, unit) / len(used)
     gains = used.sum(axis=1) / len(used)
 
-    def rule_of(multipliers: Array) -> tuple[BlindRule, float]:
-        rule = BlindRule(constraints.row_weights(multipliers, sizes), np.zeros((n_groups, n_classes, n_classes)))
-        answers = rule.scores(likely).argmax(axis=1)
-        np.add.at(rule.counts.transpose(0, 2, 1), (groups, answers), labels)
-        return rule, float(labels[np.arange(len(labels)), answers].mean())
+    def rule_of(multipliers: Array, tie: float) -> BlindRule:
+        counts = np.zeros((n_groups, n_classes, n_classes))
+        rule = BlindRule(constraints.row_weights(multipliers, sizes), counts, tie)
+        np.add.at(rule.counts.transpose(0, 2, 1), (groups, rule.answers(likely)), labels)
+        return rule
 
-    free, accuracy = rule_of(np.zeros(constraints.n_inequalities))
-    violation, shift = constraints.largest_violation(free.counts), np.zeros(constraints.n_inequalities)
-    best, most = free, _worth(accuracy, violation)
-    if violation <= MET:
+    def worth(rule: BlindRule, bounds: Array) -> float:
+        broken = max(float((constraints.violations(rule.counts) + constraints.bounds - bounds).max()), 0.0)
+        return float(np.trace(rule.counts.sum(axis=0)) / len(labels)) - _PRICE * broken + (_HELD if broken <= MET else 0)
+
+    shift = np.zeros(constraints.n_inequalities)
+    free = best = rule_of(shift, -_TIE)
+    if constraints.largest_violation(free.counts) <= MET:
         return free, free
-    bounds = constraints.bounds_on_few(free.counts)
+    bounds, most = constraints.bounds_on_few(free.counts), worth(free, constraints.bounds)
     for k in range(_ROUNDS):
         multipliers = _multipliers(gains, slopes, bounds - shift)
-        found, accuracy = rule_of(multipliers)
+        found = max((rule_of(multipliers, tie) for tie in (-_TIE, _TIE)), key=lambda rule: worth(rule, bounds))
+        if (value := worth(found, bounds)) > most:
+            best, most = found, value
         broken = constraints.violations(found.counts) + constraints.bounds - bounds
         violation = max(float(broken.max()), 0.0)
-        if (value := _worth(accuracy, violation)) > most:
-            best, most = found, value
         moved = np.where((broken > 0) | (multipliers > 0), broken, 0.0)
         if violation <= MET and np.abs(moved).max() <= SETTLED:
             break
         shift = shift + moved / (1 + k / 4)  # ever shorter steps, or it may go round in circles
     return best, free
-
-
-def _worth(accuracy: float, violation: float) -> float:
-    return accuracy - _PRICE * violation + (_HELD if violation <= MET else 0.0)
 
 
 def _multipliers(gains: Array, slopes: Array, bounds: Array) -> Array:
@@ -350,7 +360,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
 
         {predicts_labels}
         """
-        return self.classes_[self._rule.scores(self._likely(X)).argmax(axis=1)]
+        return self.classes_[self._rule.answers(self._likely(X))]
 
     def predict_proba(self, X: Array) -> Array:
         """What speaks for each class, of shape (n_rows, n_classes): vote shares, moved as the constraints ask.
