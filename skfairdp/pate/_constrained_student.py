@@ -84,7 +84,8 @@ def group_blind_rule(
 
     def worth(rule: BlindRule, bounds: Array) -> float:
         broken = max(float((constraints.violations(rule.counts) + constraints.bounds - bounds).max()), 0.0)
-        return float(np.trace(rule.counts.sum(axis=0)) / len(labels)) - _PRICE * broken + (_HELD if broken <= MET else 0)
+        accuracy = float(np.trace(rule.counts.sum(axis=0)) / len(labels))
+        return accuracy - _PRICE * broken + (_HELD if broken <= MET else 0.0)
 
     shift = np.zeros(constraints.n_inequalities)
     free = best = rule_of(shift, -_TIE)
