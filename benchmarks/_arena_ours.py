@@ -23,10 +23,10 @@ def fair_pate(task: Task, rows: str) -> Iterator[Answer]:
 
     public = {} if rows == "none" else {"X_public": PublicData(task.unlabelled)}
     if task.constraint != "demographic_parity":
-        student = ConstrainedStudent(constraint_of(task, task.gaps[0]))
+        student = ConstrainedStudent(task.parity(task.gaps[0]))
         first = FairPATEClassifier(student=student, **given(task)).fit(task.split.X, **public)
         for gap in task.gaps:
-            model = first if gap == task.gaps[0] else first.refit(student__constraints=constraint_of(task, gap))
+            model = first if gap == task.gaps[0] else first.refit(student__constraints=task.parity(gap))
             yield fitted(task, "FairPATE", gap, model)
         return
     first = FairPATEClassifier(gamma=task.gaps[0], **given(task)).fit(task.split.X, **public)
@@ -55,7 +55,7 @@ def fair_dpsgd(task: Task, rows: str) -> Iterator[Answer]:
             return
         yield fitted(task, "FairDP-SGD", task.gaps[0], usual)  # its bound is .01
     for gap in task.gaps[:1] if task.quick else task.gaps[bool(public) :]:
-        parity = SignedLoss(constraints=constraint_of(task, gap))
+        parity = SignedLoss(constraints=task.parity(gap))
         model = FairDPSGDClassifier(parity=parity, **given(task)).fit(task.split.X)
         yield fitted(task, "FairDP-SGD", gap, model)
 
@@ -71,21 +71,13 @@ def private_thresholds(task: Task, _: str) -> Iterator[Answer]:
         for gap in task.gaps:
             for share in SHARES:
                 made = PrivateThresholds(
-                    model, constraints=constraint_of(task, gap), group_at_prediction=aware, **given(task, share)
+                    model, constraints=task.parity(gap), group_at_prediction=aware, **given(task, share)
                 )
                 event = compose(model.privacy_.event, made._plan(made._read(task.split.X)).event)
                 if epsilon_of(event, DELTA) <= task.epsilon:
                     break
             made.fit(task.split.X)
             yield fitted(task, "DP-SGD + PrivateThresholds", gap, made, aware=aware)
-
-
-def constraint_of(task: Task, gap: float) -> Any:
-    """The task's constraint with a bound."""
-    from skfairdp.fairness import RateParity
-
-    rate = {"demographic_parity": "selection_rate", "equalized_odds": "selection_rate_by_label"}[task.constraint]
-    return RateParity(rate, difference_bound=gap)
 
 
 def calibrated(task: Task, _: str) -> Iterator[Answer]:
@@ -113,7 +105,11 @@ def fitted(task: Task, method: str, knob: float | None, model: Any, *, aware: bo
     if not aware and knob in (None, 0.0) and hasattr(model, "predict_proba"):
         scores = model.predict_proba(rows)[:, 1]
     sees = "aware" if aware else "blind"
-    return answer(task, method, knob, model.privacy_.epsilon, predicted, scores=scores, sees=sees)
+    measured = answer(task, method, knob, model.privacy_.epsilon, predicted, scores=scores, sees=sees)
+    if knob not in task.gaps:
+        return measured
+    broken, told = task.breaks(predicted, knob), model.constraint_holds_ == "no"
+    return {**measured, "bound_broken": broken, "told": told}
 
 
 UNITS = (

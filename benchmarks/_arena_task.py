@@ -17,6 +17,9 @@ GAPS = (0.01, 0.02, 0.05, 0.1)
 #: Gaps of the hypervolume's corner.
 WORST_GAP = 0.2
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
+RATES = {"demographic_parity": "selection_rate", "equalized_odds": "selection_rate_by_label"}
+#: A bound counts as broken that test rows show to be broken by more than this, their own error aside.
+BEYOND = 0.02
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,22 @@ class Task:
             "equalized_odds": metrics.equalized_odds_disparity(truth, predicted, sensitive_features=groups),
             "auroc": None if scores is None else float(roc_auc_score(truth, scores)),
         }
+
+    def parity(self, bound: float) -> Any:
+        """The task's constraint with a bound."""
+        from skfairdp.fairness import RateParity
+
+        return RateParity(RATES[self.constraint], difference_bound=bound)
+
+    def breaks(self, predicted: Any, bound: float) -> bool:
+        """Whether answers to the test rows show, with 95 % confidence, that a bound is broken by more than .02."""
+        from skfairdp._judge import Judgement
+        from skfairdp.fairness import RateConstraints
+
+        _, truth, groups = self.test
+        present = range(int(groups.max()) + 1)
+        limit = RateConstraints([self.parity(bound + BEYOND)], list(present), [0, 1], "arena")
+        return Judgement.by_rows(limit, groups, truth, predicted).holds == "no"
 
 
 #: What a unit of work yields: who answers, at which knob, at which ε, and the answers to the test rows.

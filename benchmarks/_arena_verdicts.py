@@ -71,13 +71,18 @@ def volumes_of(
     return {
         seed: 1e4
         * hypervolume(
-            [(p["accuracy"], 1 - p[constraint]) for p in mine if p["seed"] == seed],
+            [(p["accuracy"], 1 - p[constraint]) for p in mine if p["seed"] == seed and not silently_broken(p)],
             (corner[seed], 1 - WORST_GAP),
             minimize=False,
         )
         for seed in sorted({p["seed"] for p in mine})
         if seed in corner
     }
+
+
+def silently_broken(point: Point) -> bool:
+    """Whether the fit broke the bound that it was asked for without a word: then it is no answer."""
+    return bool(point.get("bound_broken")) and not point["told"]
 
 
 def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +118,17 @@ def single_estimators(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return sorted(rows, key=lambda row: -row["worst"]["mean"])
+
+
+def bounds(points: Sequence[Point]) -> dict[str, dict[str, int]]:
+    """For each estimator of ours: fits that were asked for a bound, broken ones, and those of them that said so."""
+    asked = [p for p in points if p.get("bound_broken") is not None]
+    found = {}
+    for (method,) in unique(asked, "method"):
+        mine = [p for p in asked if p["method"] == method]
+        broken = [p for p in mine if p["bound_broken"]]
+        found[method] = {"fits": len(mine), "broken": len(broken), "told": sum(bool(p["told"]) for p in broken)}
+    return found
 
 
 # ---------------------------------------------------------------- goals of accuracy

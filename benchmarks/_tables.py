@@ -951,8 +951,12 @@ def arena_single(record: Record) -> str:
     lines = []
     for row in record["single"]:
         level = f"{row['not_below']} of {row['competitions']}"
-        lines.append([row["method"], level, signed(row["worst"]), _competition(row["worst_where"])])
-    return table(["estimator", "level or ahead", "furthest behind", "where"], lines)
+        asked = record["bounds"][row["method"]]
+        held = f"{asked['fits'] - asked['broken']} of {asked['fits']}"
+        told = f"{asked['told']} of {asked['broken']}" if asked["broken"] else "–"
+        lines.append([row["method"], level, signed(row["worst"]), _competition(row["worst_where"]), held, told])
+    header = ["estimator", "level or ahead", "furthest behind", "where", "bound held", "broken bounds told"]
+    return table(header, lines)
 
 
 def _competition(where: Record) -> str:

@@ -74,6 +74,7 @@ def main() -> None:
         },
         competitions=found,
         single=verdicts.single_estimators(found) if found else [],
+        bounds=verdicts.bounds(known),
         goals=verdicts.goals(known),
         revision=", ".join(sorted({str(point["revision"]) for point in known})),
         failed=[
