@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -65,6 +65,17 @@ class Rows:
     observed: NDArray[np.float64]
     rates: NDArray[np.float64]
     public: NDArray[Any] | None = None
+    places: NDArray[np.int64] | None = None
+
+    def at_their_places(self, n: int) -> "Rows":
+        """As many rows as there are subjects: that of who has none is a constant, and nobody else's place follows from
+        it.
+        """
+        if self.places is None or len(self.places) == n:
+            return self
+        values, cells = np.zeros((n, self.values.shape[1]), self.values.dtype), np.zeros(n, dtype=np.int64)
+        values[self.places], cells[self.places] = self.values, self.cells
+        return replace(self, values=values, cells=cells, places=None)
 
     def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[NDArray[np.int64]]:
         """Counts of each column by group and label, as one line each. ``further`` are pairs that will be asked for."""

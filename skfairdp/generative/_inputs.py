@@ -314,6 +314,7 @@ class GeneratorData:
             observed=observed,
             rates=rates,
             public=None if self.public is None else encoder.encode(self.public),
+            places=None if streamed or self.subjects is None else np.flatnonzero(self.subjects.row_of_each >= 0),
         )
 
 
@@ -393,11 +394,6 @@ def read_generator_data(
 def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> Subjects:
     """Whose each row is, where tables are counted."""
     owner, schema = type(estimator).__name__, schema_of(estimator)
-    if not _counts_tables(estimator.backend):
-        raise ValueError(
-            f"{owner} protects all rows of a subject only with backend='marginals': a network's batches hold rows one "
-            "by one. Set it, or leave 'subject' out, which protects each row by itself."
-        )
     if isinstance(X, RowSource):
         subjects = Subjects.read_source(X, owner=owner)
     else:

@@ -284,7 +284,7 @@ class AdversarialPlan(BackendPlan):
             return None
         sensitivity = math.sqrt(self.layout.n_nullable)
         return privacy.GaussianMechanism(
-            sensitivity * scale / math.sqrt(_MISSING_SHARE), sensitivity=sensitivity, relation=RELATION
+            sensitivity * scale / math.sqrt(_MISSING_SHARE), sensitivity=sensitivity, relation=self.layout.relation
         )
 
     def event_at(self, scale: float) -> privacy.DpEvent:
@@ -296,7 +296,7 @@ class AdversarialPlan(BackendPlan):
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
     def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> "NetworkModel":
-        rows = self._without_missing(rows, scale, noise)
+        rows = self._without_missing(rows.at_their_places(self.layout.n_rows), scale, noise)
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
@@ -391,11 +391,12 @@ class MajorityBits:
 
     n_teachers: int
     sigma: float
+    relation: privacy.NeighboringRelation = RELATION
 
     @property
     def _bit(self) -> privacy.NoisyThreshold:
         return privacy.NoisyThreshold(
-            self.sigma, n_teachers=self.n_teachers, threshold=self.n_teachers / 2, relation=RELATION
+            self.sigma, n_teachers=self.n_teachers, threshold=self.n_teachers / 2, relation=self.relation
         )
 
     @property
@@ -416,6 +417,7 @@ class _RowGradients:
     batch_size: int
     clip: float
     noise_multiplier: float
+    relation: privacy.NeighboringRelation = RELATION
 
 
 @dataclass(frozen=True)
@@ -435,7 +437,7 @@ class SanitisedGradient(_RowGradients):
     def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size)
         return privacy.GaussianMechanism(
-            self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=RELATION
+            self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=self.relation
         )
 
     @property
@@ -469,7 +471,7 @@ class MeanGradient(_RowGradients):
     @property
     def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size) / self.n_discriminators
-        return at_least(self.noise_multiplier, sensitivity)
+        return at_least(self.noise_multiplier, sensitivity, self.relation)
 
     @property
     def event(self) -> privacy.DpEvent:
@@ -493,10 +495,12 @@ class MeanGradient(_RowGradients):
         return self._vector.release(self.mean(gradients), source)
 
 
-def at_least(noise_multiplier: float, sensitivity: float) -> privacy.GaussianMechanism:
+def at_least(
+    noise_multiplier: float, sensitivity: float, relation: privacy.NeighboringRelation
+) -> privacy.GaussianMechanism:
     """The mechanism whose noise over its sensitivity is what a plan declares for every step, or a rounding more."""
     sigma = math.nextafter(noise_multiplier * sensitivity, math.inf)
-    return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=RELATION)
+    return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=relation)
 
 
 def clipped_rows(gradients: NDArray[np.floating], clip: float) -> NDArray[np.float64]:
@@ -517,11 +521,12 @@ class CountsOfRows:
     sizes: tuple[int, ...]
     noise_multiplier: float
     two_sided: bool
+    relation: privacy.NeighboringRelation = RELATION
 
     @property
     def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = math.sqrt((2 if self.two_sided else 1) * sum(size**2 for size in self.sizes))
-        return at_least(self.noise_multiplier, sensitivity)
+        return at_least(self.noise_multiplier, sensitivity, self.relation)
 
     @property
     def event(self) -> privacy.DpEvent:
@@ -543,10 +548,11 @@ class TopSigns:
 
     k: int
     sigma: float
+    relation: privacy.NeighboringRelation = RELATION
 
     @property
     def _vector(self) -> privacy.GaussianMechanism:
-        return privacy.GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k), relation=RELATION)
+        return privacy.GaussianMechanism(self.sigma, sensitivity=2 * math.sqrt(self.k), relation=self.relation)
 
     @property
     def event(self) -> privacy.DpEvent:
@@ -581,6 +587,7 @@ class BinnedGradients:
     n_coordinates: int
     sigma_threshold: float
     sigma: float
+    relation: privacy.NeighboringRelation = RELATION
 
     @property
     def event(self) -> privacy.DpEvent:
@@ -595,7 +602,9 @@ class BinnedGradients:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Winning bin of each coordinate, and whether it is answered."""
         n_answers = math.prod(histograms.shape[:2])  # one record may move all of them
-        largest = privacy.GaussianMechanism(self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=RELATION)
-        counts = privacy.GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=RELATION)
+        largest = privacy.GaussianMechanism(
+            self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=self.relation
+        )
+        counts = privacy.GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=self.relation)
         answered = largest.release(histograms.max(axis=2), source) >= threshold
         return counts.release(histograms, source).argmax(axis=2), answered

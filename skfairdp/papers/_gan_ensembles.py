@@ -28,7 +28,7 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
         return self.backend.n_steps * self.backend.batch_size
 
     def bits_at(self, scale: float) -> _adversarial.MajorityBits:
-        return _adversarial.MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5)
+        return _adversarial.MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5, self.layout.relation)
 
     def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.bits_at(scale).event, self.n_bits)
@@ -106,6 +106,7 @@ class GPATEPlan(_adversarial.AdversarialPlan):
             self.backend.n_coordinates,
             sigma_threshold=votes / math.sqrt(_THRESHOLD_SHARE),
             sigma=votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE)),
+            relation=self.layout.relation,
         )
 
     def answers_at(self, scale: float) -> DpEvent:
@@ -184,7 +185,8 @@ class DataLensPlan(_adversarial.AdversarialPlan):
         return int(self.backend.n_steps * self.backend.batch_size)
 
     def signs_at(self, scale: float) -> _adversarial.TopSigns:
-        return _adversarial.TopSigns(self.backend.k, scale * 2 * math.sqrt(self.backend.k * self.n_gradients))
+        sigma = scale * 2 * math.sqrt(self.backend.k * self.n_gradients)
+        return _adversarial.TopSigns(self.backend.k, sigma, self.layout.relation)
 
     def answers_at(self, scale: float) -> DpEvent:
         return repeat(self.signs_at(scale).event, self.n_gradients)
@@ -272,14 +274,15 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
         """The release of gradients in one step."""
         n_teachers, batch_size = self.backend.n_teachers, self.backend.batch_size
         if self.backend.discriminators == "one":
-            return _adversarial.SanitisedGradient(n_teachers, batch_size, clip, scale)
+            return _adversarial.SanitisedGradient(n_teachers, batch_size, clip, scale, self.layout.relation)
         share = 1 - _COUNTS_SHARE if self.counted else 1.0
-        return _adversarial.MeanGradient(n_teachers, batch_size, clip, scale * math.sqrt(self.backend.n_steps / share))
+        multiplier = scale * math.sqrt(self.backend.n_steps / share)
+        return _adversarial.MeanGradient(n_teachers, batch_size, clip, multiplier, self.layout.relation)
 
     def counts_at(self, scale: float, sizes: tuple[int, ...]) -> _adversarial.CountsOfRows:
         """The release of counts in one step, for groups of generated rows of these sizes."""
         multiplier = scale * math.sqrt(self.backend.n_steps / _COUNTS_SHARE)
-        return _adversarial.CountsOfRows(sizes, multiplier, self.backend.clipping == "dpsgd_f")
+        return _adversarial.CountsOfRows(sizes, multiplier, self.backend.clipping == "dpsgd_f", self.layout.relation)
 
     def answers_at(self, scale: float) -> DpEvent:
         step = self.gradient_at(scale).event

@@ -288,7 +288,10 @@ _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
             "attribute_event(event, 'replace one record by a null record') writes it."
         ),
     ),
-    ReplaceSampledGaussian: (_KEEPS_THE_RECORD, "Where a record comes or goes state PoissonSampledDpEvent."),
+    ReplaceSampledGaussian: (  # of subjects as of records: both neighbours sample the unit, whatever it contributes
+        (*_KEEPS_THE_RECORD, "replace all rows of one subject"),
+        "Where a record comes or goes state PoissonSampledDpEvent.",
+    ),
     dpa.RandomizedResponseDpEvent: (
         _KEEPS_THE_RECORD,
         "The number of answers shows the number of records: state a relation that keeps it.",

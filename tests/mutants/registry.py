@@ -135,7 +135,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26, 29)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26, 29, 30)]
 SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
@@ -1724,6 +1724,9 @@ NOTICED: dict[str, Noticed] = {
             "test_a_subject_that_gives_way_to_none_counts_twice_as_far_for_its_rows_and_as_it_is_for_subjects",
             order=Named("tests.privacy.test_subject_unit.ORDERS", 0),
         )
+    ),
+    "subjects.subjects_without_rows_move_others": also(
+        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[9])
     ),
     "subjects.rows_in_chunks_by_their_number": also(
         STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),

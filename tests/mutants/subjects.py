@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._networks import Network, _clipping as _dp_step
+from skfairdp._tables import _backend
 from skfairdp._teachers import _teachers
 from skfairdp.model_selection import _frontier
 from skfairdp.pate import _query_plan
@@ -268,3 +269,9 @@ def rows_in_chunks_without_ids(patch):
 def bars_over_the_rows_of_subjects(patch):
     """Bars say how many rows there are, which is private where subjects are protected."""
     patch.setattr(RowSource, "bar", property(lambda self: ("rows of X", self.n_rows)))
+
+
+@mutant
+def subjects_without_rows_move_others(patch):
+    """Of a subject without rows a network has no row, so that all who come after it may be in other teachers."""
+    patch.setattr(_backend.Rows, "at_their_places", lambda self, n: self)

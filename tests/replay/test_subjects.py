@@ -21,9 +21,11 @@ from skfairdp import (
 )
 from skfairdp.ensemble import MLPTeachers
 from skfairdp.lagrangian import GroupModel
+from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.catalogue import (
     CLEARLY,
+    SMALL,
     Fit,
     Flipped,
     Rows,
@@ -258,6 +260,17 @@ WAYS = [
         teacher=MLPTeachers(hidden=(4,), epochs=2), voting="confident", **CLEARLY, **IN_CHUNKS), by_files,
         named_answers),
     way("PFGuard in chunks", pfguard(bounds=None, **ONLY_IN_CHUNKS), by_chunks_alone, samples),
+    # Of many teachers with few rows votes show where a subject that has none would move others to other teachers.
+    way("PATE-GAN", pfguard(backend=PATEGANBackend(
+        **{**SMALL, "n_teachers": 30, "batch_size": 16, "teacher_steps": 5, "teacher_lr": 0.05})), without_public_rows,
+        samples),
+    way("GS-WGAN", pfguard(backend=GSWGANBackend(**SMALL)), without_public_rows, samples),
+    way("GS-WGAN, one answers", pfguard(backend=GSWGANBackend(discriminators="one", **SMALL)), without_public_rows,
+        samples),
+    way("GS-WGAN, bounds that move", pfguard(backend=GSWGANBackend(clipping="dpsgd_f", **SMALL)), without_public_rows,
+        samples),
+    way("G-PATE", pfguard(backend=GPATEBackend(**SMALL)), without_public_rows, samples),
+    way("DataLens", pfguard(backend=DataLensBackend(**SMALL)), without_public_rows, samples),
 ]  # fmt: skip
 
 

@@ -110,12 +110,13 @@ def test_a_classifier_of_synthetic_rows_states_subjects_and_no_number_of_rows():
     assert ledger.entries[0].rows_of == "patient_id" and len(model.predict(table)) == len(table)
 
 
-def test_networks_refuse_subjects_before_anything_is_spent():
-    ledger = PrivacyLedger()
-    for X in (visits(), in_chunks(visits())):
-        with recording_noise() as record, pytest.raises(ValueError, match="backend='marginals'"):
-            generator(backend=GSWGANBackend(), ledger=ledger).fit(X, subject="patient_id")
-        assert not record.releases and not ledger.entries
+def test_networks_refuse_chunks_before_anything_is_spent_and_learn_from_subjects_in_memory():
+    ledger, small = PrivacyLedger(), GSWGANBackend(n_teachers=8, n_steps=2, batch_size=6, hidden=(8,), latent=4)
+    with recording_noise() as record, pytest.raises(ValueError, match="backend='marginals'"):
+        generator(backend=small, ledger=ledger).fit(in_chunks(visits()), subject="patient_id")
+    assert not record.releases and not ledger.entries
+    found = generator(backend=small, ledger=ledger).fit(visits(), subject="patient_id")
+    assert found.privacy_.protects == ledger.entries[0].protects == "subject"
 
 
 # ---- groups alone ----------------------------------------------------------------------------------------------------
