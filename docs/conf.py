@@ -42,7 +42,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 
 html_theme = "pydata_sphinx_theme"
-html_title = "skfairdp"
+html_title = f"skfairdp {version}"
 html_theme_options = {"navigation_with_keys": True, "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
 html_context = {"default_mode": "auto"}  # the reader's system decides; without it the theme complains in the console
 html_show_sourcelink = False
