@@ -19,7 +19,7 @@ import jinja2
 
 HERE = Path(__file__).parent
 RESULTS, PAGES, DOCS = HERE / "results", HERE / "pages", HERE.parent / "docs"
-#: The page of summaries stands beside the folder of full tables; a template in a folder goes to the folder of that name.
+#: The page of summaries stands beside the folder of full tables; a template in a folder goes to the one of its name.
 SUMMARY = "benchmarks"
 #: Numbers below one have a zero before the dot on every page, as ``.05`` in a template has none.
 LEADING_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")

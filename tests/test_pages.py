@@ -61,7 +61,9 @@ MOST_WORDS = 30_000, 35_000
 
 
 def test_the_pages_together_are_short_enough_to_read():
-    to_learn = [len(page.read_text("utf-8").split()) for folder in ("start", "guide") for page in DOCS.glob(f"{folder}/*.md")]
+    to_learn = [
+        len(page.read_text("utf-8").split()) for folder in ("start", "guide") for page in DOCS.glob(f"{folder}/*.md")
+    ]
     others = [len(page.read_text("utf-8").split()) for page in (*DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md"))]
     assert (sum(to_learn) <= MOST_WORDS[0], sum(others) <= MOST_WORDS[1]) == (True, True), (sum(to_learn), sum(others))
 
