@@ -720,7 +720,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     (
         (
-            "With a bound on the gap it is at most 0.8 % (absolute) less accurate without public rows, and on Bank it is level."
+            "With a bound on the gap it is at most 0.8 % (absolute) less accurate without public rows, and on Bank "
+            "it is level."
         ),
         fairpate_loses_little,
     ),

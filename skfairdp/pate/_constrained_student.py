@@ -182,8 +182,8 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     ...     split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.public
     ... )
     >>> student = model.student_
-    >>> print(f"violation {student.unconstrained_violation_:.2f} without the constraint, {student.violation_:.2f} with it")
-    violation 0... without the constraint, 0.0... with it
+    >>> print(f"violation {student.unconstrained_violation_:.2f} before, {student.violation_:.2f} after")
+    violation 0... before, 0.0... after
     """
 
     _parameter_constraints: dict[str, Any] = {"constraints": "no_validation"}
