@@ -16,7 +16,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("start/*.md"), *DOCS.glob("guide/
 #: These pages are run by tests of their own room.
 ELSEWHERE = {"audits.md", "generators.md", "replay.md", "statement.md"}
 #: Other texts that people read: the front page, how to take part, the gallery, the templates of the benchmark pages.
-OTHERS = ("*.md", ".github/ISSUE_TEMPLATE/*.md", "examples/plot_*.py", "benchmarks/pages/**/*.jinja")
+OTHERS = ("*.md", "paper/*.md", ".github/ISSUE_TEMPLATE/*.md", "examples/plot_*.py", "benchmarks/pages/**/*.jinja")
 TEXTS = sorted([*PAGES, *(path for pattern in OTHERS for path in DOCS.parent.glob(pattern))])
 #: Private slang that a reader cannot look up, and verdicts on targets, which belong to a test.
 NOT_SAID = r"nobody's|aloud|(?:is not|be) heard|to reach at|\*\*met\*\*|(?:is|are|was|were) met\b|dearer|no float"

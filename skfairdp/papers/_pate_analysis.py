@@ -134,7 +134,7 @@ class PATEFairnessAnalysis:
     >>> analysis = PATEFairnessAnalysis(model, repeats=5, noise_seed=0)
     >>> found = analysis.analyse(X[:1000], y[:1000], X[1000:], groups[1000:])
     >>> print(f"{found.hard.sensitivity:.2f}, at most {found.sensitivity_bound:.2f}; private: {found.private}")
-    0.0..., at most 0...; private: False
+    0..., at most 4...; private: False
     """
 
     def __init__(

@@ -115,7 +115,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     ...     ks_disparity(None, said, sensitive_features=groups[test]) for said in (model.predict(X[test]), moved)
     ... )
     >>> print(f"KS {before:.1f} before, {after:.2f} after; ε = {fair.epsilon_spent_:.2f} of both fits")
-    KS 0.3 before, 0.0... after; ε = ... of both fits
+    KS 0... before, 0.0... after; ε = ... of both fits
     """
 
     estimator: Any = None

@@ -129,7 +129,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     ...     for labels in (model.predict(X[test]), predicted)
     ... )
     >>> print(f"gap {before:.1f} before, {after:.2f} after; ε = {fair.epsilon_spent_:.2f} of both fits")
-    gap 0.... before, 0.0... after; ε = ... of both fits
+    gap 0... before, 0.0... after; ε = ... of both fits
     """
 
     estimator: Any = None
