@@ -725,6 +725,22 @@ def figures(rows: Sequence[Record], **columns: tuple[str, str]) -> str:
     )
 
 
+def times_by_rows(rows: Sequence[Record], name: str, seconds: str) -> str:
+    """A line for each kind of fit and a column for each number of rows that is a power of ten: seconds / GiB."""
+    sizes = sorted({row["n_rows"] for row in rows if str(row["n_rows"]).strip("0") == "1"})
+    cells = {(row[name], row["n_rows"]): f"{row[seconds]:.1f} / {row['gib_peak']:.1f}" for row in rows}
+    lines = [
+        [fit, *(cells.get((fit, size), "–") for size in sizes)] for fit in dict.fromkeys(row[name] for row in rows)
+    ]
+    return table([name, *(f"{size:,} rows" for size in sizes)], lines)
+
+
+def from_files(record: Record) -> list[Record]:
+    """The fits that read files, on one machine."""
+    works = [goal.work for goal in GOALS.values() if goal.reads_files and goal.ratio is None]
+    return [row for row in record["rows"] if row["work"] in works]
+
+
 def scale(record: Record) -> str:
     """Work on large tables, and what it took."""
     lines = []

@@ -1,4 +1,4 @@
-"""Every main fit at 1e5, 3e5 and 1e6 rows of 50 numbers in memory: seconds of the processor, and peak memory.
+"""Every main fit at 1e4, 1e5, 3e5 and 1e6 rows of 50 numbers in memory: seconds of the processor, and peak memory.
 
     python benchmarks/bench_scaling.py --fits FairPATE PATE --sizes 100000
 
@@ -21,7 +21,7 @@ from typing import Any
 import _common as common
 import numpy as np
 
-SIZES = (100_000, 300_000, 1_000_000)
+SIZES = (10_000, 100_000, 300_000, 1_000_000)
 N_FEATURES = 50
 PUBLIC_SHARE = 5 / 70  # public rows per private row, as in all other benchmarks
 GROWTH = 1.1

@@ -1,9 +1,9 @@
 """Write the benchmark pages from benchmarks/results/*.json: no figure in them is typed by hand.
 
-python benchmarks/render_docs.py          # write docs/benchmarks.md and docs/benchmarks/*.md
+python benchmarks/render_docs.py          # write docs/benchmarks.md, docs/benchmarks/*.md and docs/guide/how_long.md
 python benchmarks/render_docs.py --check  # say whether the pages are up to date, and exit with 1 if not
 
-The words are in benchmarks/pages/*.md.jinja, the tables in benchmarks/_tables.py, the figures in benchmarks/figures.py.
+The words are in benchmarks/pages/, the tables in benchmarks/_tables.py, the figures in benchmarks/figures.py.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import jinja2
 
 HERE = Path(__file__).parent
 RESULTS, PAGES, DOCS = HERE / "results", HERE / "pages", HERE.parent / "docs"
-#: The page of summaries stands beside the folder of full tables.
+#: The page of summaries stands beside the folder of full tables; a template in a folder goes to the one of its name.
 SUMMARY = "benchmarks"
 #: Numbers below one have a zero before the dot on every page, as ``.05`` in a template has none.
 LEADING_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")
@@ -49,7 +49,7 @@ def main() -> None:
     for path, text in pages(load(RESULTS)).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    print(f"wrote {len(stale)} changed pages of {len(list(PAGES.glob('*.jinja')))}")
+    print(f"wrote {len(stale)} changed pages of {len(list(PAGES.rglob('*.jinja')))}")
 
 
 def load(folder: Path) -> Results:
@@ -70,11 +70,12 @@ def pages(results: Results) -> dict[Path, str]:
     environment.globals.update(R=results, T=_tables, machines=lambda: machines(results))
     environment.filters.update(value=_tables.value, short=_tables.short, many=_tables.many)
     found = {}
-    for template in sorted(PAGES.glob("*.md.jinja")):
-        name = template.name.removesuffix(".jinja")
-        path = DOCS / name if name == f"{SUMMARY}.md" else DOCS / SUMMARY / name
+    for template in sorted(PAGES.rglob("*.md.jinja")):
+        name = template.relative_to(PAGES).as_posix()
+        page = name.removesuffix(".jinja")
+        path = DOCS / page if page == f"{SUMMARY}.md" or "/" in page else DOCS / SUMMARY / page
         root = "/".join([".."] * (len(path.relative_to(DOCS).parts)))
-        text = environment.get_template(template.name).render(source=partial(source, root=root))
+        text = environment.get_template(name).render(source=partial(source, root=root))
         found[path] = LEADING_ZERO.sub("0.", text)
     return found
 

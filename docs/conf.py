@@ -26,7 +26,14 @@ author = "The skfairdp developers"
 copyright = "The skfairdp developers"
 version = release = skfairdp.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "**/*.ipynb"]
 nitpicky = True
@@ -42,12 +49,13 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 
 html_theme = "pydata_sphinx_theme"
-html_title = "skfairdp"
+html_title = f"skfairdp {version}"
 html_theme_options = {"navigation_with_keys": True, "show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
 html_context = {"default_mode": "auto"}  # the reader's system decides; without it the theme complains in the console
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["narrow.css"]
+html_js_files = ["copy.js"]
 templates_path = ["_templates"]
 
 # The examples fall back to data made on the spot; real data would make the build depend on the machine.
@@ -80,6 +88,8 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "within_subsection_order": ByTask,
     "reference_url": {"skfairdp": None},
+    "doc_module": ("skfairdp",),
+    "backreferences_dir": "reference/examples",
 }
 
 
@@ -132,6 +142,26 @@ def escape(app: object, what: str, name: str, obj: object, options: object, line
             lines[j] = name + colon + _escaped(rest)
         else:
             lines[j] = _escaped(line)
+
+
+def guide_pages() -> dict[str, str]:
+    """The page of the guide that a public name is about: the first that names it before its first example."""
+    found: dict[str, str] = {}
+    for page in sorted((HERE / "guide").glob("*.md")):
+        intro = page.read_text(encoding="utf-8").partition("```")[0]
+        for name in re.findall(r"\{(?:class|func|meth)\}`~?skfairdp\.(?:\w+\.)*?(\w+)`", intro):
+            found.setdefault(name, page.stem)
+    return found
+
+
+def lead_on(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """End a page of the reference with its page of the guide, and the examples that use the name."""
+    short = name.rpartition(".")[2]
+    if what in ("class", "function") and any(name == f"skfairdp.{one}" for task in TASKS for one in task["names"]):
+        if short in GUIDE:
+            lines += ["", f"**User guide:** :doc:`/guide/{GUIDE[short]}`"]
+        if what == "class":
+            lines += ["", f".. minigallery:: {name}", "   :add-heading: Gallery", ""]
 
 
 def _escaped(text: str) -> str:
@@ -207,8 +237,10 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape, priority=100)
+    app.connect("autodoc-process-docstring", lead_on, priority=900)
     app.connect("missing-reference", link_by_any_name)
     app.connect("source-read", keep_together)
 
 
+GUIDE = guide_pages()
 write_reference()  # now, since Sphinx looks for pages as soon as it has read this file

@@ -6,7 +6,7 @@ Names are loaded on first use (PEP 562), so that ``import skfairdp`` imports nei
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WHERE = {
     "BudgetExceededError": "exceptions",

@@ -167,9 +167,9 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
         if frame.f_globals.get("__name__") == "mlflow.sklearn" and not logged:
             logged = True
             warn_caller(
-                f"MLflow's autolog watches what {owner} is fitted in, and logs scores on private rows, which are not "
-                f"in the epsilon of {owner}. Switch it off: mlflow.sklearn.autolog(disable=True). The page 'Pitfalls' "
-                "of the guide says what to log.",
+                f"MLflow's autolog logs scores of what {owner} is fitted in on private rows, and the epsilon of "
+                f"{owner} does not cover them. Switch it off: mlflow.sklearn.autolog(disable=True). The page "
+                "'Pitfalls' of the guide says what to log.",
                 PrivacyLeakWarning,
             )
         if str(frame.f_globals.get("__name__", "")).startswith("sklearn."):
@@ -177,17 +177,17 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
             if by_subject and not told and str(frame.f_globals["__name__"]).startswith(_CUTTING):
                 told = True
                 warn_caller(
-                    f"{owner} is fitted on some of the rows: how many subjects a part holds counts as public, and "
-                    "follows from how many rows each of them has. The guarantee for subjects is for one fit on the "
-                    "whole table.",
+                    f"{owner} is fitted on some of the rows. The number of subjects among them counts as public, but "
+                    "depends on how many rows each subject has. The guarantee for subjects holds only for one fit on "
+                    "the whole table.",
                     PrivacyLeakWarning,
                 )
         frame = frame.f_back
     if epsilon is not None and epsilon >= WEAK_EPSILON:
         warn_caller(
-            f"epsilon={epsilon:g} of {owner} is next to no privacy: from {WEAK_EPSILON} on, somebody who thought that "
-            "a person is among the rows with a chance of one in a hundred million may be four fifths sure after "
-            "seeing the model. Choose a few units at most; 1 is usual.",
+            f"epsilon={epsilon:g} of {owner} protects hardly anybody: from {WEAK_EPSILON} on, the model may raise an "
+            "attacker's probability that a person is among the rows from one in a hundred million to 80 %. Choose "
+            "at most about 3; 1 is usual.",
             PrivacyLeakWarning,
         )
     for fact in public:
@@ -220,17 +220,17 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
     steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
     if steps:
         warn_caller(
-            f"The Pipeline around {owner} fits {', '.join(map(repr, steps))} on private rows as well, and what that "
-            f"tells is not in the epsilon of {owner}. Fit it on public rows: PublicPreprocessor(transformer, "
-            "X_public).",
+            f"The Pipeline around {owner} fits {', '.join(map(repr, steps))} on private rows as well, and the "
+            f"epsilon of {owner} does not cover what they reveal. Fit them on public rows: "
+            "PublicPreprocessor(transformer, X_public).",
             PrivacyLeakWarning,
         )
     called = [type(one).__name__ for one in getattr(caller, "_skl_callbacks", ())]
     if set(called) - {"ProgressBar"}:
         warn_caller(
             f"The {type(caller).__name__} around {owner} hands private rows and the fitted model to its callbacks "
-            f"{called}. What they keep, log or score is not in the epsilon of {owner}. Take them off, or run them on "
-            "public rows.",
+            f"{called}. The epsilon of {owner} does not cover what they keep, log or score. Remove them, or run them "
+            "on public rows.",
             PrivacyLeakWarning,
         )
     # A search keeps its splitter to itself; functions and stacks have it at hand.
@@ -238,9 +238,9 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
     if folds.startswith("Stratified") or "Group" in folds:
         by = "labels" if folds.startswith("Stratified") else "groups"
         warn_caller(
-            f"{owner} is fitted on folds of {folds}, which deals rows out by their {by}: one changed {by[:-1]} moves "
-            f"other records, and the epsilon of {owner} does not hold for private ones. Deal them out by place: "
-            "cv=KFold(n_splits).",
+            f"{owner} is fitted on folds of {folds}, which assigns rows to folds by their {by}: one changed "
+            f"{by[:-1]} moves other records, so the epsilon of {owner} does not hold if they are private. Assign rows "
+            "by position: cv=KFold(n_splits).",
             PrivacyLeakWarning,
         )
     if getattr(caller, "bootstrap", False):

@@ -161,12 +161,11 @@ class Judgement:
         )
         if not named or beyond[worst] > WORTH_A_WORD:
             is_known = not math.isnan(self.gap)
-            found = f"a gap of about {self.gap:.2g}" if is_known else f"it broken by {self._surely_broken[worst]:.2g}"
+            found = f"a gap of about {self.gap:.2g}" if is_known else f"a violation of {self._surely_broken[worst]:.2g}"
             warn_caller(
-                f"{owner} did not reach its constraint '{asked.inequalities[worst]}': the answers of the "
-                f"model to {rows} leave {found}{'' if is_known else ' or more'}, in the population a gap of at most "
-                f"{self.gap_bound:.2g} with a confidence of {LEVEL:.0%}, and noise and sampling do not explain it. "
-                f"{instead}",
+                f"{owner} did not reach its constraint '{asked.inequalities[worst]}': its predictions for {rows} "
+                f"have {found}{'' if is_known else ' or more'}, in the population a gap of at most "
+                f"{self.gap_bound:.2g} at {LEVEL:.0%} confidence. Noise and sampling do not explain it. {instead}",
                 FairnessWarning,
             )
 

@@ -156,19 +156,19 @@ class MajorityBaselineTest:
     def _figures(self) -> str:
         return (
             f"{self.n_features} features, {self.n_rows:,} {units_of(self.relation)} and epsilon={self.epsilon:g} "
-            f"gradients have {self.noise:.2g} of noise"
+            f"the relative noise of the gradients is {self.noise:.2g}"
         )
 
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
         is_noise = self.noise > DOUBTFUL
         why = (
-            f"above {DOUBTFUL:g} they often say nothing"
+            f"above {DOUBTFUL:g} a network often learns nothing"
             if is_noise
-            else "features that tell the classes apart would show through that"
+            else "informative features would exceed that"
         )
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
             f"clearly better than that. With {self._figures}, and {why}. "
-            f"{self._ways('do' if is_noise else 'halve it: try other features first')}"
+            f"{self._ways('suffice' if is_noise else 'halve it: try other features first')}"
         )

@@ -83,13 +83,13 @@ class Comparison:
             what = f"predicts the class {usual} for every row"
         if not advice and self.where == ITS_ROWS and not self.is_passed:
             advice = (
-                "Its constraint, at this noise, costs more accuracy than the features bring. Raise 'epsilon', or take "
-                "a looser constraint."
+                "At this noise its constraint costs more accuracy than the features add. Raise 'epsilon', or loosen "
+                "the constraint."
             )
         elif not advice:
             advice = (
-                "More rows, features that say more of the classes, a larger 'epsilon' or, where there is one, a looser "
-                "constraint would do."
+                "More rows, more informative features, a larger 'epsilon' or a looser constraint (if there is one) "
+                "would help."
             )
         right, alone = (min(max(share, 0.0), 1.0) for share in (self.of_usual + self.ahead, self.of_usual))
         warn_caller(  # noise leads beyond shares
@@ -211,7 +211,7 @@ class AmountLook(PlainState):
         warn_caller(
             f"{owner} {said} {usual:.4g}: by a released number its {what} is not clearly ahead of that. With "
             f"{self.n_rows:,} private rows and {self.n_features} features, more rows, a larger epsilon "
-            f"({self.epsilon:g}), bounds that lie closer or features that say more would do.",
+            f"({self.epsilon:g}), tighter bounds or more informative features would help.",
             UtilityWarning,
         )
 

@@ -23,7 +23,7 @@ from skfairdp import (
 from skfairdp.gradient import mlp
 from skfairdp.schema import Category, Number
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*nobody has compared")
+pytestmark = pytest.mark.filterwarnings("ignore:.*not compared with a table")
 COLUMNS = {
     "area": Number(20, 200),
     "kind": Category(["flat", "house"]),

@@ -51,7 +51,7 @@ PAGES = sorted(
         ROOT / "README.md",
         *ROOT.glob("docs/start/*.md"),
         *ROOT.glob("docs/guide/*.md"),
-        *ROOT.glob("benchmarks/pages/*.jinja"),
+        *ROOT.glob("benchmarks/pages/**/*.jinja"),
     ]
 )
 

@@ -220,6 +220,6 @@ def test_a_gap_that_nobody_can_tell_is_no_number():
     """Found: "a gap of about nan", of a group within three standard deviations of the noise."""
     judgement = Judgement(parity(), np.array([[1600.0, 400.0], [0.0, 50.0]])[:, None, :], 20.0)
     assert math.isnan(judgement.gap) and judgement.holds == "no"
-    with pytest.warns(FairnessWarning, match=r"leave it broken by 0\.\d+ or more, in the population") as told:
+    with pytest.warns(FairnessWarning, match=r"have a violation of 0\.\d+ or more, in the population") as told:
         judgement.warn("Model", "its rows", "")
     assert "nan" not in str(told[0].message)

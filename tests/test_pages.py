@@ -16,7 +16,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("start/*.md"), *DOCS.glob("guide/
 #: These pages are run by tests of their own room.
 ELSEWHERE = {"audits.md", "generators.md", "replay.md", "statement.md"}
 #: Other texts that people read: the front page, how to take part, the gallery, the templates of the benchmark pages.
-OTHERS = ("*.md", ".github/ISSUE_TEMPLATE/*.md", "examples/plot_*.py", "benchmarks/pages/*.jinja")
+OTHERS = ("*.md", "paper/*.md", ".github/ISSUE_TEMPLATE/*.md", "examples/plot_*.py", "benchmarks/pages/**/*.jinja")
 TEXTS = sorted([*PAGES, *(path for pattern in OTHERS for path in DOCS.parent.glob(pattern))])
 #: Private slang that a reader cannot look up, and verdicts on targets, which belong to a test.
 NOT_SAID = r"nobody's|aloud|(?:is not|be) heard|to reach at|\*\*met\*\*|(?:is|are|was|were) met\b|dearer|no float"
@@ -56,23 +56,38 @@ def test_a_text_has_no_private_slang(page):
     assert re.findall(NOT_SAID, page.read_text("utf-8")) == []
 
 
+#: Words of the guide and of getting started together, and of all other pages: what nobody reads helps nobody.
+MOST_WORDS = 30_000, 35_000
+
+
+def test_the_pages_together_are_short_enough_to_read():
+    to_learn = [
+        len(page.read_text("utf-8").split()) for folder in ("start", "guide") for page in DOCS.glob(f"{folder}/*.md")
+    ]
+    others = [len(page.read_text("utf-8").split()) for page in (*DOCS.glob("*.md"), *DOCS.glob("benchmarks/*.md"))]
+    assert (sum(to_learn) <= MOST_WORDS[0], sum(others) <= MOST_WORDS[1]) == (True, True), (sum(to_learn), sum(others))
+
+
 # ---- the changelog -------------------------------------------------------------------------------------------
 SECTIONS = ["Renamed", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 
 
-def _unreleased():
+def _version(name):
+    """What the changelog says of a version."""
     text = (DOCS.parent / "CHANGELOG.md").read_text("utf-8")
-    return re.search(r"(?ms)^## Unreleased\n(.*?)^## ", text)[1]
+    return re.search(rf"(?ms)^## {re.escape(name)}[^\n]*\n(.*?)^## ", text)[1]
 
 
-def test_the_changelog_has_the_usual_sections_each_once_and_in_their_order():
-    found = re.findall(r"(?m)^### (.+)$", _unreleased())
+@pytest.mark.parametrize("name", ["Unreleased", "0.2.0"])
+def test_the_changelog_has_the_usual_sections_each_once_and_in_their_order(name):
+    found = re.findall(r"(?m)^### (.+)$", _version(name))
     assert found == [section for section in SECTIONS if section in found]
 
 
-def test_no_line_of_the_changelog_stands_twice_or_speaks_of_our_tests():
-    entries = [" ".join(entry.split()) for entry in re.split(r"(?m)^\* ", _unreleased())[1:]]
-    assert entries
+@pytest.mark.parametrize("name", ["Unreleased", "0.2.0"])
+def test_no_line_of_the_changelog_stands_twice_or_speaks_of_our_tests(name):
+    entries = [" ".join(entry.split()) for entry in re.split(r"(?m)^\* ", _version(name))[1:]]
+    assert entries or name == "Unreleased"
     assert len(entries) == len(set(entries))
     assert [entry for entry in entries if re.search(r"golden|frozen fit|tests/", entry, re.IGNORECASE)] == []
 

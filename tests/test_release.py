@@ -28,9 +28,13 @@ def pythons(job):
 
 
 def test_the_version_is_the_same_everywhere():
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
-    listed = re.findall(r"(?m)^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text("utf-8"))[0]
-    assert {PROJECT["project"]["version"], cited, listed} == {skfairdp.__version__}
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    headings = re.findall(r"(?m)^## (\S+)(?: \((\S+)\))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"))
+    (listed, released), supported = headings[1], (ROOT / "SECURITY.md").read_text("utf-8")
+    assert headings[0] == ("Unreleased", "")
+    assert {PROJECT["project"]["version"], cited["version"], listed} == {skfairdp.__version__}
+    assert str(cited["date-released"]) == released
+    assert f"| {skfairdp.__version__.rpartition('.')[0]} | {released} |" in supported
 
 
 def test_the_pythons_that_are_claimed_are_those_that_ci_tries():

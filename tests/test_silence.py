@@ -91,7 +91,7 @@ def test_numbers_that_the_noise_hides_are_named_and_no_large_ones(dtypes, backen
     generator = PFGuardGenerator(
         epsilon=0.02, dtypes=dtypes, backend=backend, balance=None, classes=[0, 1], groups=["F", "M"], random_state=0
     )
-    with pytest.warns(UtilityWarning, match=r"hides where the numbers of 'a', 'b', 'c', 'd' lie.*they are 0"):
+    with pytest.warns(UtilityWarning, match=r"hides the range of 'a', 'b', 'c', 'd', so .* are 0"):
         generator.fit(X, y, sensitive_features=groups)
     assert (generator.sample(500).fillna(0) == 0).all(axis=None)
 
@@ -102,7 +102,7 @@ def test_a_column_that_shows_keeps_its_numbers_beside_those_that_do_not():
     generator = PFGuardGenerator(
         epsilon=0.3, balance=None, dtypes=float, classes=[0, 1], groups=["F", "M"], random_state=0
     )
-    with pytest.warns(UtilityWarning, match="hides where the numbers of 'a', 'c', 'd' lie"):
+    with pytest.warns(UtilityWarning, match="hides the range of 'a', 'c', 'd'"):
         generator.fit(X, y, sensitive_features=groups)
     sampled = generator.sample(500)
     assert ((sampled["b"] > 5.9) & (sampled["b"] < 8.1)).mean() > 0.9 and (sampled["a"].fillna(0) == 0).all()
@@ -215,7 +215,7 @@ AROUND = {
     "scores": (scored(2), STRATIFIED),
     "scores by place": (scored(KFold(2)), None),
     "a stack": (stacked(2), STRATIFIED),
-    "folds by group": (scored_by_group(GroupKFold(2)), "folds of GroupKFold, which deals rows out by their groups"),
+    "folds by group": (scored_by_group(GroupKFold(2)), "GroupKFold, which assigns rows to folds by their groups"),
     "rows drawn with replacement": (bagged(), "BaggingClassifier draws rows with replacement.*bootstrap=False"),
     "rows drawn once": (bagged(bootstrap=False, max_samples=0.5), None),
 }  # fmt: skip

@@ -301,8 +301,8 @@ def say_out_of_scale(columns: Sequence[str], grid: NDArray[np.float64]) -> None:
         sizes = np.abs(grid[np.abs(grid) > 1e-300])
         warn_caller(
             f"Many numbers of {', '.join(columns)} are smaller than {sizes.min():.0e} or larger than "
-            f"{sizes.max():.0e}, by released counts. Without bounds such numbers are not told apart: say them in a "
-            "schema or by 'bounds', which are public, or scale the columns by a public number.",
+            f"{sizes.max():.0e}, by released counts. Without bounds such numbers are not distinguished: declare "
+            "bounds in a schema or by 'bounds', which are public, or scale the columns by a public number.",
             UtilityWarning,
         )
 
@@ -310,14 +310,14 @@ def say_out_of_scale(columns: Sequence[str], grid: NDArray[np.float64]) -> None:
 def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:
     if hidden:
         warn_caller(
-            f"The noise hides where the numbers of {', '.join(map(repr, hidden))} lie, and nothing is known of them: "
-            "in all rows that are sampled they are 0. Give their 'bounds', which are public, or raise 'epsilon'.",
+            f"The noise hides the range of {', '.join(map(repr, hidden))}, so in all sampled rows these columns are "
+            "0. Give their 'bounds', which are public, or raise 'epsilon'.",
             UtilityWarning,
         )
     if cut:
         warn_caller(
-            f"The noise hides where more than half of the rows lie in {', '.join(cut)}, and sampled numbers reach as "
-            "far only as others show. Give their 'bounds', which are public, or raise 'epsilon'.",
+            f"The noise hides the range of more than half of the rows in {', '.join(cut)}, and sampled numbers stay "
+            "within the range of the others. Give their 'bounds', which are public, or raise 'epsilon'.",
             UtilityWarning,
         )
 

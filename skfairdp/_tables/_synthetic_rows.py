@@ -60,8 +60,8 @@ class SyntheticRows(BaseEstimator):
     >>> own = SyntheticRows(budget_share=0.4, n_rows=2000)
     >>> model = FairPATEClassifier(public_data=own, classes=[0, 1], groups=[0, 1], random_state=0)
     >>> model = model.fit(X, y, sensitive_features=groups)
-    >>> model.privacy_.epsilon <= 1.0
-    True
+    >>> round(model.privacy_.epsilon, 3)
+    1.0
     """
 
     _parameter_constraints: dict[str, Any] = {

@@ -302,7 +302,7 @@ def _weights(given: Any, n_rows: int, owner: str) -> NDArray[np.float64]:
 def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
     if weights.shape[1] < 2:
         warn_caller(
-            f"{owner} was given one group only, so that its constraint says nothing. Give rows of several groups.",
+            f"{owner} was given one group only, so its constraint has no effect. Give rows of several groups.",
             FairnessWarning,
         )
     return weights

@@ -134,7 +134,7 @@ def progress_bar(
     parts with two classes. So has ``seconds``, a forecast; without a bar, one of more than ten says how to see one.
     """
     if verbose <= 0 and seconds > _LONG:
-        say(f"{desc}: some {seconds:.0f} seconds of work. verbose=1 shows how far it is.", verbose=1)
+        say(f"{desc}: about {seconds:.0f} seconds. Set verbose=1 to see progress.", verbose=1)
     return tqdm(
         items,
         desc=desc,

@@ -206,8 +206,8 @@ class _Contrasts:
             tables.append((part - totals / len(members)) / np.maximum(totals, floor))
         if unknown:
             warn_caller(
-                "A group of ParityLogisticRegression is too small for its weights to tell its rates, so its constraint "
-                "is weakened. Join groups, or give more rows.",
+                "A group of ParityLogisticRegression is too small to estimate its rates, so its constraint "
+                "is weakened. Merge groups, or give more rows.",
                 FairnessWarning,
             )
         return cls(constraints, cells, tables)

@@ -224,7 +224,8 @@ class AmountTables:
         warn_caller(
             f"{owner} predicts for every row the constant {usual:.4g}: no learner could be clearly better. With "
             f"{self.layout.n_columns} columns, {self.layout.n_rows:,} private rows and epsilon={self.epsilon:g} the "
-            f"tables have {self.forecast.noise:.2g} of noise. {' or '.join(ways) or 'A larger delta'} would do.",
+            f"relative noise of the tables is {self.forecast.noise:.2g}. {' or '.join(ways) or 'A larger delta'} "
+            "would suffice.",
             UtilityWarning,
         )
 

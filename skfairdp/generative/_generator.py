@@ -274,10 +274,10 @@ class PFGuardGenerator(PrivateEstimator):
         lost = [one.name for one, own in columns if (own == one.null_code).mean() > _LOST]
         if lost:
             warn_caller(
-                f"{self._spends_as or type(self).__name__} found next to no value in {lost}: by released counts nearly "
-                "all cells are missing or cannot be read as what the column was said to be, such as dates, durations "
-                "or texts with a decimal comma where 'bounds' say numbers. Leave it out, or describe how it is "
-                "written: schema=Schema(...).",
+                f"{self._spends_as or type(self).__name__} found hardly any value in {lost}: by released counts nearly "
+                "all cells are missing or cannot be read as the declared kind, such as dates, durations or texts with "
+                "a decimal comma where 'bounds' declare numbers. Leave the column out, or describe its format: "
+                "schema=Schema(...).",
                 UtilityWarning,
             )
 

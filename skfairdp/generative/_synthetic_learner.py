@@ -120,8 +120,8 @@ class LearnsSyntheticRows(PrivateEstimator):
             other._is_behind = self._forecast.snr_too_low  # the look was at another learner
             if self._is_behind and not other._is_behind and self._reads_amounts:
                 warn_caller(
-                    f"The learner of {type(self).__name__} before this one was not ahead of a constant, and nobody has "
-                    "compared this one: that would have to be paid for. Measure it on public rows.",
+                    f"The learner of {type(self).__name__} before this one was not better than a constant. This "
+                    "one was not compared, because that would cost privacy budget. Measure it on public rows.",
                     UtilityWarning,
                 )
         drawn_by = {name: changes[name] for name in ("balance", "admissible") if name in changes}

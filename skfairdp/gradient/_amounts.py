@@ -178,8 +178,8 @@ class AmountJudgement:
         if holds == "no":
             warn_caller(
                 f"{owner} did not reach its constraint ({self.constraints}): its predictions for its private rows "
-                f"leave {'too much' if math.isnan(gap) else f'about {gap:.3g}'}, in the population at most {bound:.3g} "
-                f"with a confidence of {LEVEL:.0%}. {advice}",
+                f"differ by {'too much' if math.isnan(gap) else f'about {gap:.3g}'}, in the population by at most "
+                f"{bound:.3g} at {LEVEL:.0%} confidence. {advice}",
                 FairnessWarning,
             )
 
@@ -277,10 +277,10 @@ class HopelessGradients:
         ways = [f"about {rows:,.0f} {units_of(self.relation)}"] if rows is not None else []
         ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
         warn_caller(
-            f"{owner} predicts for every row the constant {amount:.4g}, which is noisy itself: with {self.n_rows:,} "
-            f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} gradients have "
-            f"{self.noise:.2g} of noise, and above {HOPELESS:g} a network says little else. "
-            f"To learn more it takes {' or '.join(ways) or 'a larger delta'}, at least.",
+            f"{owner} predicts for every row the noisy constant {amount:.4g}: with {self.n_rows:,} "
+            f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} the relative noise "
+            f"of the gradients is {self.noise:.2g}, and above {HOPELESS:g} a network learns hardly anything. "
+            f"To learn more needs at least {' or '.join(ways) or 'a larger delta'}.",
             UtilityWarning,
         )
         return constant_amount(module[-1], amount)

@@ -223,8 +223,8 @@ class AdditiveTerms:
         other.net_ = with_parts(self.estimator.net_, parts)
         if hasattr(self.estimator, "groups_"):
             warn_caller(
-                "The rates of groups that this model was held to in training were those of the curves before: none "
-                f"of them is measured for what monotone of {_OWNER} returns. Measure gaps again, or fit "
+                "The fairness constraint of this model was enforced for the curves before: monotone of "
+                f"{_OWNER} does not measure it for the curves that it returns. Measure gaps again, or fit "
                 "postprocessing.PrivateThresholds on top.",
                 FairnessWarning,
             )

@@ -154,8 +154,8 @@ def audit_count_statistic(
     >>> noise = rng.normal(scale=40, size=(2, 2000, 200, 2))
     >>> worlds = [(np.array([51, 50]) + noise[0]).argmax(-1), (np.array([50, 51]) + noise[1]).argmax(-1)]
     >>> result = audit_count_statistic(*worlds)
-    >>> result.refutes(0.5), result.refutes(0.25)  # accounted: sqrt(2 * 200) / 40 = 0.5
-    (False, True)
+    >>> round(result.mu_lower, 2)  # accounted: sqrt(2 * 200) / 40 = 0.5
+    0.35
     """
     worlds = [np.asarray(transcripts) for transcripts in (transcripts_0, transcripts_1)]
     if any(world.ndim != 2 for world in worlds) or worlds[0].shape[1] != worlds[1].shape[1]:
@@ -199,10 +199,10 @@ def audit_matched_filter(
     >>> from skfairdp.inspection import audit_matched_filter
     >>> rng = np.random.default_rng(0)
     >>> result = audit_matched_filter(rng.normal(size=1000), rng.normal(loc=1.0, size=1000))
-    >>> 0.85 < result.mu_lower < result.mu_hat < 1.1
-    True
-    >>> result.epsilon_lower(1e-5) < 4.377  # the exact ε of μ = 1
-    True
+    >>> round(result.mu_lower, 2), round(result.mu_hat, 2)
+    (0.96, 1.04)
+    >>> round(result.epsilon_lower(1e-5), 2)  # the exact ε of μ = 1 is 4.377
+    4.18
     """
     scores = [np.asarray(values, dtype=float) for values in (scores_0, scores_1)]
     if any(values.ndim != 1 or not np.isfinite(values).all() for values in scores):
@@ -249,8 +249,8 @@ def audit_known_shift(shift: float, residuals: ArrayLike, *, confidence: float =
     >>> from skfairdp.inspection import audit_known_shift
     >>> residuals = np.random.default_rng(0).normal(size=5000)
     >>> result = audit_known_shift(1.0, residuals)
-    >>> 0.95 * 4.377 < result.epsilon_lower(1e-5) < 4.377
-    True
+    >>> round(result.epsilon_lower(1e-5), 2)  # the exact ε of μ = 1 is 4.377
+    4.32
     >>> audit_known_shift(1.0, residuals / 1.1).refutes(1.0)  # noise smaller than declared
     True
     """
@@ -452,8 +452,8 @@ def audit_one_run(
     >>> included = rng.random(1000) < 0.5
     >>> scores = included + rng.normal(size=1000)  # one Gaussian release: μ = 1, or (4.377, 1e-5)
     >>> result = audit_one_run(scores, included, delta=1e-5)
-    >>> 0.5 < result.epsilon_lower < 4.377
-    True
+    >>> round(result.epsilon_lower, 2)
+    1.6
     >>> result.refutes(0.5)
     True
     """
@@ -593,10 +593,10 @@ def audit_one_run_f_dp(
     >>> included = rng.random(5000) < 0.5
     >>> scores = included + rng.normal(size=5000)  # one Gaussian release: μ = 1, or (4.377, 1e-5)
     >>> found = audit_one_run_f_dp(scores, included, delta=1e-5)
-    >>> 0.5 * 4.377 < found.epsilon_lower < 4.377
-    True
-    >>> found.epsilon_lower > audit_one_run(scores, included, delta=1e-5).epsilon_lower
-    True
+    >>> round(found.epsilon_lower, 2)
+    2.56
+    >>> round(audit_one_run(scores, included, delta=1e-5).epsilon_lower, 2)
+    2.1
     """
     values, coins = _checked(scores, included)
     _check_delta(delta)
@@ -652,8 +652,8 @@ def audit_one_run_gaussian(scores: ArrayLike, included: ArrayLike, *, confidence
     >>> included = rng.random(2000) < 0.5
     >>> steps = 0.25 * included[:, None] + rng.normal(size=(2000, 16))  # 16 steps of μ = 0.25: together 1
     >>> result = audit_one_run_gaussian(steps, included)
-    >>> 0.9 * 4.377 < result.epsilon_lower(1e-5) < 4.377  # the exact ε of μ = 1
-    True
+    >>> round(result.epsilon_lower(1e-5), 2)  # the exact ε of μ = 1 is 4.377
+    4.3
     """
     values = np.asarray(scores, dtype=float)
     if values.ndim == 2 and values.shape[1] > 0:

@@ -114,8 +114,8 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
     >>> from skfairdp.metrics import demographic_disparity
     >>> X, y, groups = make_biased_classification(2000, disparity=0.3, random_state=0)
     >>> model = LagrangianClassifier(net=mlp((), lr=0.01), random_state=0).fit(X, y, sensitive_features=groups)
-    >>> demographic_disparity(y, model.predict(X), sensitive_features=groups) < 0.03
-    True
+    >>> round(demographic_disparity(y, model.predict(X), sensitive_features=groups), 1)
+    0.0
     """
 
     constraints: Any = "demographic_parity"

@@ -75,7 +75,8 @@ def group_codes(
 def warn_if_vacuous(n_compared: int, owner: str) -> None:
     if n_compared < 2:
         warn_caller(
-            f"{owner} found fewer than two groups with rows to compare: the 0 it returns says nothing.", FairnessWarning
+            f"{owner} found fewer than two groups with rows: the 0 that it returns means nothing. Give two groups.",
+            FairnessWarning,
         )
 
 

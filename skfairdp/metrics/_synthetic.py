@@ -160,8 +160,10 @@ def downstream_scores(
     >>> X, y, s = make_biased_classification(2000, random_state=0)
     >>> scores = downstream_scores(LogisticRegression(), X[:1000], y[:1000], X[1000:], y[1000:],
     ...                            sensitive_features=s[1000:])
-    >>> scores["auroc"] > 0.9
-    True
+    >>> list(scores)[:4]
+    ['accuracy', 'auroc', 'equalized_odds_disparity', 'demographic_disparity']
+    >>> round(float(scores["accuracy"]), 1), round(float(scores["demographic_disparity"]), 1)
+    (0.9, 0.2)
     """
     model = clone(estimator).fit(X_synthetic, y_synthetic)
     predicted = model.predict(X_test)

@@ -139,8 +139,8 @@ def frontier(
     ...     epsilons=(1.0, 2.0), gammas=(0.5, None), idp3=(False,), random_state=0)
     >>> table.shape, str(table.attrs["protects"]), table.attrs["n_fits"]
     ((4, 16), 'record', 2)
-    >>> 2 < table.attrs["epsilon_total"] < 3  # less than 1 + 2: releases compose better than their ε add up
-    True
+    >>> round(table.attrs["epsilon_total"], 2)  # less than 1 + 2: releases compose better than their ε add up
+    2.3
     """
     named = _named(estimators)
     subject = _subject_of_all(named, subject)

@@ -142,16 +142,16 @@ class ParetoSearchCV(SearchBase):
     >>> search = search.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.public)
     >>> len(search.pareto_table_), str(search.privacy_.protects)
     (6, 'record')
-    >>> bool(search.privacy_.epsilon < 2 * (0.5 + 1.0) + 1.0 + 6 * 0.5)  # less than the sum of its parts
-    True
+    >>> round(search.privacy_.epsilon, 1)  # the sum of its parts is 7
+    2.1
 
     One ε for the whole of it:
 
     >>> tuned = ParetoSearchCV(
     ...     FairPATEClassifier(classes=[0, 1], random_state=0), {"gamma": [0.1, 0.3, None]}, cv=2, total_epsilon=2.0)
     >>> tuned = tuned.fit(split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.public)
-    >>> 1.999 < tuned.privacy_.epsilon <= 2.0
-    True
+    >>> round(tuned.privacy_.epsilon, 2)
+    2.0
     """
 
     estimator: Any

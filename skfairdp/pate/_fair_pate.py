@@ -147,11 +147,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     >>> split = train_private_public_test_split(*data, random_state=0)
     >>> model = FairPATEClassifier(epsilon=2.0, gamma=0.05, classes=[0, 1], random_state=0)
     >>> model = model.fit(split.X, split.y, X_public=split.public)
-    >>> model.privacy_.epsilon <= 2.0, model.released_gap_ <= 0.05
-    (True, True)
+    >>> print(f"ε = {model.privacy_.epsilon:.2f}, gap of the released labels {model.released_gap_:.2f}")
+    ε = 2.00, gap of the released labels 0.0...
     >>> looser = model.refit(gamma=0.2)  # from the same votes: costs nothing
-    >>> looser.privacy_ is model.privacy_
-    True
+    >>> round(looser.privacy_.epsilon, 2)
+    2.0
     """
 
     epsilon: float = 1.0
@@ -530,8 +530,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if n_within_noise:
             warn_caller(
                 f"{n_within_noise} of the {public.n_groups} groups of {type(self).__name__} have a released count "
-                "within its noise: rows sampled for them are mostly those of the other groups, and so is what parity "
-                "is held on. Raise 'epsilon', merge groups, or give public rows.",
+                "within its noise: rows sampled for them are mostly rows of other groups, and parity is enforced on "
+                "these. Raise 'epsilon', merge groups, or give public rows.",
                 FairnessWarning,
             )
         min_count = self._parts()["gate"].min_count

@@ -169,11 +169,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     >>> X, y, groups = make_biased_classification(3000, disparity=0.3, random_state=0)
     >>> model = SFPATEClassifier(epsilon=1.0, groups=sorted(set(groups)), random_state=0)
     >>> model = model.fit(X, y, sensitive_features=groups)
-    >>> print(model.privacy_.protects, model.privacy_.epsilon <= 1.0)
-    sensitive attribute True
+    >>> print(model.privacy_.protects, round(model.privacy_.epsilon, 3))
+    sensitive attribute 1.0
     >>> other = model.refit(constraints="equalized_odds")  # from the same votes: costs nothing
-    >>> other.privacy_ is model.privacy_
-    True
+    >>> round(other.privacy_.epsilon, 3)
+    1.0
     """
 
     variant: Any = "student"

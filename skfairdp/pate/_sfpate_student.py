@@ -134,8 +134,8 @@ def _warn_of_small_groups(released: Released, membership: Array) -> None:
     if least < FEW_ROWS:
         warn_caller(
             f"By the released votes of SFPATEClassifier, one of the groups has about {least:.0f} of the {n_rows} "
-            "rows that the student learns from: too few to tell whether its rates are those of the others. Ask about "
-            "more rows ('max_queries'), or join groups.",
+            "rows that the student learns from: too few to compare its rates with those of the others. Raise "
+            "'max_queries', or merge groups.",
             FairnessWarning,
         )
         return
@@ -145,7 +145,7 @@ def _warn_of_small_groups(released: Released, membership: Array) -> None:
         warn_caller(
             f"By the released votes of SFPATEClassifier, the smallest group has a share of about {share:.2f}, and "
             f"the noise in its rates has a standard deviation of {noise:.2g}: a gap of about that size may be left. "
-            f"Take at least {noise / FAIR_RATE:.1f} times the epsilon, or join groups. PFLDClassifier has the same "
+            f"Take at least {noise / FAIR_RATE:.1f} times the epsilon, or merge groups. PFLDClassifier has the same "
             "guarantee and less noise.",
             FairnessWarning,
         )

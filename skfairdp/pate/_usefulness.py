@@ -65,9 +65,9 @@ def fall_back_to_majority(
     found = Comparison(usual, ahead - by_heart, of_usual, error, where, least=ALLOWED)
     if not found.is_better and ahead > 0 and lessons.denoiser is not None:
         warn_caller(
-            f"{owner} may be no better than the class {classes[usual]}: {where} it has {of_usual + ahead:.3f} and that "
-            f"class alone {of_usual:.3f}, and noise by itself may seem to be {by_heart:.3f} ahead. More rows, fewer "
-            "features or categories, or a larger 'epsilon' would tell.",
+            f"{owner} may be no better than the class {classes[usual]} for every row: it agrees with "
+            f"{of_usual + ahead:.3f} {where} and that class alone with {of_usual:.3f}, and overfitting of noise may "
+            f"explain {by_heart:.3f}. More rows, fewer features or categories, or a larger 'epsilon' would help.",
             UtilityWarning,
         )
     elif not found.is_better:
@@ -132,8 +132,8 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
     ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
     ways += ["more teachers"] if forecast.n_teachers is not None else []
     return (
-        f"{owner} predicts the class {predicted} for every row: by the released votes nothing it learned is "
-        f"better than that. With {forecast.n_rows:,} {forecast.units} at epsilon={forecast.epsilon:g} "
+        f"{owner} predicts the class {predicted} for every row: by the released votes nothing that it "
+        f"learned is better. With {forecast.n_rows:,} {forecast.units} at epsilon={forecast.epsilon:g} "
         f"the noise in the mean share of a class has a standard deviation of {forecast.noise:.2g}. "
         f"{' or '.join(ways).capitalize() or 'A larger delta'} would bring it to {target:.2g}."
     )
@@ -150,9 +150,9 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
     rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")
     if is_stuck:
         warn_caller(
-            f"The gate of {owner} ended where every further label would raise the disparity, so some "
+            f"The gate of {owner} reached a state in which every further label would raise the disparity, so some "
             f"queries went unanswered (gamma={gamma}, min_count={gate.min_count}). Raise 'gamma' or "
-            "'min_count'; gamma * (min_count + 1) above 2 keeps it moving.",
+            "'min_count'; gamma * (min_count + 1) above 2 avoids this.",
             FairnessWarning,
         )
     if isinstance(model._given_student, ConstrainedStudent):
@@ -175,7 +175,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
         )
     else:
         words = (
-            f"{whose} {above}, and has no predict_proba by which it could be moved there. Give a 'student' that has "
+            f"{whose} {above}, and has no predict_proba to correct it by. Give a 'student' that has one "
             "(refit is free), or use IDP3 at prediction."
         )
     warn_caller(words, FairnessWarning)
@@ -185,9 +185,9 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
 def _warn_of_rates(student: ConstrainedStudent, owner: str, rows: str, more: str) -> bool:
     if student.violation_ > NEAR:
         warn_caller(
-            f"The constraints of the student of {owner} are broken by {student.violation_:.3f} on the {rows} rows; "
-            f"less would cost too much accuracy ({student.unconstrained_violation_:.3f} without them). {more}, "
-            "or ask for larger bounds.",
+            f"The student of {owner} violates its constraints by {student.violation_:.3f} on the {rows} rows "
+            f"({student.unconstrained_violation_:.3f} without them); less would cost too much accuracy. {more}, "
+            "or loosen the bounds.",
             FairnessWarning,
         )
     return student.violation_ > NEAR
@@ -277,18 +277,18 @@ class FairForecast:
         if self.noise > FAIR_NOISE:
             reasons.append(
                 f"noise in the mean share of a value has a standard deviation of {self.noise:.2g}, and above "
-                f"{FAIR_NOISE:g} gaps are hardly narrowed"
+                f"{FAIR_NOISE:g} gaps are hardly reduced"
             )
         if self.fair_parts and self.rows_of_a_part < FAIR_PART:
             reasons.append(
-                f"each of {self.n_teachers} teachers is fair on {self.rows_of_a_part} {self.units} of its own, and on "
-                f"fewer than {FAIR_PART} that is chance"
+                f"each of {self.n_teachers} teachers learns fairness from {self.rows_of_a_part} {self.units}, and "
+                f"fewer than {FAIR_PART} are too few"
             )
         ways = []
         if self.asks_little:
             reasons.append(
-                f"the student is fair on the {self.n_queries} rows asked about, and on fewer than {FAIR_PART} that is "
-                "chance"
+                f"the student learns fairness from the {self.n_queries} rows with votes, and fewer than {FAIR_PART} "
+                "are too few"
             )
             ways.append("voting='soft'")
         rows, epsilon = self.enough_rows, self.enough_epsilon
@@ -299,7 +299,7 @@ class FairForecast:
         ways += ["a smaller sigma"] if self.sigma is not None and self.noise > FAIR_NOISE else []
         enough = " or ".join(ways or [f"more {self.units} at a larger epsilon"])
         return (
-            f"The votes cannot hold {owner} to its constraint: {'; '.join(reasons)}. "
-            f"{enough[:1].upper() + enough[1:]} would do. PFLDClassifier has the same guarantee and "
+            f"The votes are too noisy or too few for the constraint of {owner}: {'; '.join(reasons)}. "
+            f"{enough[:1].upper() + enough[1:]} would suffice. PFLDClassifier has the same guarantee and "
             "needs fewer rows: it measures its constraint on all of them at once."
         )

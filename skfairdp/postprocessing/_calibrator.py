@@ -214,16 +214,16 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
     >>> split = train_private_public_test_split(*data, sizes=(0.5, 0.2, 0.3), random_state=0)
     >>> model = LogisticRegression().fit(split.X, split.y)  # any classifier, private or not
     >>> fair = FairnessCalibrator(model).fit(split.X_public, sensitive_features=split.sensitive_features_public)
-    >>> fair.gap_before_ > 0.2, fair.gap_after_ < 0.02, fair.score(split.X_test, split.y_test) > 0.7
-    (True, True, True)
+    >>> print(f"gap {fair.gap_before_:.2f} before, {fair.gap_after_:.2f} after")
+    gap 0.31 before, 0.00 after
 
     Equalized odds needs labels of the public rows:
 
     >>> from skfairdp.fairness import RateParity
     >>> odds = FairnessCalibrator(model, constraints=RateParity("selection_rate_by_label", 0.05))
     >>> odds = odds.fit(split.X_public, split.y_public, sensitive_features=split.sensitive_features_public)
-    >>> odds.gap_after_ < 0.051, odds.satisfied_  # on the public rows; "equalized_odds" asks for 0.01
-    (True, True)
+    >>> round(odds.gap_after_, 2), odds.satisfied_  # on the public rows; "equalized_odds" asks for 0.01
+    (0.03, True)
     """
 
     estimator: Any
@@ -364,7 +364,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             judgement.warn(
                 _OWNER,
                 "public rows that did not calibrate it",
-                "On the rows that did it holds: they are learned by heart. Give more public rows, or take "
+                "It holds on the rows that did, which are overfitted. Give more public rows, or set "
                 "method=Thresholds(group_at_prediction=True).",
             )
 
@@ -669,15 +669,15 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         if smallest < _FEW_ROWS:
             warn_caller(
                 f"The smallest group has {smallest} {counted}: the gap on other rows can be far from that on these. "
-                f"{_OWNER} wants {_FEW_ROWS} and more of each.",
+                f"Give at least {_FEW_ROWS} of each to {_OWNER}.",
                 FairnessWarning,
             )
         else:
             self._warn_of_noise(rows, labels, counted, bool((after != rows.before).any()))
         if not self.satisfied_ and self.constraints is not None:
             warn_caller(
-                f"No answers that {_OWNER} found meet its constraints on the public rows: the best break one by "
-                f"{self.violation_:.3g}. Allow more, or let it see the group: "
+                f"No predictions that {_OWNER} found satisfy its constraints on the public rows: the best violate one "
+                f"by {self.violation_:.3g}. Loosen the bounds, or use the group: "
                 "method=Thresholds(group_at_prediction=True).",
                 FairnessWarning,
             )

@@ -39,9 +39,9 @@ def warn_of_noise(constraints: Any, min_count: int, amounts_within: float | None
     needed = math.ceil(round(0.5 / smallest**2, 6))  # 0 where no difference is bounded
     if min_count < needed:
         warn_caller(
-            f"The {rates} that IDP3 compares come into force with min_count={min_count} {rows} each. By chance alone "
-            f"they differ by about {math.sqrt(0.5 / max(min_count, 1)):.3f} then, and {smallest:g} is asked: the gate "
-            f"may begin in a state that no answer leads out of. Raise 'min_count' to {needed}, or the bound.",
+            f"IDP3 starts to compare {rates} at min_count={min_count} {rows} each. By chance alone they differ by "
+            f"about {math.sqrt(0.5 / max(min_count, 1)):.3f} then, and the bound is {smallest:g}: from such a state "
+            f"every further answer may be refused. Raise 'min_count' to {needed}, or the bound.",
             FairnessWarning,
         )
 
@@ -55,17 +55,17 @@ def admitted(
     if bounded and len(labels) < cold and not gate.counts.any():
         warn_caller(
             f"IDP3 got {len(labels)} row(s) and starts from zero counts: with {gate.n_groups} groups, up to {cold} "
-            "rows are answered whatever they do to the gap. Ask about more rows in one call, or carry the counts "
-            "with update().",
+            "rows are answered regardless of the gap. Pass more rows in one call, or keep the counts between calls "
+            "with answer() or update().",
             FairnessWarning,
         )
     mask = labels < gate.n_classes
     mask[mask] = gate.run(groups[mask], labels[mask])
     if gate.is_stuck():
         warn_caller(
-            "IDP3 is stuck: after these rows every further answer would widen the gap, so all are refused. Raise "
+            "IDP3 refuses all further rows: after these, every answer would widen the gap. Raise "
             f"'min_count' or {'the bound' if isinstance(gate, AnswerGate) else repr('gamma')}, or let people decide "
-            "and commit that with update().",
+            "and record their decisions with update().",
             FairnessWarning,
         )
     elif isinstance(gate, AnswerGate):
@@ -78,9 +78,9 @@ def _warn_of_few(gate: AnswerGate) -> None:
     for k in gate.starved().tolist():
         most = int(gate.counts[:, k].max())
         warn_caller(
-            f"IDP3 gives the answer {gate.constraints.classes[k]!r} to no group any more: no group has more than "
-            f"{most} of it, and one more would break the ratio. Raise 'min_count', so that more of it come before "
-            "the gate does, or allow a small difference beside the ratio: RateParity(..., difference_bound=0.02, "
+            f"IDP3 can give the answer {gate.constraints.classes[k]!r} to no group any more: no group has more than "
+            f"{most} of it, and one more would violate the ratio. Raise 'min_count', so that more such answers come "
+            "before the ratio applies, or allow a small difference beside it: RateParity(..., difference_bound=0.02, "
             "ratio_bound=...).",
             FairnessWarning,
         )
@@ -90,15 +90,15 @@ def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray
     """Return which rows are answered where labels come later; refusals, of code ``n_classes``, are not counted."""
     if not gate.all_in_force():
         warn_caller(
-            f"IDP3 does not hold all of its constraints yet: fewer than min_count={gate.min_count} labels have come "
-            "back for some rate that they compare, so that answers are given whatever they do to it. Hand labels in "
-            "with update_labels().",
+            f"IDP3 does not enforce all of its constraints yet: fewer than min_count={gate.min_count} labels have "
+            "arrived for some rate that they compare, so answers are given regardless of it. Pass labels to "
+            "update_labels().",
             FairnessWarning,
         )
     if gate.is_stuck():
         waits = bool(gate.outstanding.any())
         what = (
-            "hand labels that have come back to update_labels(), None for those that never will"
+            "pass labels that have arrived to update_labels(), and None for those that never will"
             if waits
             else "let people decide and commit that with update() and update_labels(), allow a larger difference, or "
             "make the classifier fairer first, with FairnessCalibrator or PrivateThresholds of the same constraints"
@@ -151,11 +151,11 @@ class LaterLabels:
         cells = (groups * self.n_classes + answers)[given].tolist()
         new = dict(zip((tickets[i] for i in np.flatnonzero(given)), cells, strict=True))
         if len(new) < len(cells):
-            raise ValueError("The 'tickets' of IDP3 name two rows alike. Give every row a name of its own.")
+            raise ValueError("The 'tickets' of IDP3 contain a value twice. Give each row a ticket of its own.")
         if any(ticket in self._waiting for ticket in new):
             raise ValueError(
-                "The 'tickets' of IDP3 name a row that was answered before and still waits for its label. Give "
-                "every row a name of its own, and commit every answer once."
+                "The 'tickets' of IDP3 contain one of a row that was answered before and has no label yet. Give "
+                "each row a ticket of its own, and record each answer once."
             )
         self._waiting.update(new)
         labelled, outstanding = self.counts

@@ -261,8 +261,8 @@ class IDP3(ClassifierMixin, NamedEstimator):
     ...     print(round(ks_disparity(None, said, sensitive_features=of), 2))
     0.23
     0.05
-    >>> idp.coverage_ > 0.7
-    True
+    >>> round(idp.coverage_, 2)
+    0.75
     """
 
     estimator: Any = None

@@ -128,8 +128,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     ...     demographic_disparity(None, labels, sensitive_features=groups[test])
     ...     for labels in (model.predict(X[test]), predicted)
     ... )
-    >>> after < 0.1 < before, fair.epsilon_spent_ <= 1.0  # of both fits
-    (True, True)
+    >>> print(f"gap {before:.1f} before, {after:.2f} after; ε = {fair.epsilon_spent_:.2f} of both fits")
+    gap 0... before, 0.0... after; ε = ... of both fits
     """
 
     estimator: Any = None
@@ -450,15 +450,15 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             self._warn_if_no_better(plan.table.sigma)
             warn_caller(
                 f"With {plan.n_rows:,} {units_of(plan.relation)} at epsilon={self.epsilon:g} the counts of {_OWNER} "
-                "are too noisy to say anything of a rate: it answers as its classifier does, and no constraint is "
-                "held. More of them or a larger epsilon would do.",
+                "are too noisy to estimate a rate: it predicts what its classifier predicts, and enforces no "
+                "constraint. More of them or a larger epsilon would help.",
                 FairnessWarning,
             )
             return
         if self.violation_ > 1e-6:
             warn_caller(
-                f"No answers of {_OWNER} meet its constraints: the best break one by {self.violation_:.3g}. Allow "
-                "more, or let it see the group (group_at_prediction=True).",
+                f"No predictions of {_OWNER} satisfy its constraints: the best violate one by {self.violation_:.3g}. "
+                "Loosen the bounds, or use the group (group_at_prediction=True).",
                 FairnessWarning,
             )
         self._warn_if_no_better(plan.table.sigma)
@@ -468,8 +468,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if unsure.max() > _UNSURE:
             group = self.groups_.tolist()[unsure.argmax()]
             warn_caller(
-                f"Because of its noise, {_OWNER} knows the rates of the group {group!r} only "
-                f"to ±{unsure.max():.2g}, and its constraints hold no more closely. More rows or a larger epsilon "
+                f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only "
+                f"to ±{unsure.max():.2g}, and its constraints hold only that closely. More rows or a larger epsilon "
                 "would help.",
                 FairnessWarning,
             )

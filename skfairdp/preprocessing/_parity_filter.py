@@ -332,9 +332,9 @@ class DemographicParityFilter(_utils.NamedEstimator):
             )
         if gate.is_stuck():
             _utils.warn_caller(
-                f"{OWNER} came to a state in which every further row would widen the disparity, so all that followed "
+                f"{OWNER} reached a state in which every further row would widen the disparity, so all that followed "
                 f"were left out (gamma={self.gamma}, min_count={self.min_count}). Raise 'gamma' or 'min_count'; "
-                "gamma * (min_count + 1) above 2 keeps it moving.",
+                "gamma * (min_count + 1) above 2 avoids this.",
                 FairnessWarning,
             )
 

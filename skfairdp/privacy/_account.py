@@ -217,8 +217,8 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     >>> from skfairdp.privacy import privacy_of
     >>> split = train_private_public_test_split(*make_biased_classification(2000, random_state=0), random_state=0)
     >>> model = make_pipeline(PATEClassifier(epsilon=1.0, classes=[0, 1], public_data=split.public))
-    >>> privacy_of(model.fit(split.X, split.y)).epsilon <= 1.0
-    True
+    >>> round(privacy_of(model.fit(split.X, split.y)).epsilon, 3)
+    1.0
     """
     found = Account.of(estimator)
     if not found.reports:

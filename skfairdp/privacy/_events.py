@@ -231,8 +231,8 @@ class WorstOf(DpEvent):
     --------
     >>> from skfairdp.privacy import GaussianDpEvent, WorstOf, epsilon_of
     >>> cheap, costly = GaussianDpEvent(5.0), GaussianDpEvent(2.0)
-    >>> epsilon_of(WorstOf((cheap, costly)), 1e-5) == epsilon_of(costly, 1e-5)
-    True
+    >>> round(epsilon_of(WorstOf((cheap, costly)), 1e-5), 3), round(epsilon_of(costly, 1e-5), 3)
+    (1.993, 1.993)
     """
 
     events: tuple[DpEvent, ...] = attr.ib(converter=tuple, validator=_some)

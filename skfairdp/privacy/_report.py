@@ -23,8 +23,8 @@ class Protects(StrEnum):
     Examples
     --------
     >>> from skfairdp.privacy import Protects
-    >>> Protects.RECORD == "record"
-    True
+    >>> print(Protects.RECORD)
+    record
     """
 
     RECORD = "record"

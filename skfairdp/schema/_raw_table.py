@@ -242,8 +242,8 @@ def note_columns(reads: PublicReads, schema: Schema, owner: str | None = None) -
     if owner is not None and schema.privacy_ is None and not schema.was_compared:
         shown = ", ".join(map(repr, schema.features[:5])) + (", ..." if len(schema.features) > 5 else "")
         warn_caller(
-            f"{owner} reads {shown} as its schema says, and nobody has compared the schema with a table: {unread}, and "
-            "no fit may tell in how many rows. Call schema.misfits_by_kind(X) first, for your own eyes.",
+            f"{owner} reads {shown} by a schema that was not compared with a table: {unread}, and a fit does not "
+            "report in how many rows. Call schema.misfits_by_kind(X) first, and do not publish its exact counts.",
             UtilityWarning,
         )
 

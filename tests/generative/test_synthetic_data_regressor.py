@@ -202,7 +202,7 @@ def test_all_rows_of_a_subject_are_protected_together():
 # ---- where it is of no use -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(("n", "epsilon"), [(40, 0.5), (400, 0.05)])
 def test_where_noise_hides_everything_a_released_constant_is_predicted_and_told(n, epsilon):
-    with pytest.warns(UtilityWarning, match=r"predicts for every row the constant .* would do"):
+    with pytest.warns(UtilityWarning, match=r"predicts for every row the constant .* would suffice"):
         model = fitted(rows=slice(0, n), epsilon=epsilon)
     assert len(np.unique(model.predict(X[TEST]))) == 1 and isinstance(model.estimator_, DummyRegressor)
 

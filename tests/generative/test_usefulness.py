@@ -121,7 +121,7 @@ def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n, n_cla
     names = np.array(["few", "more", "most"][3 - n_classes :])
     X, y, groups = noise_table(n, n_classes=n_classes)
     model = SyntheticDataClassifier(DecisionTreeClassifier(), classes=names, **GIVEN)
-    would_do = r"the class most for every row.*[\d,]+ private rows or epsilon=[\d.]+ would do"
+    would_do = r"the class most for every row.*[\d,]+ private rows or epsilon=[\d.]+ would suffice"
     with pytest.warns(UtilityWarning, match=would_do), recording_noise(entropy=3):
         model.fit(X, names[y], sensitive_features=groups)
     assert set(model.predict(X)) == {"most"}
@@ -300,7 +300,7 @@ def test_a_column_in_which_nothing_is_read_is_named_and_fails_no_fit(kind, model
         given = {"epsilon": 5.0, "bounds": (-4, 4), "classes": [0, 1], "groups": [0, 1]}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            with pytest.warns(UtilityWarning, match=r"found next to no value in \['a'\]"):
+            with pytest.warns(UtilityWarning, match=r"found hardly any value in \['a'\]"):
                 model(**given, noise_seed=noise_seed).fit(X, y, sensitive_features=groups)
 
 

@@ -122,7 +122,7 @@ def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n_classe
     classes = [f"class {k}" for k in range(n_classes)]
     labels = np.array(classes)[y]
     model = FairDPSGDClassifier(**HARD, classes=classes)
-    would_do = r"every row.*[\d,]+ private rows or epsilon=[\d.]+ would do"
+    would_do = r"every row.*[\d,]+ private rows or epsilon=[\d.]+ would suffice"
     with pytest.warns(UtilityWarning, match=would_do) as told, recording_noise(entropy=1):
         model.fit(X, labels)
     usual = classes[np.bincount(y).argmax()]

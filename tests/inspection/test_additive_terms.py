@@ -271,7 +271,7 @@ def test_what_a_missing_value_adds_is_no_part_of_the_curve(curved):
 
 
 def test_a_model_trained_under_a_constraint_says_that_its_rates_are_measured_no_more():
-    with pytest.warns(FairnessWarning, match="none of them is measured") as caught:
+    with pytest.warns(FairnessWarning, match="does not measure it for the curves") as caught:
         AdditiveTerms(fitted(parity="signed_loss", lam=0.5)).monotone({"amount": 1})
     assert caught[0].filename == __file__
 

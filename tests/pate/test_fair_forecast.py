@@ -13,7 +13,7 @@ from skfairdp.metrics import demographic_disparity
 from tests._tools.inside import FAIR_NOISE, FAIR_PART, FairForecast, VoteForecast
 from tests._tools.sources import recording_noise
 
-TOLD = "The votes cannot hold SFPATEClassifier"
+TOLD = "The votes are too noisy or too few for the constraint of SFPATEClassifier"
 QUICK = LagrangianClassifier(net=mlp((), max_epochs=3, batch_size=8), dual_steps=5)
 
 
@@ -44,7 +44,7 @@ def test_what_is_said_to_be_enough_is_enough_and_hardly_less(n_rows, epsilon, fa
         return
     rows, larger = found.enough_rows, found.enough_epsilon
     if rows is None and larger is None:
-        assert "More rows at a larger epsilon would do" in found.words("SFPATEClassifier")
+        assert "More rows at a larger epsilon would suffice" in found.words("SFPATEClassifier")
     if rows is not None:  # None where even the most teachers there may be are too few
         assert forecast(rows, epsilon, fair_parts=fair_parts).is_fair
         assert not forecast(int(0.8 * rows), epsilon, fair_parts=fair_parts).is_fair
@@ -70,7 +70,7 @@ def test_winners_on_few_rows_are_not_enough_and_on_many_are():
     votes = VoteForecast(50_000, 2, epsilon=1.0, delta=1e-5)
     few, many = (FairForecast(votes, n, None, fair_parts=False, hard=True) for n in (200, FAIR_PART))
     assert many.is_fair and not few.is_fair and few.enough_rows is None
-    assert f"Voting='soft' or max_queries={FAIR_PART} or more would do" in few.words("SFPATEClassifier")
+    assert f"Voting='soft' or max_queries={FAIR_PART} or more would suffice" in few.words("SFPATEClassifier")
 
 
 @pytest.mark.slow
@@ -122,4 +122,6 @@ def test_a_fair_student_that_leaves_half_of_the_gap_says_so(n_rows, epsilon):
     left = demographic_disparity(None, model.predict(X[test]), sensitive_features=groups[test])
     before = demographic_disparity(None, y[test], sensitive_features=groups[test])
     assert told(caught) or left <= before / 2, (left, before)
-    assert all(re.search(r"rows or epsilon=[\d.]+ would do|Epsilon=[\d.]+ would do", words) for words in told(caught))
+    assert all(
+        re.search(r"rows or epsilon=[\d.]+ would suffice|Epsilon=[\d.]+ would suffice", words) for words in told(caught)
+    )

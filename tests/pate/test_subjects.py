@@ -586,7 +586,7 @@ def test_folds_that_cut_through_subjects_are_told_of(folded):
     with sklearn.config_context(enable_metadata_routing=True):
         model = PATEClassifier(epsilon=5.0, classes=[0, 1], random_state=0)
         model.set_fit_request(subject=True, X_public=False)
-        with pytest.warns(PrivacyLeakWarning, match="on some of the rows: how many subjects a part holds"):
+        with pytest.warns(PrivacyLeakWarning, match="on some of the rows. The number of subjects among them"):
             folded(model, X, y, ids)
 
 

@@ -221,7 +221,7 @@ def test_sf_pate_says_before_it_spends_that_its_votes_are_too_noisy():
     ledger = PrivacyLedger(epsilon=0.1)  # refuses the fit, after the warning
     model = SFPATEClassifier(epsilon=0.5, groups=[0, 1], ledger=ledger, random_state=0)
     with (
-        pytest.warns(FairnessWarning, match=r"[\d,]+ rows or epsilon=[\d.]+ would do.*PFLDClassifier"),
+        pytest.warns(FairnessWarning, match=r"[\d,]+ rows or epsilon=[\d.]+ would suffice.*PFLDClassifier"),
         pytest.raises(BudgetExceededError),
     ):
         model.fit(X, y, sensitive_features=groups)

@@ -174,7 +174,7 @@ def test_a_model_that_meets_the_constraints_is_left_as_it_is():
 
 def test_constraints_that_contradict_each_other_are_told_and_broken_no_more_than_before():
     both = [RateBound("selection_rate", upper=0.2), RateBound("selection_rate", lower=0.5)]
-    with pytest.warns(FairnessWarning, match="No answers that FairnessCalibrator found meet its constraints"):
+    with pytest.warns(FairnessWarning, match="No predictions that FairnessCalibrator found satisfy its constraints"):
         fair = calibrated(both)
     assert not fair.satisfied_ and fair.violation_ == pytest.approx(0.15, abs=1e-6)
 

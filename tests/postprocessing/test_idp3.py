@@ -256,13 +256,13 @@ def test_score_is_the_accuracy_of_the_answered_rows(rows):
 def test_score_of_nothing_answered_is_not_a_number(rows):
     X, y, _ = rows
     idp = IDP3(DummyClassifier(), gamma=0, min_count=0, groups=["m", "f"]).fit(X, y)
-    with pytest.warns(FairnessWarning, match="stuck"):
+    with pytest.warns(FairnessWarning, match="refuses all further rows"):
         assert np.isnan(idp.score(X, y, sensitive_features=np.repeat("m", 600)))
 
 
 def test_counts_from_which_no_answer_is_possible_are_reported():
     idp = fitted(min_count=2).update([0, 1, 0, 1], sensitive_features=["a", "a", "b", "b"])
-    with pytest.warns(FairnessWarning, match="stuck"):
+    with pytest.warns(FairnessWarning, match="refuses all further rows"):
         assert idp.transform([0, 1], sensitive_features=["a", "b"]).tolist() == [-1, -1]
     idp.update([0, 0, 1, 1] * 10, sensitive_features=["a", "b"] * 20)  # people decide
     assert (idp.transform([0, 1], sensitive_features=["a", "b"]) != -1).any()

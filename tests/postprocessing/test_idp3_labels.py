@@ -179,8 +179,8 @@ def test_around_a_classifier_it_refuses_its_predictions():
 
 
 BAD = {
-    "twice": (lambda idp: idp.update([1, 1], sensitive_features=["a", "a"], tickets=[7, 7]), "two rows alike"),
-    "again": (lambda idp: idp.update([1], sensitive_features=["a"], tickets=["x"]), "still waits for its label"),
+    "twice": (lambda idp: idp.update([1, 1], sensitive_features=["a", "a"], tickets=[7, 7]), "a value twice"),
+    "again": (lambda idp: idp.update([1], sensitive_features=["a"], tickets=["x"]), "has no label yet"),
     "missing": (lambda idp: idp.update([1], sensitive_features=["a"], tickets=[None]), "without missing values"),
     "nan": (lambda idp: idp.update([1], sensitive_features=["a"], tickets=[np.nan]), "without missing values"),
     "list": (lambda idp: idp.update([1], sensitive_features=["a"], tickets=[[1]]), "numbers, strings or tuples"),

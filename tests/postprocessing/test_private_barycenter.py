@@ -213,7 +213,7 @@ def test_a_regressor_of_several_amounts_is_refused():
 
 
 def test_a_group_that_noise_hides_is_told():
-    with pytest.warns(FairnessWarning, match="hides how predictions of the group"):
+    with pytest.warns(FairnessWarning, match="hides the distribution of predictions in the group"):
         model = fitted(rows=slice(0, 200), epsilon=0.1, loud=True)
     assert model.gap_bound_ == 1.0 and model.constraint_holds_ == "within the noise"
 

@@ -101,7 +101,7 @@ def test_where_constraints_contradict_each_other_they_are_broken_as_little_as_po
     both = [RateBound("selection_rate", upper=0.2), RateBound("selection_rate", lower=0.5)]
     answers = fair_answers(asked(both), counts, by_group=True)
     assert asked(both).largest_violation(predicted_counts(counts, answers)) == pytest.approx(0.15)
-    with pytest.warns(FairnessWarning, match="No answers of PrivateThresholds meet its constraints"):
+    with pytest.warns(FairnessWarning, match="No predictions of PrivateThresholds satisfy its constraints"):
         assert fitted(constraints=both).violation_ == pytest.approx(0.15, abs=1e-6)
 
 

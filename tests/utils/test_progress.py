@@ -13,7 +13,7 @@ SHORT = mlp((2,), max_epochs=1)
 @pytest.mark.parametrize(("seconds", "verbose"), [(10.0, 0), (11.0, 0), (99.0, 1)])
 def test_more_than_ten_seconds_without_a_bar_say_how_to_see_one(seconds, verbose, capsys):
     assert list(progress_bar(range(3), desc="teachers", verbose=verbose, seconds=seconds)) == [0, 1, 2]
-    hint = "teachers: some 11 seconds of work. verbose=1 shows how far it is.\n"
+    hint = "teachers: about 11 seconds. Set verbose=1 to see progress.\n"
     out, err = capsys.readouterr()
     assert not out and (err == hint * (seconds == 11.0) if not verbose else "teachers: " in err and hint not in err)
 
