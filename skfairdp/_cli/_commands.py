@@ -112,6 +112,8 @@ _TEMPLATE_HEAD = """\
 
 def run_frontier(arguments: argparse.Namespace) -> int:
     """Sweep the user's own table."""
+    from skfairdp.inspection import epsilon_text
+
     started = time.perf_counter()
     folder = _files.writable_folder(
         arguments.out, (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
@@ -147,7 +149,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     if found.schema.privacy_ is not None:
         _files.save_schema(found.schema, folder)
         written.append("schema.yaml")
-    print(f"On the account {ledger.path}: ε = {ledger.epsilon_spent:.4g} at δ = {_delta(ledger.delta)}.")
+    print(f"On the account {ledger.path}: ε = {epsilon_text(ledger.epsilon_spent)} at δ = {_delta(ledger.delta)}.")
     files = ", ".join(str(folder / file) for file in (*written, "privacy.json"))
     print(f"Wrote {files} ({time.perf_counter() - started:.0f} s).")
     return 0
@@ -180,6 +182,7 @@ def _swept(
 ) -> Any:  # fmt: skip
     """The frontier of the table, and its warnings as notes."""
     from skfairdp.exceptions import BudgetExceededError, LedgerError
+    from skfairdp.inspection import epsilon_text
     from skfairdp.model_selection import frontier_of_table
     from skfairdp.schema import IncompleteSchemaError
 
@@ -188,7 +191,7 @@ def _swept(
         price = f"ε = {math.ceil(most * 1000) / 1000:g} at δ = {_delta(arguments.delta)}"
         print(
             f"This will spend {price} in all, for the schema, models and figures. On the account {ledger.path}: "
-            f"ε = {ledger.epsilon_spent:.4g}, {ceiling}.",
+            f"ε = {epsilon_text(ledger.epsilon_spent)}, {ceiling}.",
             flush=True,
         )
 

@@ -2,14 +2,14 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
-from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Integral
 from typing import Any
+from uuid import UUID
 
 import numpy as np
-import pandas as pd
 
 from skfairdp._utils._messages import private_error
 
@@ -30,8 +30,8 @@ def _text_of(cell: Any) -> str | None:
     """The text of an id, by it alone and the same whatever type a reader gave it; None where there is no such text.
 
     Cells that are equal have the same one. Where readers make one number of two texts, so does this: two ids may become
-    one, and that protects both together. One never becomes two: a date, and a float that may have lost digits, have no
-    text.
+    one, and that protects both together. One never becomes two: a date, a float that may have lost digits, and an
+    object whose text need not follow its value have no text.
     """
     if isinstance(cell, str):
         return _text_of_text(cell)
@@ -42,12 +42,11 @@ def _text_of(cell: Any) -> str | None:
         return None if None in texts else repr(texts)
     if isinstance(cell, bool | np.bool_ | Integral):
         return str(int(cell))
-    if isinstance(cell, Decimal):
-        exact = f"{cell:f}"
-        return _text_of_text(exact.rstrip("0").rstrip(".") if "." in exact else exact) if cell.is_finite() else None
-    if isinstance(cell, date | time | timedelta | np.datetime64 | np.timedelta64 | pd.Period):
+    if isinstance(cell, bytes | bytearray | memoryview):
+        return _text_of_text(bytes(cell).decode("utf-8", "backslashreplace"))
+    if isinstance(cell, Decimal) and not cell.is_finite():
         return None
-    return _text_of_text(cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else str(cell))
+    return _text_of_text(str(cell)) if isinstance(cell, Decimal | UUID) else None
 
 
 def _text_of_float(cell: Any) -> str | None:
@@ -63,7 +62,7 @@ def _text_of_float(cell: Any) -> str | None:
 
 def _text_of_text(text: str) -> str:
     """Digits alone with all of them but zeros in front; another number as its float; the rest without blanks around."""
-    text = text.strip().encode("utf-8", "backslashreplace").decode()
+    text = unicodedata.normalize("NFC", text.strip().encode("utf-8", "backslashreplace").decode())
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))
     try:
@@ -74,8 +73,14 @@ def _text_of_text(text: str) -> str:
         return ""
     digits = text.replace("_", "")  # pandas.read_json reads through them
     if not _WHOLE.fullmatch(digits):
-        digits = f"{number:.{_DIGITS}g}" if abs(number) < 10**_DIGITS else text  # as a float it would be refused
+        digits = f"{number:.{_DIGITS}g}" if abs(number) < 10**_DIGITS else _exactly(text, number)
     if not _WHOLE.fullmatch(digits):
         return digits
     size = digits.lstrip("+-0") or "0"
     return f"-{size}" if digits[0] == "-" and size != "0" else size
+
+
+def _exactly(text: str, number: float) -> str:
+    """All digits of a number of which a float keeps some, so that such a float would be refused."""
+    found = text if math.isinf(number) else f"{Decimal(text):f}"
+    return found.rstrip("0").rstrip(".") if "." in found else found

@@ -186,8 +186,9 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "A missing label or group stands for none of the public domain.",
     ),
     "no ids": PrivateError(
-        "Ids of subjects or rows must be whole numbers or texts. Some are infinite, dates or durations, or floats of "
-        "more digits than the 15 that they keep. Read the column as texts: pd.read_csv(..., dtype={{'id': str}}).",
+        "Ids of subjects or rows must be whole numbers or texts. Some are infinite, dates, durations or other objects, "
+        "or floats of more digits than the 15 that they keep. Read the column as texts: pd.read_csv(..., "
+        "dtype={{'id': str}}).",
         "A reader may have made one of two ids of it, or two of one: whose a row is would follow the rows beside it.",
     ),
     "missing amount": PrivateError(

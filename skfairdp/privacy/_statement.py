@@ -285,7 +285,7 @@ class PrivacyStatement:
             points = [(_figure(point["delta"]), _bound(point["epsilon"])) for point in content["curve"]]
             sections.append(("How ε depends on δ", [("δ", "ε"), *points]))
         tests = [
-            (f"{point['false_positive_rate']:.1%}", f"{float(rounded_up(_number(point['true_positive_rate']), 4)):.2%}")
+            (f"{point['false_positive_rate']:.1%}", f"{_ceiling(_number(point['true_positive_rate']), 4):.2%}")
             for point in content["attack"]
         ]
         sections.append((
@@ -313,7 +313,7 @@ class PrivacyStatement:
         if self.gap_bound is not None:
             about = "" if self.gap is None or math.isnan(self.gap) else ABOUT.format(gap=self.gap)
             found = about + ("" if self.holds is None else HOLDS.format(holds=self.holds))
-            sections.append(("Fairness, beside ε", FAIRNESS.format(most=self.gap_bound, found=found)))
+            sections.append(("Fairness, beside ε", FAIRNESS.format(most=_ceiling(self.gap_bound, 3), found=found)))
         sections.append(("Other fits on the same rows", self._story()))
         sections.append(("Made with", ", ".join(f"{name} {version}" for name, version in content["versions"].items())))
         return sections
@@ -503,6 +503,11 @@ def _bound(value: Any) -> str:
     return rounded_up(_number(value), 5).replace("inf", "∞")
 
 
+def _ceiling(value: float, digits: int) -> float:
+    """A bound with so many decimals, rounded up."""
+    return math.ceil(value * 10**digits) / 10**digits if math.isfinite(value) else value
+
+
 def _cell(text: Any) -> str:
     return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 
@@ -616,11 +621,11 @@ def _variant(statement: PrivacyStatement, data_domain: str | None) -> dict[str, 
 def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
     content = statement.content
     unit = _UNITS.get(content["neighboring_relation"], _UNITS[content["protects"]])
-    curve = [f"epsilon = {epsilon:.6g} at delta = {delta:.3g}" for delta, epsilon in statement.curve]
-    mu = [] if statement.mu is None else [f"mu = {statement.mu:.6g} (Gaussian differential privacy)"]
+    curve = [f"epsilon = {rounded_up(epsilon, 6)} at delta = {delta:.6g}" for delta, epsilon in statement.curve]
+    mu = [] if statement.mu is None else [f"mu = {rounded_up(statement.mu, 6)} (Gaussian differential privacy)"]
     attack = [
-        f"true-positive rate of any attack that tells neighbours apart at most {found:.4g} at a false-positive rate of "
-        f"{rate:g}"
+        "true-positive rate of any attack that tells neighbours apart at most "
+        f"{rounded_up(found)} at a false-positive rate of {rate:g}"
         for rate, found in statement.attack
     ]
     return {

@@ -1,6 +1,10 @@
 """Several rows of one subject: who they are dealt to, what they add to each release, and what follows their number."""
 
+import unicodedata
+import uuid
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from io import StringIO
 from types import SimpleNamespace
 
@@ -324,6 +328,27 @@ def test_ids_of_mixed_types_in_one_table_are_told_apart_as_in_a_table_of_texts()
     ids = pd.Series([12.1, "12.10", " 7", 7, "A1", "A1 ", True, "1"], dtype=object)
     subjects = read(ids)
     assert subjects.n == 4 and subjects.of[::2].tolist() == subjects.of[1::2].tolist()
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        (b"abc", memoryview(b"abc"), "abc"),  # what drivers of databases give of one column
+        ("é", unicodedata.normalize("NFD", "é")),
+        (Decimal("12345678901234567890.00"), "12345678901234567890.00", 12345678901234567890, "12345678901234567890.0"),
+        ("1e20", 10**20, Decimal("1E+20")),
+        (uuid.UUID(int=5), str(uuid.UUID(int=5))),
+    ],
+)  # fmt: skip
+def test_an_id_has_one_text_in_all_its_forms(forms):
+    assert read(pd.Series(forms, dtype=object)).n == 1
+
+
+@pytest.mark.parametrize("one", [object(), frozenset("ab"), Fraction(1, 2), 2 + 1j, pd.Interval(0, 1)])
+def test_an_id_whose_text_need_not_follow_its_value_is_refused(one):
+    """Two equal ones could have two texts, such as their addresses, and one person would be two subjects in chunks."""
+    with pytest.raises(ValueError, match="must be whole numbers or texts"):
+        read(pd.Series([1, one], dtype=object))
 
 
 @pytest.mark.parametrize("where", ["memory", "chunks"])

@@ -88,6 +88,22 @@ def test_no_test_of_a_sampled_gaussian_finds_more_than_the_statement_says(rate):
     assert found < bound * 1.02 and bound < 50 * rate
 
 
+@pytest.mark.parametrize("sigma", [2.5, 3.7, 4.1, 9.3])
+def test_every_bound_in_a_text_is_rounded_up(sigma):
+    statement = PrivacySpent.of(GaussianDpEvent(sigma), 3e-6, **RECORD).statement(gap_bound=1 / sigma / 7)
+    losses = statement.to_registry(**ENTRY)["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    told = [float(one) for one in re.findall(r"epsilon = (\S+) at", losses)]
+    assert len(told) == len(statement.curve)
+    assert all(one >= epsilon for one, (_, epsilon) in zip(told, statement.curve, strict=True))
+    assert float(re.search(r"mu = (\S+)", losses)[1]) >= statement.mu
+    found = [float(one) for one in re.findall(r"at most (\S+) at a false", losses)]
+    percent = [float(one) for one in re.findall(r"\| [0-9.]+% \| ([0-9.]+)% \|", statement.to_markdown())]
+    assert len(found) == len(percent) == len(statement.attack)
+    for said, shown, (_, rate) in zip(found, percent, statement.attack, strict=True):
+        assert rate <= said <= rate * 1.01 and rate <= shown / 100 <= rate + 1.001e-4
+    assert float(re.search(r"is at most ([0-9.]+), with", statement.to_markdown())[1]) >= statement.gap_bound
+
+
 def test_attack_bounds_follow_from_each_point_of_the_curve():
     assert attack_bound(0.01, [(1e-5, 1.0)], None) == pytest.approx(math.e * 0.01 + 1e-5)
     assert attack_bound(0.9, [(0.0, 1.0)], None) == pytest.approx(1 - math.exp(-1) * 0.1)
