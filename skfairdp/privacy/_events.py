@@ -289,7 +289,7 @@ _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
         ),
     ),
     ReplaceSampledGaussian: (  # of subjects as of records: both neighbours sample the unit, whatever it contributes
-        (*_KEEPS_THE_RECORD, "replace all rows of one subject"),
+        (*_KEEPS_THE_RECORD, "replace all rows of one subject", "replace all rows of one subject by none"),
         "Where a record comes or goes state PoissonSampledDpEvent.",
     ),
     dpa.RandomizedResponseDpEvent: (

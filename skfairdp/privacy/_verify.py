@@ -39,7 +39,7 @@ _WEAKER = ("replace all rows of one subject", "replace one record", "replace one
 #: What a release is a release *of*, for those whose cost holds under some relations only.
 _ONLY_UNDER = {
     "PoissonSampledDpEvent": ("add or remove one record", "replace one record by a null record", _BY_NONE),
-    "ReplaceSampledGaussian": (*_WEAKER, *_ATTRIBUTES),
+    "ReplaceSampledGaussian": (*_WEAKER, _BY_NONE, *_ATTRIBUTES),
     # one answer more or less shows the record
     "RandomizedResponseDpEvent": ("replace one record", "replace one record by a null record", *_ATTRIBUTES),
 }

@@ -33,7 +33,7 @@ LEAVES = {
     "PoissonSampledDpEvent": (SAMPLED, frozenset({GUEST, NULL, GONE})),
     "RandomizedResponseDpEvent": (dp.RandomizedResponseDpEvent(0.8, 2), KEEPS_THE_RECORD),
     "RareDisclosure": (dp.RareDisclosure(1e-9), EVERY),
-    "ReplaceSampledGaussian": (dp.ReplaceSampledGaussian(0.1, 2.0), KEEPS_THE_RECORD),
+    "ReplaceSampledGaussian": (dp.ReplaceSampledGaussian(0.1, 2.0), EVERY - {GUEST}),
     "ThresholdBit": (dp.ThresholdBit(50, 20.0, 15.0), EVERY),
 }
 AROUND = {
