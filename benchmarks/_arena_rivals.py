@@ -21,6 +21,8 @@ from _arena_task import DELTA, Answer, Task, Unit, answer
 OPACUS = ((2.0, 1.0, 10), (0.5, 1.0, 10))
 #: Learning rate and rounds of DP-EBM; the first is its default.
 EBM = ((0.01, 300), (1.0, 30))
+#: The same for amounts, of which more rounds do worse: every round pays for the whole range of the amount.
+EBM_OF_AMOUNTS = ((0.01, 300), (0.1, 10), (0.1, 5), (0.3, 1))
 #: Part of the squared cost that pays for rows to fit the post-processing on, where no rows are public.
 FOR_ROWS = 0.2
 N_ROWS = 10_000
@@ -48,6 +50,18 @@ def dp_ebm(task):
         random_state=None, n_jobs=1,
     ).fit(tables[0].to_numpy(dtype=object), np.load(task["labels"]))
     np.savez(task["out"], *[model.predict_proba(t.to_numpy(dtype=object))[:, 1] for t in tables[1:]])
+
+def dp_ebm_amounts(task):
+    from interpret.privacy import DPExplainableBoostingRegressor
+    rows = np.load(task["rows"])
+    low, high = rows["X"].min(0), rows["X"].max(0)
+    model = DPExplainableBoostingRegressor(
+        feature_types=["continuous"] * len(low), privacy_bounds=dict(enumerate(zip(low, high))),
+        privacy_target_min=task["bounds"][0], privacy_target_max=task["bounds"][1],
+        epsilon=task["epsilon"], delta=task["delta"], learning_rate=task["rate"], max_rounds=task["rounds"],
+        random_state=None, n_jobs=1,
+    ).fit(rows["X"], rows["y"])
+    np.savez(task["out"], model.predict(rows["X_test"]))
 
 def error_parity(task):
     from error_parity import RelaxedThresholdOptimizer

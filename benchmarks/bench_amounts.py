@@ -1,11 +1,12 @@
 """Private amounts: R² of two regressors beside a ridge, and the price of one distribution for all groups.
 
-    python benchmarks/bench_amounts.py --seeds 3
+    python benchmarks/bench_amounts.py --seeds 3 --peers-python peers/bin/python
 
 Parkinsons' total_UPDRS (``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), limits of
 credit cards in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and
 skewed amounts, of which 4,000 rows teach and 20,000 measure. The ridge has no privacy. ``SyntheticDataRegressor`` has
-its own learner, and pays for the bins of all columns. The group is no feature. Behind each ``FairDPSGDRegressor`` a
+its own learner, and pays for the bins of all columns. DP-EBM (interpret-core, in an environment of its own, without
+which it is left out) is told the range of every column for nothing, and has the best of four settings. The group is no feature. Behind each ``FairDPSGDRegressor`` a
 ``PrivateBarycenter`` spends ε = 1 more; KS is the distance between groups on rows that neither has seen, and the
 error is in squares of what it was before.
 
@@ -13,10 +14,13 @@ With ``--coverage N`` instead: how often ``gap_bound_`` holds in N fits of the b
 distance of 100,000 further rows.
 """
 
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import _arena_rivals as rivals
 import _common as common
 import numpy as np
 
@@ -83,7 +87,21 @@ TABLES: dict[str, Callable[[np.random.Generator], Table]] = {
 }
 
 
-def fit(name: str, epsilon: float, seed: int) -> dict[str, Any]:
+def boosted(python: str, rows: dict[str, np.ndarray], truth: np.ndarray, **given: Any) -> dict[str, float]:
+    """R² of DP-EBM by setting."""
+    from sklearn.metrics import r2_score
+
+    found = {}
+    for rate, rounds in rivals.EBM_OF_AMOUNTS:
+        with tempfile.TemporaryDirectory() as folder:
+            np.savez(Path(folder) / "rows.npz", **rows)
+            how = {"rows": str(Path(folder) / "rows.npz"), "delta": 1e-5, "rate": rate, "rounds": rounds, **given}
+            (said,) = rivals.arrays_of(python, "dp_ebm_amounts", Path(folder), **how)
+        found[f"r2_ebm_{rate:g}_{rounds}"] = float(r2_score(truth, said))
+    return found
+
+
+def fit(name: str, epsilon: float, seed: int, peers: str | None) -> dict[str, Any]:
     """Fit a ridge, both private regressors, and the barycenter behind one, on the same rows."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
@@ -106,6 +124,8 @@ def fit(name: str, epsilon: float, seed: int) -> dict[str, Any]:
         synthetic.fit(X[train], y[train])
         fair = PrivateBarycenter(model, epsilon=1.0, groups=np.unique(groups).tolist())
         fair.fit(X[train], sensitive_features=groups[train])
+    rows = {"X": X[train], "y": y[train], "X_test": X[test]}
+    ebm = {} if peers is None else boosted(peers, rows, y[test], epsilon=epsilon, bounds=bounds)
     said, moved = model.predict(X[test]), fair.predict(X[test], sensitive_features=groups[test])
     return {
         "table": name,
@@ -115,6 +135,7 @@ def fit(name: str, epsilon: float, seed: int) -> dict[str, Any]:
         "r2": model.score(X[test], y[test]),
         "r2_synthetic": synthetic.score(X[test], y[test]),
         "r2_ridge": ridge.score(X[test], y[test]),
+        **ebm,
         "ks": ks_disparity(None, said, sensitive_features=groups[test]),
         "ks_moved": ks_disparity(None, moved, sensitive_features=groups[test]),
         "ks_alike": ks_disparity(None, moved, sensitive_features=rng.permutation(groups[test])),
@@ -161,6 +182,7 @@ def coverage(n_fits: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = common.parser(__doc__ or "", "amounts", seeds=3)
     parser.add_argument("--coverage", type=int, metavar="N", help="fits for each setting of the coverage alone")
+    parser.add_argument("--peers-python", default=None, help="interpreter that has interpret-core")
     arguments = parser.parse_args()
     if arguments.coverage:
         del arguments.seeds  # the k-th fit has the seed k
@@ -168,9 +190,13 @@ def main() -> None:
         return
     tables, epsilons = (["linear"], (1.0,)) if arguments.quick else (list(TABLES), EPSILONS)
     points = [
-        fit(name, epsilon, seed) for name in tables for epsilon in epsilons for seed in common.seeds_of(arguments)
+        fit(name, epsilon, seed, arguments.peers_python)
+        for name in tables
+        for epsilon in epsilons
+        for seed in common.seeds_of(arguments)
     ]
     figures = ["r2", "r2_synthetic", "r2_ridge", "ks", "ks_moved", "ks_alike", "ks_bound", "error_ratio"]
+    figures += [name for name in points[0] if name.startswith("r2_ebm")]
     rows = common.averaged(points, ("table", "epsilon"), figures, by_seed=["r2", "r2_synthetic"])
     common.print_table(
         [
@@ -184,10 +210,11 @@ def main() -> None:
             "of equal groups",
             "its bound",
             "error, times",
+            *(f"R² of DP-EBM, {name.removeprefix('r2_ebm_')}" for name in figures[8:]),
         ],
         [[row["table"], row["epsilon"], *(common.plus_minus(row[of], 3) for of in figures)] for row in rows],
     )
-    common.save(arguments, rows=rows)
+    common.save(arguments, rows=rows, peers=rivals.peer_versions(arguments.peers_python))
 
 
 if __name__ == "__main__":
