@@ -1,6 +1,7 @@
 """The tables of the benchmark pages: rows of a result as Markdown. The words around them are in pages/*.jinja."""
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -733,6 +734,11 @@ def times_by_rows(rows: Sequence[Record], name: str, seconds: str) -> str:
         [fit, *(cells.get((fit, size), "–") for size in sizes)] for fit in dict.fromkeys(row[name] for row in rows)
     ]
     return table([name, *(f"{size:,} rows" for size in sizes)], lines)
+
+
+def counted(words: Sequence[str]) -> str:
+    """How often each word came, the most frequent first."""
+    return ", ".join(f'"{word}" in {n} of {len(words)}' for word, n in Counter(words).most_common())
 
 
 def from_files(record: Record) -> list[Record]:
