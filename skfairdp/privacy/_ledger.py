@@ -31,7 +31,7 @@ _PATIENCE = 30.0  # seconds that a fork waits for a charge of another thread
 
 
 class PrivacyLedger:
-    """Counts every fit on one data set, composes their ε, and refuses the fit that would exceed the budget.
+    """Tracks the privacy budget of all fits on one data set, and refuses any fit that would exceed it.
 
     Pass one ledger to all estimators that see the same private rows, or open it once around them:
     ``with PrivacyLedger(epsilon=1) as ledger:`` makes it the ledger of every estimator, search, ``Schema.release`` and
