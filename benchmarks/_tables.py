@@ -1044,9 +1044,6 @@ def arena_verdict(record: Record) -> str:
         if single["not_below"] < single["competitions"]
         else f"{single['method']} alone is level or ahead in all of them."
     )
-    holds = sum(row["met"] for row in record["goals"])
-    if record["goals"]:
-        words.append(f"Of {len(record['goals'])} expectations about accuracy and AUROC, {holds} hold.")
     if seeds == 1:
         words.append("With one seed there are no standard errors: differences of a few units may be chance.")
     return " ".join(words)
