@@ -145,9 +145,10 @@ def escape(app: object, what: str, name: str, obj: object, options: object, line
 
 
 def guide_pages() -> dict[str, str]:
-    """The page of the guide that a public name is about: the first that names it before its first example."""
+    """The page of the guide that a public name is about: in the guide's order, the first that begins with it."""
     found: dict[str, str] = {}
-    for page in sorted((HERE / "guide").glob("*.md")):
+    listed = re.findall(r"(?m)^(\w+)$", (HERE / "guide" / "index.md").read_text(encoding="utf-8"))
+    for page in (HERE / "guide" / f"{name}.md" for name in listed):
         intro = page.read_text(encoding="utf-8").partition("```")[0]
         for name in re.findall(r"\{(?:class|func|meth)\}`~?skfairdp\.(?:\w+\.)*?(\w+)`", intro):
             found.setdefault(name, page.stem)
