@@ -977,7 +977,7 @@ NOT_MEASURED: tuple[str, ...] = (
     "Where the noise hides the range of a column",
     "A learner that is not clearly ahead of that class",
     "Their penalty is in units of how widely a column spreads",
-    "A student that is not clearly ahead of the most frequent class",
+    "If the votes will be too noisy, by public numbers",
     "A bound costs less accuracy than equality.",
     '`voting="soft"` (the default) releases the noisy shares of the votes on all rows.',
     "It then starts from θ\\*, the same network",

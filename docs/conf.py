@@ -145,13 +145,17 @@ def escape(app: object, what: str, name: str, obj: object, options: object, line
 
 
 def guide_pages() -> dict[str, str]:
-    """The page of the guide that a public name is about: the first that names it before its first example."""
-    found: dict[str, str] = {}
-    for page in sorted((HERE / "guide").glob("*.md")):
-        intro = page.read_text(encoding="utf-8").partition("```")[0]
-        for name in re.findall(r"\{(?:class|func|meth)\}`~?skfairdp\.(?:\w+\.)*?(\w+)`", intro):
-            found.setdefault(name, page.stem)
-    return found
+    """The page of the guide that names a public name most often; near its title a name counts five times."""
+    listed = re.findall(r"(?m)^(\w+)$", (HERE / "guide" / "index.md").read_text(encoding="utf-8"))
+    counts: dict[str, dict[str, int]] = {}
+    for page in listed:
+        text = (HERE / "guide" / f"{page}.md").read_text(encoding="utf-8")
+        for words, times in ((text, 1), (text[:600], 4)):  # its title and what it begins with
+            for name in re.findall(r"\w+", words):
+                counts.setdefault(name, {}).setdefault(page, 0)
+                counts[name][page] += times
+    names = [name.rpartition(".")[2] for task in TASKS for name in task["names"]]
+    return {name: max(counts[name], key=lambda page: counts[name][page]) for name in names if name in counts}
 
 
 def lead_on(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

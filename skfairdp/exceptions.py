@@ -50,7 +50,7 @@ class LedgerError(RuntimeError):
 
 
 class UnplannedReleaseError(RuntimeError):
-    """A release that the event of its plan does not pay for: refused before it is drawn. A mistake in a program.
+    """A release was refused because the plan of its fit does not cover it: a mistake in a program.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class FairnessWarning(UserWarning):
-    """A constraint was not reached, or a statement on fairness rests on too few rows or groups to mean anything.
+    """A fairness constraint was not reached, or a fairness figure rests on too few rows or groups.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class FairnessWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """By public and released figures a model predicts hardly better than the most frequent class, or may read nothing.
+    """A model is hardly better than the majority class, or may not read its columns, by public and released figures.
 
     The message says how many rows, or which ε, would do.
 

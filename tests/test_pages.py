@@ -56,6 +56,20 @@ def test_a_text_has_no_private_slang(page):
     assert re.findall(NOT_SAID, page.read_text("utf-8")) == []
 
 
+@pytest.mark.parametrize("page", [*PAGES, DOCS.parent / "README.md"], ids=_name)
+def test_a_block_of_code_fits_a_narrow_column(page):
+    blocks = re.findall(r"```(?:python|bash)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    typed = [line for block in blocks for line in block.split("\n") if ">>>" not in block or line[:3] in (">>>", "...")]
+    assert [line for line in typed if len(line) > 88] == []
+
+
+def test_an_example_shows_more_than_that_it_is_true():
+    """Figures, or at least words: a page on which all is True says nothing of how much."""
+    said = {_name(page): re.findall(r"(?m)^(?!>>>|\.\.\.)(\(?(?:True|False)(?:, (?:True|False))*\)?)$", text)
+            for page in PAGES if ">>>" in (text := page.read_text("utf-8"))}  # fmt: skip
+    assert {name: found for name, found in said.items() if len(found) > 1} == {}
+
+
 #: Words of the guide and of getting started together, and of all other pages: what nobody reads helps nobody.
 MOST_WORDS = 30_000, 35_000
 

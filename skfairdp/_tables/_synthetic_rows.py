@@ -32,7 +32,7 @@ _EVIDENCE = 4.0  # standard deviations of its noise that the count of a group mu
 
 
 class SyntheticRows(BaseEstimator):
-    """Public rows that the private table pays for: sampled from its own noisy tables, with labels and groups.
+    """Rows that take the place of public ones: sampled from noisy tables of the private rows, within ε.
 
     A share of the budget buys tables of counts of every column by group and label, and of the pairs of columns that
     hang together most (:class:`MarginalsBackend`). Rows sampled from them are differentially private, so an estimator

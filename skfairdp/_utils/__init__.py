@@ -11,7 +11,7 @@ from skfairdp._utils._containers import (
     refuse_private_as_public as refuse_private_as_public,
     row_blocks as row_blocks,
 )
-from skfairdp._utils._files import write_csv as write_csv, write_text as write_text
+from skfairdp._utils._files import page as page, section as section, write_csv as write_csv, write_text as write_text
 from skfairdp._utils._ids import texts_of_ids as texts_of_ids
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,

@@ -1,6 +1,7 @@
-"""Files that the package writes where its user says."""
+"""Files that the package writes where its user says, and the pages of HTML that it shows: they load nothing."""
 
 import csv
+import html
 import os
 import tempfile
 from pathlib import Path
@@ -49,3 +50,46 @@ def _as_text(cell: Any) -> Any:
     except ValueError:
         return "'" + cell
     return cell
+
+
+# ---- pages: one style, for a screen in light and dark, a phone, paper and a notebook ----
+_COLOURS = """
+.skfairdp { --ink: #1c1c1c; --soft: #595959; --line: #d0d0d0; --real: #3b6ea5; --made: #c26a1b; color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; }
+.skfairdp table { border-collapse: collapse; display: block; overflow-x: auto; margin: .5rem 0 1.5rem; }
+.skfairdp th, .skfairdp td { text-align: left; vertical-align: top; padding: .25rem .75rem;
+  border-bottom: 1px solid var(--line); }
+.skfairdp td { font-variant-numeric: tabular-nums; }
+.skfairdp td.n { text-align: right; }
+.skfairdp caption { text-align: left; font-weight: 600; padding: .5em 0; }
+.skfairdp code { font-size: 12px; }
+.skfairdp .note { color: var(--soft); }
+"""
+_DARK = """
+@media (prefers-color-scheme: dark) { .skfairdp { --ink: #eee; --soft: #b0b0b0; --line: #444; --real: #7fb0e6;
+  --made: #f0a860; } }
+"""
+_PAGE = """
+:root { color-scheme: light dark; }
+body { margin: 2rem auto; max-width: 62rem; padding: 0 1rem; background: #fff; }
+@media (prefers-color-scheme: dark) { body { background: #161616; } }
+@media (max-width: 30rem) { body { margin: 1rem auto; } .skfairdp th, .skfairdp td { padding: .25rem .4rem; } }
+@media print { body { margin: 0; max-width: none; } .skfairdp table { display: table; } tr { break-inside: avoid; } }
+"""
+
+
+def section(body: str) -> str:
+    """A part of a notebook, which has its own background and says itself whether it is dark."""
+    style = _COLOURS.replace("--ink: #1c1c1c;", "--ink: inherit;").replace("--line: #d0d0d0", "--line: #8886")
+    return f'<section class="skfairdp"><style>{style}</style>\n{body}\n</section>\n'
+
+
+def page(title: str, body: str, *, style: str = "") -> str:
+    """A whole page; ``title`` is a text, ``body`` and ``style`` are written as they are."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{_COLOURS}{_DARK}{_PAGE}{style}</style></head>\n"
+        f'<body><main class="skfairdp">\n{body}\n</main></body></html>\n'
+    )

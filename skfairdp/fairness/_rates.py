@@ -105,7 +105,7 @@ def _check_number(value: Any, name: str, owner: str, low: float, high: float) ->
 
 @dataclass(frozen=True)
 class RateParity:
-    """A rate of the predictions is alike in all groups.
+    """A bound on the difference or the ratio of a rate between groups.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class RateParity:
 
 @dataclass(frozen=True)
 class RateBound:
-    """A rate of the predictions has a bound in every group: "the false negative rate of each group is at most .1".
+    """A bound on a rate in every group, such as "the false negative rate of each group is at most 0.1".
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ UNCHANGED: Any = object()
 @shared_docs
 @with_schema
 class PFGuardGenerator(PrivateEstimator):
-    """Synthetic rows that anyone may use, from a biased private table: private, and balanced between groups.
+    """Private generator of synthetic rows that may be published, with groups and labels in balance.
 
     **Guarantee.** (ε, δ)-differential privacy for one record under replacement, features, label and group together.
     ``privacy_.epsilon`` is computed from the event of everything that a fit may release, before it releases anything,

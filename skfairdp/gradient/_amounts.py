@@ -29,6 +29,8 @@ LEVEL = 0.95
 FARTHEST = 3.0
 #: A group of fewer rows, or within so much noise, says nothing of its mean.
 FEWEST, CLEAR = 30, 3.0
+#: Rows that are added at either end of what there is, for an upper bound.
+AT_EITHER_END = norm.ppf(LEVEL) ** 2 / 2
 ROWS_AT_ONCE = 8192
 _POWERS = {"SquareLoss": 2, "AbsoluteLoss": 1}
 
@@ -151,6 +153,14 @@ class AmountJudgement:
             parts.sum(axis=(1, 2))
         )
 
+    @property
+    def _with_rare_ones(self) -> "AmountJudgement":
+        """With some rows more at either end, as Agresti and Coull's bounds: few rows need not show what is rare."""
+        table = self.table.copy()
+        table[:, 0] += 2 * AT_EITHER_END
+        table[:, 1 + self.constraints.n_statistics :] += 2 * AT_EITHER_END
+        return replace(self, table=table)
+
     @cached_property
     def said(self) -> tuple[float, float, str]:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
@@ -158,7 +168,9 @@ class AmountJudgement:
         _, of_means, bounds = self.constraints.lines
         most = 2 * self.constraints.units(self.scale)
         # Each by itself: the largest of them is at least that of the line that is broken most, whichever that is.
-        upper = np.minimum(sides + norm.ppf(LEVEL) * errors, most)
+        above, unsure = self._with_rare_ones.sides
+        upper = np.maximum(sides, above) + norm.ppf(LEVEL) * np.maximum(errors, unsure)
+        upper = np.minimum(upper, most)
         lower = np.where(np.isfinite(errors), sides - norm.ppf(1 - (1 - LEVEL) / len(sides)) * errors, -np.inf)
         shown = of_means if of_means.any() else ~of_means
         known = shown & np.isfinite(errors)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @shared_docs
 @with_schema
 class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
-    """Network trained by differentially private SGD, and held to demographic parity or to any constraint on rates.
+    """Neural network trained by differentially private SGD, under demographic parity or any constraint on rates.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*. Neighbours differ in one record, which in one
     of them is a null record that contributes nothing; the number of rows is public, since sampling probability, steps

@@ -48,7 +48,7 @@ MOST_FOR_LINES = 0.03
 @shared_docs
 @with_schema
 class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
-    """Network that predicts amounts, trained by differentially private SGD, with means of groups held alike.
+    """Neural network for amounts, trained by differentially private SGD; constraints can equalise means of groups.
 
     **Guarantee.** That of :class:`FairDPSGDClassifier`: (ε, δ)-differential privacy for the private *records*, of which
     one may be replaced by a null record that contributes nothing; with a declared ``public_n_rows``, one may be added

@@ -188,7 +188,7 @@ class PublicPenalty(BaseEstimator):
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class SignedLoss(BaseEstimator):
-    """A signed loss of the private rows themselves, steered by noisy rates of their groups: no public rows needed.
+    """Fairness constraints on the private rows: a signed loss that follows noisy rates; no public rows needed.
 
     It trains under any constraint on the rates of the predictions, and several at once. Each row carries its prediction
     with the sign and weight that the constraints give to its group (and its true class), inside the clipping. The

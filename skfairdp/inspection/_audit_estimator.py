@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import column_names
+from skfairdp._utils import column_names, section
 from skfairdp.inspection._audit import (
     _check_confidence,
     audit_matched_filter,
@@ -140,10 +140,10 @@ class EstimatorAudit:
             "sees": self._seen(),
         }
         cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
-            for name, text in rows.items()
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
         )
-        return f"<table><caption>Audit of {html.escape(self.estimator)}</caption><tbody>{cells}</tbody></table>"
+        said = f"<p>{html.escape(str(self))}</p>"
+        return section(f"{said}<table><caption>Audit of {html.escape(self.estimator)}</caption>{cells}</table>")
 
 
 def audit(

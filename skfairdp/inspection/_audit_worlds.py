@@ -271,7 +271,7 @@ def _as_numbers(value: Any) -> Any:
 def poisoned_queries(
     X: ArrayLike, *, n_queries: int, labels: Sequence[Any], row: int = 0, distance: float = 10.0
 ) -> tuple[Canary, NDArray[np.float64]]:
-    """Place a record where no other is, and ask nothing but what is there.
+    """Return a canary far from all other records, and queries at its place: the worst case for votes.
 
     An attacker who may put one record into the private rows, and choose the questions, controls the vote of the one
     teacher that gets the record: the record lies far outside, every question lies on it, and its label is one or the

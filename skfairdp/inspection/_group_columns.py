@@ -25,7 +25,7 @@ class GroupColumns:
 
 
 def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, threshold: float = 0.99) -> GroupColumns:
-    """Relabel the groups from one column at a time, and warn of columns that give them away.
+    """Predict the group from each column alone, and warn of columns that reveal it.
 
     ``PFLDClassifier`` and randomised response protect the group and treat the features as public. Where a feature
     determines the group there is nothing left to protect: name such columns in ``sensitive_columns``. Several columns

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._utils import as_groups, write_text
+from skfairdp._utils import as_groups, page, write_text
 from skfairdp.metrics import distribution_disparity, downstream_scores, kl_to_uniform
 
 _OWNER = "SyntheticDataReport"
@@ -21,17 +21,9 @@ _NOTE = (
     "them."
 )
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --paper: #fff; --line: #d0d0d0; --real: #3b6ea5;
-  --made: #c26a1b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #eee; --soft: #b0b0b0; --paper: #161616; --line: #444;
-  --real: #7fb0e6; --made: #f0a860; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 62rem; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; } th, td { text-align: left; padding: .25rem .75rem;
-  border-bottom: 1px solid var(--line); } td { font-variant-numeric: tabular-nums; }
-.note { color: var(--soft); } .key span { padding: 0 .5em; } .real { color: var(--real); } .made { color: var(--made); }
+.key span { padding: 0 .5em; } .real { color: var(--real); } .made { color: var(--made); }
 .columns { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: 1.5rem; }
-figure { margin: 0; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; }
+figure { margin: 0; break-inside: avoid; } figcaption { font-weight: 600; } svg { width: 100%; height: auto; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--ink); }
 svg .r { fill: var(--real); } svg .m { fill: var(--made); }
 """
@@ -168,6 +160,14 @@ class SyntheticDataReport:
         """
         return write_text(path, self._page(title))
 
+    def _in_words(self) -> str:
+        distance = self.total_variation
+        worst = html.escape(str(distance.idxmax()))
+        return (
+            f"Columns of the synthetic rows differ from the real ones by {distance.mean():.3f} on average, and most in "
+            f"{worst}, by {distance.max():.3f} (total variation distance: 0 is the same, 1 has nothing in common)."
+        )
+
     def _page(self, title: str) -> str:
         distance = self.total_variation
         figures = "".join(
@@ -176,6 +176,7 @@ class SyntheticDataReport:
         )
         parts = [
             f"<h1>{html.escape(title)}</h1>",
+            f"<p>{self._in_words()}</p>",
             f"<p>Synthetic rows: {html.escape(self.privacy)}.</p>" if self.privacy else "",
             f'<p class="note">{_NOTE}</p>',
             "<h2>Balance of groups</h2>" + _table(self.balance, index=True) if len(self.balance) else "",
@@ -183,14 +184,7 @@ class SyntheticDataReport:
             '<h2>Columns</h2><p class="key"><span class="real">■ real</span><span class="made">■ synthetic</span></p>',
             f'<div class="columns">{figures}</div>',
         ]
-        return (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body><main>"
-            + "".join(parts)
-            + "</main></body></html>\n"
-        )
+        return page(title, "".join(parts), style=_STYLE)
 
 
 def _frame(X: Any) -> pd.DataFrame:

@@ -31,7 +31,7 @@ Notion = str | RateParity | RateBound
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
-    """Network held to fairness constraints by Lagrange multipliers (F-LD).
+    """Neural network under fairness constraints, by Lagrange multipliers (F-LD); not private.
 
     **No guarantee of privacy of its own.** It reads the groups it is given. Fitted on released ones
     (:class:`RandomizedResponseClassifier`, :class:`SFPATEClassifier`) it is post-processing of them; as the

@@ -40,7 +40,7 @@ _NOTIONS = tuple(notion for notion in NOTIONS if notion != "generalized_demograp
 @shared_docs
 @with_schema
 class PFLDClassifier(NetworkPredictions, PrivateClassifier):
-    """Network held to fairness constraints by private Lagrange multipliers; only the groups are protected.
+    """Neural network under fairness constraints, by private Lagrange multipliers; only the groups are protected.
 
     **Guarantee.** (ε, δ)-differential privacy for the *sensitive attribute* of one row: neighbours differ in the group
     of one row. **Features, labels and the number of rows count as public**, and so do the names of the groups, the

@@ -442,7 +442,7 @@ PrimalRelease = Callable[[NDArray[np.int64], NoiseSource], dict[str, Any]]
 
 @dataclass(eq=False, repr=False)
 class GroupModel(BaseEstimator):
-    """Primal steps that follow estimates of the groups.
+    """Primal steps by estimates of the groups, from one noisy table.
 
     Noisy moments of public features in each group are released once. From them the group of every row is estimated, and
     all steps follow those estimates at no further cost.
@@ -524,7 +524,7 @@ class _EstimatedGroups:
 
 @dataclass(eq=False, repr=False)
 class NoisyGradients(BaseEstimator):
-    """Primal steps that follow noisy gradients of the constraints.
+    """Primal steps by noisy gradients of the constraints.
 
     Parameters
     ----------

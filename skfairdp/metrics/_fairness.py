@@ -461,7 +461,7 @@ def gap_bound(
     classes: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> float:
-    """Return a number that the gap of the population exceeds with probability 1 - ``level`` only.
+    """Return an upper bound on the gap in the population, at confidence ``level``.
 
     The rows must be independent draws from the population, **and the predictor must not have seen them**: neither in
     training nor in calibration. What a model was fitted on makes it look fairer than it is.
@@ -528,7 +528,7 @@ def rate_intervals(
     classes: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
 ) -> pd.DataFrame:
-    """Return where the rates of each group lie in the population: all intervals together hold with this probability.
+    """Return confidence intervals for the rates of each group in the population, which hold simultaneously.
 
     Parameters
     ----------

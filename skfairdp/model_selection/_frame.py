@@ -346,7 +346,7 @@ def expression(estimator: Any) -> str:
 
 
 def pareto_frontier(points: ArrayLike, minimize: bool | Sequence[bool] = True) -> NDArray[np.bool_]:
-    """Say which points no other point dominates.
+    """Mark the points that no other point dominates.
 
     A point dominates another one where it is at least as good in every objective and better in one
     (Definition 3, Pareto efficiency, of "Learning to Walk Impartially on the Pareto Frontier of Fairness,

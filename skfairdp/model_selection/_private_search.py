@@ -94,7 +94,7 @@ _FEW = 3  # so few candidates are composed: every one of them is then tried, exa
 @shared_docs
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(SearchBase):
-    """Search over parameters of which only the winner comes out, for about the price of two to three fits.
+    """Search over parameters that shows only the winner, for the privacy cost of about two to three fits.
 
     **Guarantee.** ``privacy_`` covers the winner, its parameters and its score, under the estimator's own neighbouring
     relation. Each trial draws a candidate at random, fits it, scores it (on public rows, or by a noisy table that is

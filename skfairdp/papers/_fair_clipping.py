@@ -218,7 +218,7 @@ class ClippingPlan:
 @shared_docs
 @with_schema
 class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
-    """Network trained by a DP-SGD that treats groups differently: baselines, with the sensitivity they have.
+    """Neural network trained by DP-SGD with weights or clipping bounds by group: baselines of earlier papers.
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*. Neighbours differ in one record, which in one
     of them is a null record that contributes nothing, and the number of rows is public; with a declared

@@ -55,7 +55,7 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class PATEGANBackend(_adversarial.AdversarialBackend):
-    """Teachers tell real rows from generated ones; a student learns from their noisy majority, the generator from it.
+    """Generator network trained by a student of noisy votes on which rows are real (PATE-GAN).
 
     **Guarantee.** Differential privacy for one replaced record. All that leaves the teachers are
     ``n_steps * batch_size`` bits, "most take this generated row for real", each with Gaussian noise of its own on the
@@ -137,7 +137,7 @@ class GPATEPlan(_adversarial.AdversarialPlan):
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class GPATEBackend(_adversarial.AdversarialBackend):
-    """Teachers vote on bins of a few random directions of the gradient.
+    """Generator network trained by noisy votes on random projections of the gradient (G-PATE).
 
     **Guarantee.** Differential privacy for one replaced record: for each of ``n_steps * batch_size`` gradients and each
     of ``n_coordinates`` directions a noisy threshold and a noisy argmax over bins, all charged, answered or not. The
@@ -213,7 +213,7 @@ class DataLensPlan(_adversarial.AdversarialPlan):
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class DataLensBackend(_adversarial.AdversarialBackend):
-    """Teachers vote with the signs of their gradients' largest coordinates.
+    """Generator network trained by noisy votes on the signs of the largest gradient coordinates (DataLens).
 
     **Guarantee.** Differential privacy for one replaced record: ``n_steps * batch_size`` sums of votes, each with
     sensitivity 2√k and Gaussian noise of its own. Cutting off weak votes is post-processing. No data-dependent bound is
@@ -348,7 +348,7 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class GSWGANBackend(_adversarial.AdversarialBackend):
-    """In each step discriminators show the generator clipped gradients by its rows, with noise.
+    """Generator network trained by noisy clipped gradients of many discriminators (GS-WGAN).
 
     **Guarantee.** Differential privacy for one replaced record. A step is one release of a whole batch of B rows, whose
     gradients have norm C = 1.

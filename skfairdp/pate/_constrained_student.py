@@ -128,7 +128,7 @@ _FAR = 1e6  # in standard deviations
 
 @shared_docs
 class ConstrainedStudent(ClassifierMixin, NamedEstimator):
-    """Regression on released vote shares, whose answers meet constraints on rates; no group is needed to predict.
+    """Regression on released vote shares whose predictions satisfy constraints on rates, without using the group.
 
     Everything it reads is public or differentially private, so whatever it does is post-processing and costs nothing.
     Constraints are met on the public rows, **whose true labels are estimates**: the shares that a regression on all

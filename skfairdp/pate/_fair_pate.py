@@ -40,7 +40,7 @@ _MOST_LEFT_OUT = 20_000
 @shared_docs
 @with_schema
 class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
-    """Private **and** fair classifier: noisy votes label public rows, as far as demographic parity allows.
+    """Private and fair classifier: a student learns from noisy votes of teachers under demographic parity (FairPATE).
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
     number of rows, the classes, all constructor parameters, the public rows *and their groups* count as public.

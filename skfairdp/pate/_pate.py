@@ -27,7 +27,7 @@ MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
 @shared_docs
 @with_schema
 class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
-    """Private classifier: teachers on disjoint private parts vote, with noise, on public rows; a student learns.
+    """Private classifier: teachers on disjoint private parts vote with noise, and a student learns the votes (PATE).
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
     number of rows, the classes, all constructor parameters and the public rows count as public; public rows are not

@@ -53,7 +53,7 @@ FAIR = frozenset({"fair_estimator", "constraints", "gamma"})
 @shared_docs
 @with_schema
 class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
-    """Fair classifier from an ensemble whose votes protect the groups; any fair learner can be inside.
+    """Fair classifier from noisy votes of an ensemble; only the groups are protected; takes any fair learner.
 
     **Guarantee.** (ε, δ)-differential privacy for the *sensitive attribute* of one row: neighbours differ in the group
     of one row. **Features, labels and the number of rows count as public**, and so do the names of the groups, the

@@ -174,7 +174,7 @@ class ShareProblem:
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class SoftLabelStudent(ClassifierMixin, NamedEstimator):
-    """Logistic regression on released vote shares, as fair on public rows as asked.
+    """Logistic regression on released vote shares, with a bounded demographic disparity on public rows.
 
     It may bend: each number then has two more columns, how far it is below the lower and above the upper quartile of
     the public rows, for one that matters only where it is small, or only where it is large. The evidence of the shares

@@ -41,7 +41,7 @@ _TIGHTER = (1.0, 0.9, 0.7, 0.4, 0.0)  # of γ: a rule over few distinct probabil
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class VoteGate(BaseEstimator):
-    """FairPATE: no label that would break parity counts as an answer, and the student is held to it as well.
+    """Gate of FairPATE: votes that would violate demographic parity are withdrawn, and the student is constrained too.
 
     :class:`ConfidentVoting` asks the gate before each vote, so that a refused label costs nothing. Elsewhere it goes
     through the released labels in their order, which costs nothing either. The built-in student is then held to
@@ -77,7 +77,7 @@ class VoteGate(BaseEstimator):
 
 
 class LabelGate(VoteGate):
-    """PATE-S_pre, a baseline of the paper: plain PATE, whose student sees only what passes the gate.
+    """Gate on released labels (the baseline PATE-S_pre): the student sees only labels that keep parity.
 
     Released labels that would break parity are withdrawn, as :class:`~skfairdp.DemographicParityFilter` does, and the
     student learns from the rows that are left. It is held to nothing. The gate never reaches the votes: in the paper's

@@ -348,7 +348,7 @@ class GNMaxVoting(Voting):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConfidentVoting(Voting):
-    """Ask, with noise, whether the winner of a query has enough votes, and only then who it is.
+    """Release the noisy winner of a query only if a noisy count shows that it has enough votes (CF-GNMax).
 
     Confident-GNMax of Papernot et al. (2018). With a gate it is CF-GNMax+: the gate is asked first, on public counters,
     which classes a group may be given; the threshold is for the best of those; an argmax follows only where there is

@@ -192,7 +192,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
 
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
         low, high = self._bounds
-        self.estimator_, self.groups_, self._transport = model, data.domain, transport
+        self.estimator_, self.groups_, self._transport, self._within = model, data.domain, transport, (low, high)
         below, middle, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
         inner = thawed(model)
         self.y_center_ = getattr(inner, "y_center_", float(middle))
@@ -219,9 +219,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         check_is_fitted(self, "estimator_")
         features = read_features(self, X)
         rows = self._rows_for(self.estimator_, X, features)
-        scores = _everywhere(self._scores_of_rows(self.estimator_, rows, np.arange(len(features))))
+        low, high = self._within
+        scores = _everywhere(_scores_within(low, high, self.estimator_, rows, np.arange(len(features))))
         groups = self._groups_to_come(X, sensitive_features, len(features))
-        low, high = self._bounds
         return np.clip(low + (high - low) * self._transport.move(scores, groups), low, high)
 
     # ------------------------------------------------------------------ pieces
@@ -247,13 +247,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return self.estimator
 
     def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Predictions in [0, 1] between the bounds, NaN where there is none.
-
-        A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
-        """
-        low, high = self._bounds
-        amounts = row_wise_amounts(_Amounts(thawed(model)), table, None, places=places)
-        return np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
+        return _scores_within(*self._bounds, model, table, places)
 
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
@@ -317,6 +311,15 @@ class _Amounts(BaseEstimator):
             raise ValueError("It predicts several amounts of a row.")
         found = found[:, 0]
         return np.where(np.isfinite(found), found, np.nan)
+
+
+def _scores_within(low: float, high: float, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Predictions in [0, 1] between the bounds, NaN where there is none.
+
+    A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
+    """
+    amounts = row_wise_amounts(_Amounts(thawed(model)), table, None, places=places)
+    return np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
 
 
 #: From where to where nearly all rows are.

@@ -24,7 +24,7 @@ OWNER = "DemographicParityFilter"
 @shared_docs
 @with_schema
 class DemographicParityFilter(_utils.NamedEstimator):
-    """Keep the rows of a training set whose labels stay within γ-demographic parity (P_pre).
+    """Filter training rows so that their labels stay within γ-demographic parity (P_pre); no privacy claim.
 
     **It makes no privacy claim, and it destroys those of what follows.** Whether a row is kept depends on all rows
     before it, so one record more or less changes many: the (ε, δ) of a mechanism that is then run on the kept rows says

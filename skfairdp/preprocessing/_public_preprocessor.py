@@ -17,7 +17,7 @@ from skfairdp._utils import NamedEstimator, PublicData, invalid_parameter, witho
 
 @shared_docs
 class PublicPreprocessor(TransformerMixin, NamedEstimator):
-    """Fit any transformer on public rows, whatever rows ``fit`` is called with.
+    """Transformer that is fitted on public rows, whatever rows ``fit`` gets.
 
     Guarantee: no value of the rows given to ``fit`` reaches the fitted transformer; only their number of
     columns and the columns' names do, which are public. A scaler, an encoder or a PCA fitted on the private

@@ -41,7 +41,7 @@ _WITHOUT_PURE = (*_BITS, *_LIBRARY, _events.ReplaceSampledGaussian)  # at δ = 0
 
 
 def epsilon_of(event: DpEvent, delta: float, *, accountant: str = "auto") -> float:
-    """Recompute ε from an event alone: a proven upper bound, the same for every data set and transcript.
+    """Recompute ε from an event alone: a proven upper bound that does not depend on the data.
 
     Parameters
     ----------

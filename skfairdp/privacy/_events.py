@@ -179,7 +179,7 @@ class ReplaceSampledGaussian(DpEvent):
 
 @attr.s(frozen=True, auto_attribs=True)
 class RareDisclosure(DpEvent):
-    """With at most this probability something that only one record holds is shown; otherwise nothing at all.
+    """Event: with at most this probability a value that only one record has is shown, otherwise nothing.
 
     A release that is (0, δ)-private with δ = ``probability``: its distance in total variation between neighbours. It
     adds its probability to δ, however often anything else is released, and has no finite ε at a smaller δ.

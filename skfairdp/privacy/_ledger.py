@@ -31,7 +31,7 @@ _PATIENCE = 30.0  # seconds that a fork waits for a charge of another thread
 
 
 class PrivacyLedger:
-    """Counts every fit on one data set, composes their ε, and refuses the fit that would exceed the budget.
+    """Tracks the privacy budget of all fits on one data set, and refuses any fit that would exceed it.
 
     Pass one ledger to all estimators that see the same private rows, or open it once around them:
     ``with PrivacyLedger(epsilon=1) as ledger:`` makes it the ledger of every estimator, search, ``Schema.release`` and
@@ -284,18 +284,20 @@ class PrivacyLedger:
         page : str
             The page.
         """
-        page = _html_of(self._known(), self._where(), whole_page=True)
-        if path is not None:
-            from skfairdp._utils import write_text  # only here: accounting needs no tables
+        from skfairdp._utils import page, write_text  # only here: accounting needs no tables
 
-            write_text(path, page)
-        return page
+        whole = page("Privacy ledger", _html_of(self._known(), self._where()))
+        if path is not None:
+            write_text(path, whole)
+        return whole
 
     def _repr_html_(self) -> str:
+        from skfairdp._utils import section  # only here: accounting needs no tables
+
         try:
-            return _html_of(self._known(), self._where(), whole_page=False)
+            return section(_html_of(self._known(), self._where()))
         except LedgerError as error:
-            return _html_of(Chain.empty(self.epsilon, self.delta), f"unreadable: {error}", whole_page=False)
+            return section(_html_of(Chain.empty(self.epsilon, self.delta), f"unreadable: {error}"))
 
     def __repr__(self) -> str:
         try:
@@ -611,13 +613,6 @@ def _remove(folder: str, owner: int) -> None:
 
 # ---- a ledger to look at: a table of its entries for analysis, and the same on a page ------------------------------
 _COLUMNS = ("index", "label", "protects", "neighboring_relation", "releases", "epsilon", "epsilon_total", "hash")
-_STYLE = (
-    "<style>.skfairdp-ledger{border-collapse:collapse;font:14px system-ui,sans-serif}"
-    ".skfairdp-ledger th,.skfairdp-ledger td{padding:.3em .8em;border-bottom:1px solid #8886;text-align:left}"
-    ".skfairdp-ledger caption{text-align:left;padding:.5em 0;font-weight:600}"
-    ".skfairdp-ledger td.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".skfairdp-ledger code{font-size:12px}</style>"
-)
 
 
 def _rows_of(chain: Chain) -> list[dict[str, Any]]:
@@ -639,20 +634,19 @@ def _rows_of(chain: Chain) -> list[dict[str, Any]]:
     return rows
 
 
-def _html_of(chain: Chain, where: str, *, whole_page: bool) -> str:
+def _html_of(chain: Chain, where: str) -> str:
     titles = ("", "who", "protects one", "neighbours", "releases", "ε alone", "ε so far", "hash")
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "".join(f"<tr>{''.join(map(_cell, row.items()))}</tr>" for row in _rows_of(chain))
-    ceiling = f"ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
-    table = (
-        f'{_STYLE}<table class="skfairdp-ledger"><caption>Privacy ledger: {escape(ceiling)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    total = max(chain.totals.values(), default=0.0)
+    said = (
+        f"Whoever sees all of it learns at most ε = {rounded_up(total)} at δ = {chain.delta:g} about one of those that "
+        "the entries protect."
     )
-    if not whole_page:
-        return table
+    ceiling = f"ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Privacy ledger</title></head>'
-        f"<body>{table}</body></html>\n"
+        f"<p>{said}</p><table><caption>Privacy ledger: {escape(ceiling)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 

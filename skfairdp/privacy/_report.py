@@ -194,7 +194,7 @@ class PerformedRelease:
 
 @dataclass(frozen=True)
 class PrivacySpent:
-    """The certified privacy cost of a fit: a cap, the same for every data set and every transcript.
+    """The certified privacy cost of a fit: a proven upper bound that does not depend on the data.
 
     Parameters
     ----------

@@ -227,15 +227,23 @@ class PrivacyStatement:
         return "\n\n".join(parts) + "\n"
 
     def to_html(self) -> str:
-        """One ``<section>``, without scripts and without links to elsewhere."""
+        """One page that needs no other file, without scripts and without links to elsewhere."""
+        from skfairdp._utils import page  # only here: accounting needs no tables
+
+        return page(f"Privacy statement: {self.content['subject']}", self._html)
+
+    @property
+    def _html(self) -> str:
         parts = [f"<h2>Privacy statement: {html.escape(self.content['subject'])}</h2>", _paragraph(self.summary)]
         for title, rows in self._sections:
             parts.append(f"<h3>{html.escape(title)}</h3>")
             parts.append(_paragraph(rows) if isinstance(rows, str) else _html_table(rows))
-        return '<section class="skfairdp-privacy-statement">\n' + "\n".join(parts) + "\n</section>\n"
+        return "\n".join(parts)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        from skfairdp._utils import section  # only here: accounting needs no tables
+
+        return section(self._html)
 
     def __str__(self) -> str:
         return self.summary

@@ -51,7 +51,7 @@ class SchemaRows:
 
 @shared_docs
 class Schema:
-    """Everything that is public about a table, and nothing else.
+    """Public description of a table: kinds, bounds and values of its columns, its label and its groups.
 
     A schema is written without looking at the private rows: from a code book, a form, public rows. Tables are then read
     *by the schema*: the columns, their order, their types and all values that come out follow from it alone. A private

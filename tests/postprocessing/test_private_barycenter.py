@@ -69,6 +69,15 @@ def test_order_within_a_group_is_kept_and_amounts_stay_within_the_bounds():
     assert ((far >= 0) & (far <= 50)).all()
 
 
+def test_bounds_that_are_set_after_the_fit_move_no_prediction():
+    inner = LinearRegression().fit(*made_rows(500, 2)[:2])
+    inner.bounds = BOUNDS
+    for fair in (fitted(), fitted(inner, bounds=None)):
+        before = fair.predict(X_NEW, sensitive_features=GROUPS_NEW)
+        (inner if fair.bounds is None else fair).bounds = (0.0, 100.0)
+        assert np.array_equal(fair.predict(X_NEW, sensitive_features=GROUPS_NEW), before)
+
+
 def test_bounds_that_are_far_too_wide_cost_little():
     fair = fitted(bounds=(-5000.0, 5000.0))
     assert ks(fair.predict(X_NEW, sensitive_features=GROUPS_NEW)) < 0.06
