@@ -2,13 +2,13 @@
 
     python benchmarks/bench_amounts.py --seeds 3 --peers-python peers/bin/python
 
-Parkinsons' total_UPDRS (``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), limits of
-credit cards in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and
-skewed amounts, of which 4,000 rows teach and 20,000 measure. The ridge has no privacy. ``SyntheticDataRegressor`` has
-its own learner, and pays for the bins of all columns. DP-EBM (interpret-core, in an environment of its own, without
-which it is left out) is told the range of every column for nothing, and has the best of four settings. The group is no feature. Behind each ``FairDPSGDRegressor`` a
-``PrivateBarycenter`` spends ε = 1 more; KS is the distance between groups on rows that neither has seen, and the
-error is in squares of what it was before.
+Parkinsons' total_UPDRS (``parkinsons.csv.gz``, guarantee for one recording, rows dealt out at random), limits of credit
+cards in thousands (``credit.csv.gz``), and three tables that are made up: a linear one, one with curves, and skewed
+amounts, of which 4,000 rows teach and 20,000 measure. The ridge has no privacy. ``SyntheticDataRegressor`` has its own
+learner, and pays for the bins of all columns. DP-EBM (interpret-core, in an environment of its own, without which it is
+left out) is told the range of every column for nothing, and has the best of four settings. The group is no feature.
+Behind each ``FairDPSGDRegressor`` a ``PrivateBarycenter`` spends ε = 1 more; KS is the distance between groups on rows
+that neither has seen, and the error is in squares of what it was before.
 
 With ``--coverage N`` instead: how often ``gap_bound_`` holds in N fits of the barycenter around a known rule, by the
 distance of 100,000 further rows.
