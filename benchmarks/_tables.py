@@ -1379,6 +1379,6 @@ def amounts_verdict(record: Record, coverage: Record) -> str:
         f"{short(min(synthetic))} to {short(max(synthetic))}; below 0 is ahead. On {len(tables - below)} of "
         f"{len(tables)} tables the network is ahead of DP-EBM's regressor at every ε. After the barycenter the "
         f"distance between groups is at most .05 on {len(alike)} of {len(at_one)} tables, on {len(cheap)} of them at "
-        f"no more than 1.10 times the squared error. Its bound of 95 % confidence held in at least {100 * holds:.1f} % of "
-        f"the fits: it is cautious, {min(times):.1f} to {max(times):.1f} times what is left."
+        f"no more than 1.10 times the squared error. Its bound of 95 % confidence held in at least "
+        f"{100 * holds:.1f} % of the fits: it is cautious, {min(times):.1f} to {max(times):.1f} times what is left."
     )
