@@ -71,7 +71,8 @@ class TableForecast(PlainState):
         """What may help a learner that is hardly better."""
         return (
             f"With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and epsilon={self.epsilon:g} "
-            f"the relative noise of the tables is {self.noise:.2g}. Take another 'estimator', other features, or raise 'epsilon'."
+            f"the relative noise of the tables is {self.noise:.2g}. Try another 'estimator', other features, or raise "
+            "'epsilon'."
         )
 
     @property
