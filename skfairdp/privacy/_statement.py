@@ -307,7 +307,7 @@ class PrivacyStatement:
             ]
             sections.append(("What was added up", [("spent by", "what it protects", "ε alone", "at δ"), *parts]))
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
-        sections.append(("What the figure pays for", [("release", "how many", "noise"), *releases]))
+        sections.append(("What ε covers", [("release", "how many", "noise"), *releases]))
         if content["performed"]:
             made = [
                 (row["mechanism"], str(row["times"]), _figure(row["sensitivity"]), _figure(row["sigma"]))
