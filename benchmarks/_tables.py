@@ -729,7 +729,7 @@ def figures(rows: Sequence[Record], **columns: tuple[str, str]) -> str:
 def times_by_rows(rows: Sequence[Record], name: str, seconds: str) -> str:
     """A line for each kind of fit and a column for each number of rows that is a power of ten: seconds / GiB."""
     sizes = sorted({row["n_rows"] for row in rows if str(row["n_rows"]).strip("0") == "1"})
-    cells = {(row[name], row["n_rows"]): f"{row[seconds]:.1f} / {row['gib_peak']:.1f}" for row in rows}
+    cells = {(row[name], row["n_rows"]): f"{row[seconds]:.1f}\u00a0/\u00a0{row['gib_peak']:.1f}" for row in rows}
     lines = [
         [fit, *(cells.get((fit, size), "–") for size in sizes)] for fit in dict.fromkeys(row[name] for row in rows)
     ]

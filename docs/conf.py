@@ -158,6 +158,17 @@ def guide_pages() -> dict[str, str]:
     return {name: max(counts[name], key=lambda page: counts[name][page]) for name in names if name in counts}
 
 
+def true_signature(
+    app: object, what: str, name: str, obj: Any, options: object, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None] | None:
+    """The parameters of a class, where Sphinx finds the ``*args`` of what refuses arguments without a name."""
+    if what != "class" or "*args" not in (signature or ""):
+        return None
+    found = inspect.signature(obj)
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values()]
+    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty)), returned
+
+
 def lead_on(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """End a page of the reference with its page of the guide, and the examples that use the name."""
     short = name.rpartition(".")[2]
@@ -242,6 +253,7 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", escape, priority=100)
     app.connect("autodoc-process-docstring", lead_on, priority=900)
+    app.connect("autodoc-process-signature", true_signature)
     app.connect("missing-reference", link_by_any_name)
     app.connect("source-read", keep_together)
 

@@ -227,7 +227,7 @@ def test_a_schema_is_checked_against_the_table_before_anything_is_spent(tmp_path
         "  sex: {kind: category, values: [f, m]}\ngroups: [sex]\n"
     )
     done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
-    assert done.returncode == 1 and "for your own eyes" in done.stdout
+    assert done.returncode == 1 and "do not publish them" in done.stdout
     found = {line.split()[0]: line.split()[1:4] for line in done.stdout.splitlines()[2:5]}
     assert found == {"age": ["1", "0", "1"], "pay": ["1", "1", "0"], "sex": ["0", "0", "1"]}
     assert "4 cells of ['age', 'pay', 'sex'] are not" in done.stdout and "Number(low=17" in done.stdout
@@ -272,7 +272,7 @@ def test_one_class_that_is_found_is_an_error_that_says_what_to_write_where(tmp_p
         done = run("frontier", tmp_path / "alike.csv", *ROLES, "--epsilon", 2, "--out", tmp_path / "out")
     assert done.returncode == 2 and "has one value only of label or groups" in done.stderr
     kept = tmp_path / "out" / "schema.yaml"
-    assert f"The schema is paid for and kept: change {kept}" in done.stderr
+    assert f"The schema is paid for and saved: edit {kept}" in done.stderr
     assert Schema.load(kept).classes == ("high",)
     assert "give it as --schema FILE" in done.stderr and done.stderr.strip().count("\n") == 0
 

@@ -212,7 +212,7 @@ def test_a_constraint_that_is_named_is_one_that_is_surely_broken():
     """Found: a listed group without rows was named, by counts that are noise alone."""
     held = parity(groups=("f", "m", "x"))
     of_x = [[1600, 400], [1000, 1000], [-5, 12]]
-    with pytest.warns(FairnessWarning, match=r"'m' - 'f' <= 0\.05': .* leave a gap of about 0\.3, in the population"):
+    with pytest.warns(FairnessWarning, match=r"'m' - 'f' <= 0\.05': .* have a gap of about 0\.3, in the population"):
         Judgement(held, np.array(of_x, dtype=float)[:, None, :], 20.0).warn("Model", "its rows", "")
 
 

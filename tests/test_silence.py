@@ -113,7 +113,7 @@ def test_numbers_of_which_most_are_hidden_are_named_with_what_shows():
     wide = np.where(rng.random(6000) < 0.35, 7.0, np.exp(rng.normal(0, 12, 6000)))
     X, y, groups = hidden_table(n=6000, a=7.0, b=wide, c=7.0, d=7.0)
     generator = PFGuardGenerator(epsilon=0.3, balance=None, dtypes=float, classes=[0, 1], groups=["F", "M"])
-    with pytest.warns(UtilityWarning, match=r"more than half of the rows lie in 'b' \(6.73 to 8\)"):
+    with pytest.warns(UtilityWarning, match=r"more than half of the rows in 'b' \(6.73 to 8\)"):
         generator.fit(X, y, sensitive_features=groups)
     assert generator.sample(500)["b"].max() < 9
 

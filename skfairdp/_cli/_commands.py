@@ -60,7 +60,7 @@ def print_frontier(table: "pd.DataFrame") -> None:
     for one in attrs.get("references", []):
         print(f"{'':>22} {one['disparity']:>7.3f} {one[utility]:>{shape}}  to compare with: {one['name']}")
     if shown["idp3"].any():
-        print("\nIDP3 top: on top of a student held to γ. IDP3 alone: over a free student, so it refuses more.")
+        print("\nIDP3 top: after a student trained under γ. IDP3 alone: after a free student, so it refuses more.")
     n_fits = attrs["n_fits"]
     releases = "1 release, every γ from it" if n_fits == 1 else f"{n_fits} releases, every γ from them"
     print(
@@ -82,7 +82,7 @@ def _print_noise(table: "pd.DataFrame") -> None:
         if f"{utility}_error" in table:
             print(
                 f"Each {name} is right to within {table[f'{utility}_error'].max():{shape}} (95 %), noise and sampling "
-                "together: models that lie closer are not told apart."
+                "together: closer models cannot be distinguished."
             )
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
@@ -149,7 +149,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     if found.schema.privacy_ is not None:
         _files.save_schema(found.schema, folder)
         written.append("schema.yaml")
-    print(f"On the account {ledger.path}: ε = {epsilon_text(ledger.epsilon_spent)} at δ = {_delta(ledger.delta)}.")
+    print(f"In the ledger {ledger.path}: ε = {epsilon_text(ledger.epsilon_spent)} at δ = {_delta(ledger.delta)}.")
     files = ", ".join(str(folder / file) for file in (*written, "privacy.json"))
     print(f"Wrote {files} ({time.perf_counter() - started:.0f} s).")
     return 0
@@ -190,7 +190,7 @@ def _swept(
         ceiling = "no ceiling" if math.isinf(ledger.epsilon) else f"a ceiling of {ledger.epsilon:g}"
         price = f"ε = {math.ceil(most * 1000) / 1000:g} at δ = {_delta(arguments.delta)}"
         print(
-            f"This will spend {price} in all, for the schema, models and figures. On the account {ledger.path}: "
+            f"This will spend {price} in all, for the schema, models and figures. In the ledger {ledger.path}: "
             f"ε = {epsilon_text(ledger.epsilon_spent)}, {ceiling}.",
             flush=True,
         )
@@ -200,7 +200,7 @@ def _swept(
     def keep(schema: Any) -> None:
         _files.save_schema(schema, folder)
         path = folder / "schema.yaml"
-        bought.append(f" The schema is paid for and kept: change {path}, or go on with it by --schema {path}.")
+        bought.append(f" The schema is paid for and saved: edit {path}, or reuse it with --schema {path}.")
 
     with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
         warnings.simplefilter("always")
@@ -233,7 +233,7 @@ def _in_words(error: Exception) -> str:
 
 def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...], subject: str | None) -> str:
     """What to do after a schema that was paid for in part; what was found of it is kept."""
-    said = f"no value that enough rows share was found in {list(error.absent)}. What was spent is spent."
+    said = f"no value that enough rows share was found in {list(error.absent)}. What was spent is not refunded."
     if not error.found:
         return f"{said} Raise --epsilon, or {_IN_A_FILE}"
     path = _files.save_unfinished(error, folder, label, groups, subject)
@@ -289,7 +289,7 @@ def _check_schema(arguments: argparse.Namespace) -> int:
         counts, wrong = schema.misfits_by_kind(table), schema.misfits(table)
     except ValueError as error:
         raise _files.UsageError(f"{arguments.table}: {error}") from None
-    print(f"{arguments.table}: {len(table):,} rows. These counts are exact: for your own eyes, not to be published.")
+    print(f"{arguments.table}: {len(table):,} rows. These counts are exact: do not publish them.")
     print(counts.assign(declared=[str(schema.columns[name]) for name in counts.index]).to_string())
     if not wrong.any():
         print("Every cell is as the schema says.")
@@ -426,7 +426,10 @@ def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "Pr
     return wanted, split.encode(make_tabular_encoder()), where
 
 
-_NO_PROOF = "They are of what the file names. That nothing else was released, only a ledger of the rows' owner can say."
+_NO_PROOF = (
+    "They are about the releases that the file names. Only a ledger of the owner of the rows can show that there were "
+    "no others."
+)
 
 
 def run_verify(arguments: argparse.Namespace) -> int:

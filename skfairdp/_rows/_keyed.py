@@ -81,7 +81,7 @@ def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
     if not isinstance(subject, str) or source.columns.count(subject) != 1:
         raise ValueError(
             f"X of {owner} is read in chunks, and 'subject' must name exactly one column of it: the ids cannot be "
-            "given beside the rows. Name the column that says whose a row is."
+            "given beside the rows. Name the column that says who a row is about."
         )
     if source.key not in (None, subject):
         raise ValueError(

@@ -15,7 +15,7 @@ from skfairdp._utils._sklearn import take_rows
 
 
 def name_of_subjects(subject: Any) -> str | None:
-    """The column that says whose a row is: as it was named, or as the ids that were given are called."""
+    """The column that says who a row is about: as it was named, or as the ids that were given are called."""
     names = [subject] if isinstance(subject, str) else column_names(subject) or [getattr(subject, "name", None)]
     return names[0] if len(names) == 1 and isinstance(names[0], str) else None
 

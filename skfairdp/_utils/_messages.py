@@ -175,9 +175,9 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
     ),
     "unlisted": PrivateError(
         "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. Compare "
-        "their spelling with the schema; Schema.misfits(table) counts such cells for your own eyes. List them, drop "
-        "those rows, or say what such a value counts as: Category([...], others=...). A column of groups with "
-        "missing=True has a group of its own for them.",
+        "their spelling with the schema; Schema.misfits(table) counts them, and its counts are not to be published. "
+        "List them, drop those rows, or say what such a value counts as: Category([...], others=...). A column of "
+        "groups with missing=True has a group of its own for them.",
         "A label or group outside the public list has no code. Any listed one in its place would be made up.",
     ),
     "missing value": PrivateError(

@@ -360,7 +360,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         if len(answered) == 1 and has_choice:
             said = self._forecast.words(self.classes_[answered[0]], owner)
             if self.n_samples is not None and self.n_samples < LEAST_SAMPLES:
-                said += f" Its learner was taught by 'n_samples'={self.n_samples} rows: more of them cost nothing."
+                said += f" Its learner was trained on 'n_samples'={self.n_samples} rows: more of them cost nothing."
             warn_caller(said, UtilityWarning)
         elif has_choice and not (beside := beside or self._on_samples()).is_better:
             beside.warn(self.classes_[beside.usual], owner, falls_back=False, advice=self._forecast.advice)

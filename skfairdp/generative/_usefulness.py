@@ -71,7 +71,8 @@ class TableForecast(PlainState):
         """What may help a learner that is hardly better."""
         return (
             f"With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and epsilon={self.epsilon:g} "
-            f"the tables have {self.noise:.2g} of noise. Take another 'estimator', other features, or raise 'epsilon'."
+            f"the relative noise of the tables is {self.noise:.2g}. Try another 'estimator', other features, or raise "
+            "'epsilon'."
         )
 
     @property
@@ -153,7 +154,7 @@ class TableForecast(PlainState):
         )
         return (
             f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and "
-            f"epsilon={self.epsilon:g} the tables have {self.noise:.2g} of noise, and above {DOUBTFUL:g} they often "
-            "say nothing. "
-            f"{' or '.join(ways) or 'A larger delta'} would do."
+            f"epsilon={self.epsilon:g} the relative noise of the tables is {self.noise:.2g}, and above "
+            f"{DOUBTFUL:g} little can be learned. "
+            f"{' or '.join(ways) or 'A larger delta'} would suffice."
         )

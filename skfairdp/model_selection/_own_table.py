@@ -98,7 +98,7 @@ def frontier_of_table(
     groups : str or sequence of str
         The columns that are the sensitive attribute.
     subject : str, default=None
-        The column that says whose a row is; None is that of a schema that names one.
+        The column that says who a row is about; None is that of a schema that names one.
     epsilons : sequence of float
         One release each, the schema's included.
     delta : float, default=1e-5

@@ -44,7 +44,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
     number of rows, the classes, all constructor parameters, the public rows *and their groups* count as public.
-    ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
+    ``privacy_.epsilon`` is computed from the declared releases alone and does not depend on your data.
 
     **No public rows?** Then call ``fit(X, y, sensitive_features=groups)``. The fit samples rows from noisy tables of
     the private ones (:class:`SyntheticRows`), within the same ε, and protects groups as it protects features and

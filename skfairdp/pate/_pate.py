@@ -31,7 +31,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     **Guarantee.** (ε, δ)-differential privacy for the private *records*, neighbours differing in one replaced row. The
     number of rows, the classes, all constructor parameters and the public rows count as public; public rows are not
-    protected. ``privacy_.epsilon`` is computed from the declared releases alone and is the same for every data set.
+    protected. ``privacy_.epsilon`` is computed from the declared releases alone and does not depend on your data.
 
     **No public rows?** Then call ``fit(X, y)``. The fit samples rows from noisy tables of the private ones
     (:class:`SyntheticRows`), within the same ε.

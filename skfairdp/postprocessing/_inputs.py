@@ -377,7 +377,7 @@ def check_takes(estimator: Any, owner: str, **given: Any) -> None:
 
 
 def apart_from_ids(X: Any, subject: Any) -> tuple[Any, Any]:
-    """The table without the column that says whose a row is, and that column; as given where none is named."""
+    """The table without the column that says who a row is about, and that column; as given where none is named."""
     named = isinstance(subject, str) and (column_names(X) or []).count(subject) == 1
     return (as_pandas(X).drop(columns=subject), as_pandas(X)[subject]) if named else (X, subject)
 

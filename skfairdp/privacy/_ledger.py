@@ -640,13 +640,13 @@ def _html_of(chain: Chain, where: str) -> str:
     body = "".join(f"<tr>{''.join(map(_cell, row.items()))}</tr>" for row in _rows_of(chain))
     total = max(chain.totals.values(), default=0.0)
     said = (
-        f"Whoever sees all of it learns at most ε = {rounded_up(total)} at δ = {chain.delta:g} about one of those that "
-        "the entries protect."
+        f"Whoever sees the results of all entries learns at most ε = {rounded_up(total)} at δ = {chain.delta:g} about "
+        "one of those that they protect."
     )
-    ceiling = f"ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
+    ceiling = f"Ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
     return (
-        f"<p>{said}</p><table><caption>Privacy ledger: {escape(ceiling)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<h2>Privacy ledger</h2><p>{said}</p><p>{escape(ceiling)}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 

@@ -68,7 +68,7 @@ def ledger_in_use(given: "PrivacyLedger | Uncharged | None" = None) -> Any:
     elsewhere = {block.thread: block.ledger for block in list(_OPEN.values()) if block.thread != here}
     if len({id(ledger) for ledger in elsewhere.values()}) > 1:
         raise LedgerError(
-            "Several threads have a block of a PrivacyLedger open, and this one has none, so nobody knows which ledger "
+            "Several threads have a block of a PrivacyLedger open, and this one has none, so it is unclear which one "
             "counts what it releases. Nothing was released. Pass ledger=, or open the block in this thread."
         )
     return next(iter(elsewhere.values()), None)

@@ -307,7 +307,7 @@ class PrivacyStatement:
             ]
             sections.append(("What was added up", [("spent by", "what it protects", "ε alone", "at δ"), *parts]))
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
-        sections.append(("What the figure pays for", [("release", "how many", "noise"), *releases]))
+        sections.append(("What ε covers", [("release", "how many", "noise"), *releases]))
         if content["performed"]:
             made = [
                 (row["mechanism"], str(row["times"]), _figure(row["sensitivity"]), _figure(row["sigma"]))
@@ -448,7 +448,7 @@ def _off_ledger(content: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
 def _ledger_story(ledger: Any) -> dict[str, Any]:
     if not ledger.continues(ledger.head):
         raise LedgerError(
-            "The ledger cannot be read, so that nobody can say what else is on it, and no statement can hold it. "
+            "The ledger cannot be read, so what else is on it is unknown, and no statement can include it. "
             "Restore its file, or make the statement without: statement(ledger=None)."
         )
     entries = ledger.entries

@@ -271,7 +271,7 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
     if None in kinds:
         kind = type(next(cell for cell in known if _kind(cell) is None)).__name__
         raise ValueError(
-            f"Column {name!r} holds cells that are no numbers, dates, texts or truths ({kind}). Make numbers or texts "
+            f"Column {name!r} has cells that are no numbers, dates, texts or booleans ({kind}). Make numbers or texts "
             "of them, or leave the column out."
         )
     if kinds == {"boolean"}:

@@ -63,7 +63,7 @@ _TWO_DIGITS = (
 )
 
 _UNREADABLE = (
-    "found texts beside numbers, days or truths in {names}, such as '>5000' or 'n.k.': they are read as missing. If "
+    "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.': they are read as missing. If "
     "they stand for something else write what that is, or say that the column is a 'category'."
 )
 
@@ -544,7 +544,7 @@ def planned_schema(
     if subject is not None:
         if subject not in names or subject in (*roles, *known):
             raise ValueError(
-                "The 'subject' of Schema.release must name a column that says whose a row is, and that is neither the "
+                "The 'subject' of Schema.release must name the column that says who a row is about, and is neither the "
                 f"label, nor a group, nor in 'known'. Got {subject!r} instead; the table has {names[:20]}."
             )
         names, relation = [name for name in names if name != subject], privacy.NeighboringRelation.REPLACE_SUBJECT

@@ -72,7 +72,7 @@ class Schema:
         The number of rows, where one is declared: DP-SGD takes it where it has no ``public_n_rows`` of its own. Nothing
         then follows the true number, and neighbours add or remove a record. None: rows are counted where they are read.
     subject : str, default=None
-        The column that says whose a row is, such as "patient_id": none of ``columns``. Fits then protect all rows of
+        Says who a row is about, such as "patient_id"; none of ``columns``. Fits then protect all rows of
         one subject together, as with ``fit(..., subject="patient_id")``, and those that cannot refuse the schema.
 
     Attributes
@@ -172,7 +172,7 @@ class Schema:
             raise ValueError("A Schema needs at least one column that is neither its label nor one of its groups.")
         if self.subject is not None and (not isinstance(self.subject, str) or self.subject in self.columns):
             raise ValueError(
-                "The 'subject' of a Schema must name a column that says whose a row is, and is none of its 'columns'. "
+                "The 'subject' of a Schema must name the column that says who a row is about, none of its 'columns'. "
                 f"Got {self.subject!r} instead."
             )
         if self.n_rows is not None and not (isinstance(self.n_rows, int) and self.n_rows > 0):
@@ -298,7 +298,7 @@ class Schema:
         return pd.DataFrame({name: self.columns[name].restore(column) for name, column in numbers.items()})
 
     def misfits(self, table: Any) -> "pd.Series[Any]":
-        """Count the cells that the schema did not foresee, for your own eyes.
+        """Count the cells that the schema did not foresee: exact figures, not to be published.
 
         **No guarantee.** The counts are exact. Use them to find a mistake in a schema, and do not publish them.
 
@@ -340,7 +340,7 @@ class Schema:
         return pd.Series({name: int((~self.columns[name].fits(cells[name])).sum()) for name in cells}, dtype=np.int64)
 
     def misfits_by_kind(self, table: Any) -> pd.DataFrame:
-        """Count what is missing, what cannot be read and what is beyond bounds or lists, for your own eyes.
+        """Count what is missing, unreadable, and beyond bounds or lists: exact figures, not to be published.
 
         **No guarantee.** The counts are exact, as those of :meth:`misfits`. Cells that are missing are counted whether
         or not they may be.
@@ -624,7 +624,7 @@ class Schema:
             :class:`Date`; or its kind ("number", "whole", "category", "boolean", "date"), so that only bounds or values
             are paid for; or None for a column to leave out. Of other columns, and of "any", the kind is found as well.
         subject : str, default=None
-            The column that says whose a row is. It is none of the columns of the schema, which names it as its
+            The column that says who a row is about. It is none of the columns of the schema, which names it as its
             ``subject``.
         ledger : PrivacyLedger, default=None
             Is charged before anything is released.
@@ -692,7 +692,7 @@ class Schema:
             May be private.
         {roles_of_columns}
         subject : str, default=None
-            The column that says whose a row is, which is then none of the columns.
+            The column that says who a row is about, which is then none of the columns.
 
         Returns
         -------

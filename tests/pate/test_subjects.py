@@ -400,7 +400,7 @@ def test_teachers_for_the_group_are_as_many_as_subjects_allow():
     given = {"sensitive_features": groups, "subject": ids}
     with pytest.raises(ValueError, match=f"more teachers than subjects: X has rows of {N} subjects"):
         model.set_params(n_teachers=N + 1).fit(X, y, **given)
-    with pytest.warns(FairnessWarning, match=rf"each of 30 teachers is fair on {N // 30} subjects of its own"):
+    with pytest.warns(FairnessWarning, match=rf"each of 30 teachers learns fairness from {N // 30} subjects"):
         model.set_params(n_teachers=30).fit(X, y, **given)
 
 

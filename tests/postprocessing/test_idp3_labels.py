@@ -246,7 +246,7 @@ def test_a_difference_that_is_the_chance_of_few_labels_is_said_with_how_many_wou
 
 def test_a_call_says_when_constraints_are_not_in_force_or_nothing_can_be_answered():
     idp = fitted(min_count=30)
-    with pytest.warns(FairnessWarning, match="does not hold all of its constraints yet: fewer than min_count=30"):
+    with pytest.warns(FairnessWarning, match="does not enforce all of its constraints yet: fewer than min_count=30"):
         assert not idp.reject_mask([1] * 500, sensitive_features=["a"] * 500).any()
     answers, groups, y = [0, 0, 1, 1] * 60, ["a", "b"] * 120, [0] * 120 + [1] * 120
     idp.update(answers, sensitive_features=groups, tickets=range(240)).update_labels(y, tickets=range(240))
@@ -264,5 +264,5 @@ def test_a_state_that_no_answer_leads_out_of_asks_for_people():
              ("b", 1, 1, 60), ("b", 1, 0, 40), ("b", 0, 1, 40), ("b", 0, 0, 60)]  # fmt: skip
     groups, y, answers = (np.repeat([row[c] for row in table], [row[3] for row in table]) for c in range(3))
     idp.update(answers, sensitive_features=groups, tickets=range(400)).update_labels(y, tickets=range(400))
-    with pytest.warns(FairnessWarning, match="refuses all rows: .* let people decide and commit that"):
+    with pytest.warns(FairnessWarning, match="refuses all rows: .* let people decide and record that"):
         assert idp.reject_mask([1, 0, 1, 0], sensitive_features=["a", "a", "b", "b"]).all()

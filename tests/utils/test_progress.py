@@ -38,4 +38,4 @@ def test_every_loop_of_steps_has_a_forecast(model, capsys, monkeypatch):
     public = {"X_public": rng.normal(size=(50, 2))}
     given = public if isinstance(model, PATEClassifier) else {"sensitive_features": groups}
     model.fit(X, y, **given)
-    assert "verbose=1 shows how far it is." in capsys.readouterr().err
+    assert "Set verbose=1 to see progress." in capsys.readouterr().err
