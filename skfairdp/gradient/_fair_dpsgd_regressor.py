@@ -23,7 +23,7 @@ from skfairdp._inputs import (
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
-from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient._amounts import (
     AmountConstraints,
     AmountParity,
@@ -278,6 +278,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             judgement.warn(type(self).__name__, f"Allow more, or raise 'epsilon' ({self.epsilon:g}).")
         return self
 
+    @answers_as_fitted
     def predict(self, X: ArrayLike, *, exposure: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict the amount of each row; the group is not needed.
 
@@ -298,6 +299,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         rates = np.clip(predict_logits(module_of(self.net_), read_features(self, X))[:, 0], *amount_bounds(self))
         return rates if exposure is None else rates * self._exposure(exposure, len(rates))
 
+    @answers_as_fitted
     def score(
         self,
         X: ArrayLike,
