@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, without_values
-from skfairdp._utils._sklearn import HasMethods, Interval
+from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.privacy import (
     SIZES,
@@ -346,6 +346,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     __metadata_request__score = {"sensitive_features": True}
 
+    @answers_as_fitted
     def score(
         self,
         X: ArrayLike,
@@ -395,6 +396,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
 
     __metadata_request__score = {"sensitive_features": True}
 
+    @answers_as_fitted
     def score(
         self,
         X: ArrayLike,

@@ -13,6 +13,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import decode_labels
+from skfairdp._utils._sklearn import answers_as_fitted
 
 
 def _is_exact(estimator: Any) -> bool:
@@ -29,6 +30,7 @@ class NetworkPredictions:
     net_: Any
     classes_: NDArray[Any]
 
+    @answers_as_fitted
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
         from skfairdp._networks import module_of, predict_logits
 

@@ -39,6 +39,12 @@ FOR_GAIN = 0.06
 MOST_GAIN = 2.0
 #: Standard errors by which it has to be ahead.
 AMOUNT_EVIDENCE = 0.5
+#: Of the squared cost, at most, to tell in how many rows it is closer than a constant, where nobody knows how far apart
+#: amounts lie: as much as a classifier of few rows pays for the same, for the same reason.
+FOR_CLOSER = 0.25
+#: For their mean amounts are cut off so many spreads from the middle; it is to be known to so many of them. By so many
+#: the middle is off, or not what the mean is.
+REACH, KNOWN, OFF = 2.5, 0.05, 0.4
 _GRID = 2.0**20
 #: What a classifier that answers one class for every row never breaks.
 _MET = frozenset(NOTIONS) - {"accuracy_parity"}
@@ -162,7 +168,8 @@ class AmountLook(PlainState):
     """By how much a model of amounts is ahead of a constant, one noisy number.
 
     Each row says at most 1 for or against, so that a record that comes, goes or is replaced by a null record moves the
-    sum by 1 at most, and one that is replaced by any other one by 2.
+    sum by 1 at most, and one that is replaced by any other one by 2. With a power of 0 it says which of both is closer,
+    whatever the spread.
     """
 
     n_rows: int
@@ -176,7 +183,7 @@ class AmountLook(PlainState):
     @property
     def gain(self) -> GaussianMechanism:
         """For the sum."""
-        mu = math.sqrt(FOR_GAIN * self.share) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt((FOR_GAIN if self.power else FOR_CLOSER) * self.share) * gdp_mu(self.epsilon, self.delta)
         moved = 1.0 if self.relation.by_null else 2.0
         return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
 
@@ -194,7 +201,11 @@ class AmountLook(PlainState):
         self, y: NDArray[np.float64], predicted: NDArray[np.float64], usual: float, spread: float, noise: NoiseSource
     ) -> float:
         """Release the sum; a row without a prediction counts nowhere. Exact: what rows say is cut to a grid."""
-        gains = (np.abs(y - usual) ** self.power - np.abs(y - predicted) ** self.power) / spread**self.power
+        of_usual, of_model = np.abs(y - usual), np.abs(y - predicted)
+        if self.power:
+            gains = (of_usual**self.power - of_model**self.power) / spread**self.power
+        else:
+            gains = MOST_GAIN * np.sign(of_usual - of_model)
         return float(self.gain.release([exact_sum(gains / MOST_GAIN)], noise)[0])
 
     def may_stay(self, ahead: float) -> bool:
@@ -214,6 +225,47 @@ class AmountLook(PlainState):
             f"({self.epsilon:g}), tighter bounds or more informative features would help.",
             UtilityWarning,
         )
+
+
+@dataclass(frozen=True)
+class AmountMean(PlainState):
+    """The mean of amounts that are cut off a few spreads from a released middle, by one noisy sum.
+
+    Each row adds how far it is from there, in [-1, 1]. So a record that gives way to a null record moves the sum by 1
+    at most, and one that is replaced by any other one by 2.
+    """
+
+    n_rows: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    most: float
+    off: float = OFF
+
+    @property
+    def total(self) -> GaussianMechanism:
+        """For the sum."""
+        moved = 1.0 if self.relation.by_null else 2.0
+        wanted = moved * REACH / (KNOWN * self.n_rows)
+        mu = min(wanted, math.sqrt(self.most) * gdp_mu(self.epsilon, self.delta))
+        return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
+
+    @property
+    def event(self) -> DpEvent:
+        """The release."""
+        return self.total.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return ("the mean of amounts, cut off a few spreads from their middle",)
+
+    def release(self, amounts: NDArray[np.float64], middle: float, spread: float, noise: NoiseSource) -> float:
+        """Release the mean: from the middle as far as the noise lets one believe that it is off."""
+        reach, total = REACH * spread, self.total
+        off = float(total.release([exact_sum((amounts - middle) / reach)], noise)[0]) / self.n_rows
+        error = total.sigma / self.n_rows
+        return middle + reach * off / (1 + (REACH * error / self.off) ** 2)
 
 
 def exact_sum(said: NDArray[np.float64]) -> float:

@@ -59,6 +59,12 @@ class Learning(Having):
 
 A_LEARNER = Learning()
 
+#: Parameters by which rows to come are read: the values that a fit had are kept where others are set after it.
+_READ_AFTER_FIT = frozenset({
+    "schema", "classes", "groups", "sensitive_columns", "bounds", "bounds_y", "categories", "dtypes", "loss",
+    "estimator",
+})  # fmt: skip
+
 
 def scored_without_metadata() -> bool:
     """Whether a search or cross-validation of scikit-learn calls this fit, and is going to score by X and y alone.
@@ -95,6 +101,12 @@ class NamedEstimator(PlainState, BaseEstimator):
         for name, wrapped in (("fit", _saying_what_it_takes), ("fit_resample", _all_or_nothing)):
             if inspect.isfunction(method := cls.__dict__.get(name)):
                 setattr(cls, name, wrapped(method))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fitted_with = vars(self).get("_fitted_with") if name in _READ_AFTER_FIT else None
+        if fitted_with is not None and name not in fitted_with:
+            self.__dict__["_fitted_with"] = {**fitted_with, name: vars(self).get(name)}
+        super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_skfairdp_version": _version()}
@@ -155,8 +167,11 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def fitted(self: Any, *args: Any, **named: Any) -> Any:
         before = dict(vars(self))
+        vars(self).pop("_fitted_with", None)
         try:
-            return fit(self, *args, **named)
+            result = fit(self, *args, **named)
+            vars(self)["_fitted_with"] = {}
+            return result
         except BaseException:
             now = vars(self)
             if now.get("privacy_") is before.get("privacy_"):
@@ -166,6 +181,26 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return fitted
+
+
+def as_fitted(estimator: Any) -> Any:
+    """The estimator as its fit left it: parameters that were set since count from the next fit on."""
+    fitted_with = vars(estimator).get("_fitted_with")
+    if not fitted_with:
+        return estimator
+    view = object.__new__(type(estimator))
+    vars(view).update({**vars(estimator), **fitted_with, "_fitted_with": None})
+    return view
+
+
+def answers_as_fitted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, by the parameters that the estimator was fitted with."""
+
+    @functools.wraps(method)
+    def answered(self: Any, *args: Any, **named: Any) -> Any:
+        return method(as_fitted(self), *args, **named)
+
+    return answered
 
 
 def _version() -> str:

@@ -26,7 +26,7 @@ from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval
+from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval, answers_as_fitted
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
@@ -452,6 +452,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
             rows_of=data.rows_of,
         )  # fmt: skip
 
+    @answers_as_fitted
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; the group is not needed.
 
@@ -463,6 +464,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     _settles_coins = True
 
     @available_if(_has_probabilities)
+    @answers_as_fitted
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities of the learner; only where it has them.
 

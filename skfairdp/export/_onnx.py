@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from skfairdp._inputs import amount_bounds
 from skfairdp._networks import input_dtype, module_of
 from skfairdp._utils import silence
+from skfairdp._utils._sklearn import as_fitted
 from skfairdp.baselines import ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.lagrangian import Perceptron
@@ -86,7 +87,7 @@ def to_onnx(model: Any) -> Any:
         import onnxscript  # noqa: F401
     except ImportError:
         raise ImportError("to_onnx needs onnx and onnxscript: pip install skfairdp[export]") from None
-    model = getattr(model, "best_estimator_", model)
+    model = as_fitted(getattr(model, "best_estimator_", model))
     check_is_fitted(model)
     encodes, schema = isinstance(model, SchemaEncoder), getattr(getattr(model, "encoder_", model), "schema", None)
     apart = getattr(model, "sensitive_columns", None)

@@ -1,6 +1,5 @@
 """Amounts as the label of a generator: cut into classes in their order, at released places, and drawn between these."""
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +11,12 @@ from scipy.stats import norm
 from skfairdp._column_tables import ColumnTables, where_amounts_lie
 from skfairdp._inputs import warn_of_other_units
 from skfairdp._tables import Form, Layout, SampleForm
-from skfairdp._usefulness import AmountLook, exact_sum
+from skfairdp._usefulness import AmountLook, AmountMean
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
+from skfairdp.privacy import DpEvent, NoiseSource, compose
 from skfairdp.schema import NumberPlace
 
 Array = NDArray[np.float64]
@@ -33,13 +32,10 @@ _TAIL = 1.5
 _SEEN, _MOST, _ALL = 40.0, 6.0, 6.5
 #: Noise of tables above which a learner of amounts is never better than the constant: less than classes can bear.
 _HOPELESS = 0.04
-#: Amounts are cut off so many spreads from the middle; their mean is to be known to so many of them, for at most so
-#: much of the squared cost, or of that of a fit of the constant alone.
-_REACH, _KNOWN, _FOR_MEAN, _FOR_CONSTANT = 2.5, 0.05, 0.15, 0.4
+#: Of the squared cost, at most, for the mean of amounts; of that of a fit of the constant alone.
+_FOR_MEAN, _FOR_CONSTANT = 0.15, 0.4
 #: Between quartiles amounts are apart by more of half of the bounds, or count as one.
 _TOGETHER = 2.0**-9
-#: Spreads by which the middle is off, or not what the mean is.
-_OFF = 0.4
 #: From this part of it on noise may have put the outermost quantiles far away: they are so many steps further at most.
 _DOUBTFUL, _FARTHEST = 0.1, 4.0
 
@@ -91,46 +87,6 @@ class AmountForm(SampleForm):
         """The same in the container that fit was given."""
         assert self.labels_form is not None
         return codes if self.labels_form.container == "array" else pd.Series(codes, name=self.labels_form.names[0])
-
-
-@dataclass(frozen=True)
-class AmountMean:
-    """The mean of amounts that are cut off a few spreads from a released middle, by one noisy sum.
-
-    Each row adds how far it is from there, in [-1, 1]. So a record that gives way to a null record moves the sum by 1
-    at most, and one that is replaced by any other one by 2.
-    """
-
-    n_rows: int
-    epsilon: float
-    delta: float
-    relation: NeighboringRelation
-    most: float
-
-    @property
-    def total(self) -> GaussianMechanism:
-        """For the sum."""
-        moved = 1.0 if self.relation.by_null else 2.0
-        wanted = moved * _REACH / (_KNOWN * self.n_rows)
-        mu = min(wanted, math.sqrt(self.most) * gdp_mu(self.epsilon, self.delta))
-        return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
-
-    @property
-    def event(self) -> DpEvent:
-        """The release."""
-        return self.total.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("the mean of amounts, cut off a few spreads from their middle",)
-
-    def release(self, amounts: Array, middle: float, spread: float, noise: NoiseSource) -> float:
-        """Release the mean: from the middle as far as the noise lets one believe that it is off."""
-        reach, total = _REACH * spread, self.total
-        off = float(total.release([exact_sum((amounts - middle) / reach)], noise)[0]) / self.n_rows
-        error = total.sigma / self.n_rows
-        return middle + reach * off / (1 + (_REACH * error / _OFF) ** 2)
 
 
 @dataclass(frozen=True)

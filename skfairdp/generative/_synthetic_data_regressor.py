@@ -22,7 +22,7 @@ from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, public_generator, silence
-from skfairdp._utils._sklearn import A_LEARNER, Interval
+from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData
@@ -232,6 +232,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             total += weight * row_wise_amounts(part, features, None, places=places)
         return np.clip(total, *amount_bounds(self))
 
+    @answers_as_fitted
     def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Predict the amount of each row, without its group.
 

@@ -18,7 +18,7 @@ from skfairdp._row_wise import known_row_wise
 from skfairdp._tables import MarginalsBackend
 from skfairdp._teachers import made_up_cells
 from skfairdp._utils import PublicData, copy_label_encoding, public_generator, warn_caller
-from skfairdp._utils._sklearn import take_rows
+from skfairdp._utils._sklearn import answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
@@ -233,6 +233,7 @@ class LearnsSyntheticRows(PrivateEstimator):
         table = table.drop(columns=drop)
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
+    @answers_as_fitted
     def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
         if self.schema is None:
             X = read_container(self, without_subject(self, X), units=False, reset=False)

@@ -21,9 +21,9 @@ from skfairdp._inputs import (
     warn_of_other_units,
 )
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise
+from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
-from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient._amounts import (
     AmountConstraints,
     AmountParity,
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 STEADY = 0.006
 #: And noise of a network above which hidden units cost more than they find.
 MOST_FOR_LINES = 0.03
+#: Of the squared cost, for the mean of so few rows that nobody can see where amounts lie; and how far off the middle of
+#: the bounds may be, in units of :class:`AmountMean`.
+FOR_MEAN, ANYWHERE = 0.25, 0.5 * REACH
 
 
 @shared_docs
@@ -60,9 +63,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     **What else ε pays for.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
     closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the
     columns of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a
-    constant. Where it may not be, that constant is predicted, with a UtilityWarning. With so few rows that nothing of
-    this shows through its noise, and that gradients are mere noise, the network is taught one constant alone, and told
-    as well. (None of these with ``noise_multiplier``; the first and the last not for counts.)
+    constant. Where it may not be, that constant is predicted, with a UtilityWarning. With so few rows that nobody can
+    see where amounts lie, the constant is their noisy mean, and the check counts in how many rows the network is
+    closer; each costs a quarter of the squared cost. With even fewer, whose gradients are mere noise, the network is
+    taught one constant alone, and told as well. (None of these with ``noise_multiplier``; of the three only scales for
+    counts.)
 
     **Fairness.** With ``constraints`` or ``gamma``, noisy sums of the predictions by group steer pulls at their means
     inside the clipping, and the groups are protected as well. With public rows instead, a penalty on the difference of
@@ -118,8 +123,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     net_taken_ : {"mlp", "additive"} or None
         Which network ``net="auto"`` took.
     y_center_, y_spread_ : float
-        Where amounts lie, by released counts: the constant that a network has to beat, and a standard deviation. Of
-        counts, and of few rows, the middle and half of the bounds.
+        Where amounts lie, by released counts: the constant that a network has to beat, and a standard deviation. Of few
+        rows the noisy mean and half of the bounds; of counts, and of fewer rows, the middle and half of the bounds.
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
     {privacy_, epsilon_spent_}
@@ -278,6 +283,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             judgement.warn(type(self).__name__, f"Allow more, or raise 'epsilon' ({self.epsilon:g}).")
         return self
 
+    @answers_as_fitted
     def predict(self, X: ArrayLike, *, exposure: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict the amount of each row; the group is not needed.
 
@@ -298,6 +304,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         rates = np.clip(predict_logits(module_of(self.net_), read_features(self, X))[:, 0], *amount_bounds(self))
         return rates if exposure is None else rates * self._exposure(exposure, len(rates))
 
+    @answers_as_fitted
     def score(
         self,
         X: ArrayLike,
@@ -414,11 +421,17 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         """What says where amounts lie, and whether the network beats a constant; of counts neither is said."""
         if self.loss == "poisson":
             return {}
-        tables = ColumnTables((NumberPlace(0),), n_rows, *cost)
-        if not tables.should_release:
+        tables, n_features = ColumnTables((NumberPlace(0),), n_rows, *cost), data.X.shape[1]
+        if tables.should_release:
+            power = 1 if self.loss == "absolute" else 2
+            return {"target": tables, "look": AmountLook(n_rows, n_features, *cost, power=power)}
+        if gradient_noise(n_rows, n_features + 1, epsilon=self.epsilon, delta=self.delta) > HOPELESS:
             return {}
-        power = 1 if self.loss == "absolute" else 2
-        return {"target": tables, "look": AmountLook(n_rows, data.X.shape[1], *cost, power=power)}
+        epsilon, delta, relation, left = cost
+        return {
+            "target": AmountMean(n_rows, epsilon, delta, relation, FOR_MEAN * left, off=ANYWHERE),
+            "look": AmountLook(n_rows, n_features, *cost, power=0),
+        }
 
     def _hopeless(self, plan: DPSGDPlan, data: TrainingData) -> HopelessGradients | None:
         """Rows so few that nobody can compare a network with a constant, and that gradients are mere noise."""
@@ -440,6 +453,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         low, high = amount_bounds(self)
         if plan.target is None:
             return (low + high) / 2
+        if isinstance(plan.target, AmountMean):  # of few rows: nothing says how wide amounts lie
+            found = plan.target.release(data.y[:, 0], (low + high) / 2, (high - low) / 2 / REACH, noise)
+            mean = float(np.clip(found, low, high))
+            scale.settle(mean, (high - low) / 2)
+            return mean
         between = 2 * (data.y[:, :1] - low) / (high - low) - 1
         knots = plan.target.release(between, noise)[0]
         warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))

@@ -22,6 +22,7 @@ from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, No
 if TYPE_CHECKING:
     from skfairdp._column_tables import ColumnTables, Scaling
     from skfairdp._networks import DPStep, Net, Network
+    from skfairdp._usefulness import AmountMean
     from skfairdp.gradient._signed_loss import DualPlan
 
 #: Of what rates may cost, what is kept for the judge.
@@ -41,7 +42,7 @@ class DPSGDPlan:
     taken: str | None = None
     parity: "PublicPenalty | SignedLoss | None" = None
     judge: Any = None
-    target: "ColumnTables | None" = None
+    target: "ColumnTables | AmountMean | None" = None
     rows_of: str = ""
 
     @property

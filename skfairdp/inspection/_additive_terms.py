@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._utils import warn_caller
+from skfairdp._utils._sklearn import as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import FairDPSGDClassifier
 from skfairdp.schema import Boolean, Category, Column, Date, Number, RawTable, Schema, feature_places
@@ -361,6 +362,7 @@ def _taken_apart(estimator: Any) -> tuple[Schema, "AdditiveParts"]:
             "give sklearn.inspection.PartialDependenceDisplay a try."
         )
     check_is_fitted(estimator, "net_")
+    estimator = as_fitted(estimator)
     if estimator.schema is None:
         raise ValueError(
             f"{_OWNER} needs a model with a 'schema', which says what a column is and between which bounds it lies. "

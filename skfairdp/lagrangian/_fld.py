@@ -17,7 +17,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import LEFT_OPEN, FairPerceptron, settled, standard_scale
 
@@ -219,6 +219,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         tags.input_tags.sparse = True  # written out
         return tags
 
+    @answers_as_fitted
     def predict_proba(self, X: ArrayLike) -> Array:
         """Class probabilities; the group is not needed.
 

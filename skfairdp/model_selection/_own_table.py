@@ -14,7 +14,7 @@ from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp._rows import Subjects
-from skfairdp._utils import progress_bar, public_generator, warn_caller
+from skfairdp._utils import as_groups, as_labels, progress_bar, public_generator, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.generative import SyntheticDataClassifier, SyntheticDataRegressor
 from skfairdp.gradient import FairDPSGDClassifier, FairDPSGDRegressor
@@ -106,8 +106,9 @@ def frontier_of_table(
     schema : Schema or mapping, default=None
         Public, or released at a price, which then counts here as well. A mapping is what is known of some columns, as
         of ``Schema.release``: a fifth of the smallest ε, and of δ, pays for what is not, and so with None for
-        everything; of few rows up to seven tenths, so that labels and groups of one row in five are found. Those that
-        are missing or too rare count as "other" where the counts show them, and else as the first that was found. The
+        everything; of few rows up to seven tenths, so that labels and groups of one row in five are found. Those
+        that are too rare count as "other" where the counts show them, and else as the first that was found; missing
+        ones are refused, as by every fit, unless ``schema`` says by a column what they count as. The
         accountant says what that leaves to the models, which is nearly all of ε: of noise, squares add up.
     gaps : sequence of float or None, default=(0.02, 0.05, None)
         Bounds on the gap between any two groups; None, which is always tried, is no bound.
@@ -179,6 +180,7 @@ def frontier_of_table(
         budget = asked.budget(schema, held_by(schema))
         _announce(budget, ledger, announce)
     else:
+        _refuse_missing(table, schema, label, names)
         schema, budget = _found(asked, _to_find(learned, schema, asked, label=label, groups=names), ledger, announce,
                                 keep)  # fmt: skip
     for part in (learned, held if subject is None else held[held[subject].notna()]):
@@ -188,6 +190,16 @@ def frontier_of_table(
     return _result(
         rows, schema, budget, delta, n_units=asked.n_learned + len(held), baseline=baseline, on_record=head,
     )  # fmt: skip
+
+
+def _refuse_missing(table: pd.DataFrame, known: Any, label: str, groups: Sequence[str]) -> None:
+    """Labels and groups of which nobody has said what a missing one counts as: read as a fit reads them."""
+    owner, n_rows = "frontier_of_table", len(table)
+    if label in table and not isinstance(_known_of(known, label), Column):
+        as_labels(table[label], n_rows, owner=owner, name=f"The label {label!r}", check_kind=False)
+    for name in groups:
+        if name in table and not isinstance(_known_of(known, name), Column):
+            as_groups(table[name], n_rows, owner=owner, name=f"The group {name!r}")
 
 
 def _known_of(schema: Any, name: str) -> Any:
@@ -420,7 +432,8 @@ class _ToFind:
 
 def _of_every_row(schema: Schema) -> Schema:
     """The schema by which no row is refused, as this would say of it what nobody paid for: labels and groups that are
-    missing or not found, so few that noise hides them, count as the first that was; every statement says so.
+    not found, so few that noise hides them, count as the first that was; every statement says so. Missing ones have
+    been refused, as by every fit.
     """
     roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
     total = {

@@ -22,7 +22,7 @@ from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
-from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.fairness import RateParity, largest_disparity, tally
 from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities, shrink_gaps
 from skfairdp.pate._query_plan import QuerySet, check_student
@@ -387,6 +387,7 @@ class LearnsFromVotes(BaseEstimator):
         lessons = getattr(self, "_lessons", None)
         return None if lessons is None else lessons.limits
 
+    @answers_as_fitted
     def _read_rows(self, X: ArrayLike) -> Array:
         """Features of rows to predict, within the limits of what was asked about."""
         features, limits = read_features(self, X), self.row_limits

@@ -31,7 +31,7 @@ from skfairdp._utils import (
     warn_caller,
     without_cells,
 )
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, scored_without_metadata
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.postprocessing._bins import words_of_noise
@@ -403,6 +403,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
             answers[asked] = calibrated.answer(others.features, others.table, others.groups)
         return Judgement.by_rows(self._held(), rows.groups, labels, answers)
 
+    @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict the class of each row.
 
@@ -437,6 +438,7 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
     @available_if(_has_tuned_probabilities)
+    @answers_as_fitted
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).
 

@@ -30,7 +30,7 @@ from skfairdp._utils import (
     without_cells,
     without_values,
 )
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, scored_without_metadata
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, scored_without_metadata
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import (
     AmountGate,
@@ -500,6 +500,7 @@ class IDP3(ClassifierMixin, NamedEstimator):
             self._commit(np.where(given, labels, self.counts_.shape[1]), groups, names)
         return self._withheld(predicted, given)
 
+    @answers_as_fitted
     def _proposed(self, X: Any, sensitive_features: Any) -> Proposed:
         """What is predicted of rows: answers, and with their groups as codes."""
         if self.estimator is None:

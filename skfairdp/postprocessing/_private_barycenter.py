@@ -26,7 +26,7 @@ from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import as_amounts, warn_caller
-from skfairdp._utils._sklearn import HasMethods, Interval
+from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._inputs import attribute_of, check_fitted
@@ -202,6 +202,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         self._warn(seen)
         return self
 
+    @answers_as_fitted
     def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict the amount of each row.
 

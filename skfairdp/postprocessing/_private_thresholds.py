@@ -22,7 +22,7 @@ from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import units_of
 from skfairdp._utils import RandomStateLike, child_seeds, coins_of, decode_labels, public_generator, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, Interval
+from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
@@ -231,6 +231,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             )
         return self
 
+    @answers_as_fitted
     def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[Any]:
         """Predict the class of each row.
 
@@ -257,6 +258,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         second = coins_of(features, self._key) < self.answers_[rules, bins]
         return decode_labels(self, second.astype(np.int64))
 
+    @answers_as_fitted
     def score(
         self,
         X: ArrayLike,

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import math
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -61,6 +62,10 @@ class PrivacyLedger:
     head : str
         Number and hash of the last entry, as ``"3:9f86d0…"``. Note it where the file cannot reach (in a paper, in a
         commit), and ``continues(head)`` tells later whether the file still contains what it contained then.
+    id : str
+        Drawn when the ledger was made, and kept in the first line of its file: statements name their ledger by it. All
+        hashes follow it, so a ledger with the same entries is not taken for this one. Empty in files of earlier
+        versions.
 
     Raises
     ------
@@ -142,7 +147,7 @@ class PrivacyLedger:
         _check_delta(delta)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
-        self._chain = Chain.empty(self.epsilon, self.delta)
+        self._chain = Chain.empty(self.epsilon, self.delta, secrets.token_hex(16))
         self._remembered: set[tuple[int, str]] = set()  # heads that pickles have brought
         self._file: LedgerFile | None = None
         self._owner = os.getpid()
@@ -153,10 +158,13 @@ class PrivacyLedger:
             _LIVE.add(self)
 
     def _open(self, file: LedgerFile) -> None:
-        file.create(self._chain)
+        if not file.create(self._chain):
+            self._chain = Chain.empty(self.epsilon, self.delta, None)
         self._file = file
         with self._locked():
             pass  # an existing file that is damaged or of another budget is refused at once
+        if self._chain.identity == "":
+            warnings.warn(_WITHOUT_IDENTITY.format(path=file.path), PrivacyLeakWarning, stacklevel=3)
         _OPEN[str(file.path)] = self
 
     # ------------------------------------------------------------------ as a block
@@ -174,6 +182,12 @@ class PrivacyLedger:
     def path(self) -> Path | None:
         """The file behind the ledger, its links resolved, or None while it lives in memory."""
         return None if self._file is None else self._file.path
+
+    @property
+    def id(self) -> str:
+        """Which ledger it is: drawn when it was made; empty where an earlier version made it."""
+        with self._locked():
+            return self._chain.identity or ""
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -253,7 +267,7 @@ class PrivacyLedger:
         pandas.DataFrame
             Indexed by the number of the entry. Columns: ``label``, ``protects``, ``neighboring_relation``,
             ``releases``, ``epsilon`` (of the entry alone), ``epsilon_total`` (``epsilon_spent`` after it, which is held
-            under the ceiling) and ``hash``. No times: the same charges give the same table.
+            under the ceiling) and ``hash``. No times: the same charges give the same table, but for the hashes.
 
         Examples
         --------
@@ -476,7 +490,8 @@ class PrivacyLedger:
             with contextlib.suppress(LedgerError), self._locked():
                 pass  # a pickle remembers the latest head; of a damaged file, the last good one
             chain = self._chain
-            return reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), chain.hashes[-1])
+            known = "" if chain.identity is None else chain.hashes[-1]
+            return reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), known)
 
     def _promote(self) -> None:
         """Move an in-memory ledger to a temporary file, so that other processes count into the same one.
@@ -531,6 +546,10 @@ _REGISTRY_LOCK = threading.Lock()  # held through a fork, so that no other threa
 _INSIDE = (
     "This ledger was in the middle of another call when a signal handler, or a hook on warnings, charged it in the "
     "same thread. Nothing was released. Fit outside of handlers."
+)
+_WITHOUT_IDENTITY = (
+    "The ledger file {path} has no id, as none had that was made by an earlier version: another file with the same "
+    "first entries cannot be told from it. It goes on counting; open a new ledger for a new data set."
 )
 _FORKED = (
     "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
@@ -599,7 +618,7 @@ def reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = 
     ledger = _OPEN.get(path)
     if ledger is None:
         ledger = PrivacyLedger(epsilon, delta)
-        ledger._file = LedgerFile(Path(path))
+        ledger._file, ledger._chain = LedgerFile(Path(path)), Chain.empty(epsilon, delta, None)
         _OPEN[path] = ledger
     if head:
         ledger._remembered.add((count, head))

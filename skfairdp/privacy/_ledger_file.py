@@ -14,7 +14,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +111,15 @@ class Chain:
 
     epsilon: float
     delta: float
+    identity: str | None = ""  # drawn when the ledger is made; "" in files without one, None until a file is read
     entries: tuple[LedgerEntry, ...] = ()
-    hashes: tuple[str, ...] = ()  # one more than entries: the first is that of the budget
+    hashes: tuple[str, ...] = ()  # one more than entries: the first is that of the budget and the identity
     lines: bytes = b""
 
     @classmethod
-    def empty(cls, epsilon: float, delta: float) -> "Chain":
-        return cls(epsilon, delta, hashes=(hashlib.sha256(_budget(epsilon, delta).encode()).hexdigest(),))
+    def empty(cls, epsilon: float, delta: float, identity: str | None = "") -> "Chain":
+        first = hashlib.sha256(_budget(epsilon, delta, identity).encode()).hexdigest()
+        return cls(epsilon, delta, identity, hashes=(first,))
 
     @property
     def totals(self) -> dict[Protects, float]:
@@ -129,7 +131,7 @@ class Chain:
     def header(self) -> bytes:
         """First line of the file. It is as long for every number of entries, so it is replaced in place."""
         mutable = f', "count": {len(self.entries):{_DIGITS}d}, "head": "{self.hashes[-1]}"}}\n'
-        return (_budget(self.epsilon, self.delta)[:-1] + mutable).encode()
+        return (_budget(self.epsilon, self.delta, self.identity)[:-1] + mutable).encode()
 
     def check_header(self, line: bytes) -> int:
         """Refuse a header of another budget, or one that was damaged; return its count of entries.
@@ -137,9 +139,11 @@ class Chain:
         Only the budget has to be that of this chain, not the count.
         """
         fields = json.loads(line)
-        budget = _budget(fields["epsilon"], fields["delta"])
-        if budget != _budget(_plain(self.epsilon), self.delta):
+        if _budget(fields["epsilon"], fields["delta"]) != _budget(_plain(self.epsilon), self.delta):
             raise OtherBudgetError(fields["epsilon"], fields["delta"])
+        if fields.get("id", "") != self.identity:
+            raise ValueError("it was replaced by another ledger after it was last read")
+        budget = _budget(self.epsilon, self.delta, self.identity)
         count, head = fields["count"], fields["head"]
         rebuilt = budget[:-1] + f', "count": {count:{_DIGITS}d}, "head": "{head}"}}\n'
         if rebuilt.encode() != line + b"\n" or not 0 <= count < 10**_DIGITS:
@@ -166,7 +170,7 @@ class Chain:
             content = json.dumps(said, allow_nan=False)
             hashes.append(hashlib.sha256(f"{hashes[-1]}\n{content}".encode()).hexdigest())
             lines.append(f'{content[:-1]}, "hash": "{hashes[-1]}"}}\n'.encode())
-        return Chain(self.epsilon, self.delta, (*self.entries, *entries), tuple(hashes), b"".join(lines))
+        return replace(self, entries=(*self.entries, *entries), hashes=tuple(hashes), lines=b"".join(lines))
 
     def continued(self, lines: Iterable[bytes]) -> "Chain":
         """The chain with these lines of a file (without their newlines) added.
@@ -207,10 +211,10 @@ class OtherBudgetError(Exception):
     """The header names another ε or δ than the ledger was opened with."""
 
 
-def _budget(epsilon: float | str, delta: float) -> str:
-    return json.dumps(
-        {"format": FORMAT, "epsilon": epsilon if isinstance(epsilon, str) else _plain(epsilon), "delta": delta}
-    )
+def _budget(epsilon: float | str, delta: float, identity: str | None = "") -> str:
+    plain = epsilon if isinstance(epsilon, str) else _plain(epsilon)
+    named = {"id": identity} if identity else {}
+    return json.dumps({"format": FORMAT, "epsilon": plain, "delta": delta, **named})
 
 
 def _plain(value: float) -> float | str:
@@ -336,6 +340,8 @@ class LedgerFile:
         if not data:
             raise ValueError("it is empty, which a ledger never is; to start one there, delete the file first")
         _refuse_other_formats(header, self.path)
+        if known.identity is None:
+            known = Chain.empty(known.epsilon, known.delta, str(json.loads(header).get("id", "")))
         count = known.check_header(header)
         *lines, tail = body.split(b"\n")
         if not (body + b"\n" if tail else body).startswith(known.lines):

@@ -346,7 +346,8 @@ class PrivacyStatement:
             (f"not on this ledger, and on top: {label}", f"ε = {_bound(epsilon)} at δ = {_figure(delta)}")
             for label, epsilon, delta in _off_ledger(self.content)
         ]
-        return [("fit on the ledger", "releases"), *rows, *totals, *more]
+        named = f"fit on the ledger {ledger.get('id', '')}".rstrip()
+        return [(named, "releases"), *rows, *totals, *more]
 
 
 def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
@@ -458,6 +459,7 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
         total = _plain(epsilon_of(total_event(entries, protects), ledger.delta))
         totals.append({"protects": protects, "neighboring_relation": str(relation), "epsilon": total})
     return {
+        **({"id": ledger.id} if ledger.id else {}),
         "epsilon": _plain(ledger.epsilon),
         "delta": ledger.delta,
         "totals": totals,

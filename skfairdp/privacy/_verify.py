@@ -204,7 +204,7 @@ def _check_entries(document: Mapping[str, Any]) -> None:
         if name in ("curve", "attack") and len(document[name]) > _MOST_POINTS:
             raise ValueError(f"its {name} has more than {_MOST_POINTS} points")
     if document["ledger"] is not None:
-        _only(document["ledger"], _OF["ledger"])
+        _only(ledger, _OF["ledger"] | ({"id"} & {*ledger}))
     for name in ("totals", "entries"):
         for row in ledger.get(name, []):
             _only(row, _OF[name])
@@ -233,6 +233,7 @@ def _check_words(document: Mapping[str, Any]) -> None:
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
     for entry in (document["ledger"] or {"entries": []})["entries"]:
         words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
+    words.append((document["ledger"] or {}).get("id", ""))
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
     if others := sorted(
@@ -577,7 +578,12 @@ def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
         absent += part["on_ledger"] and not charged
         entries = [entry for place, entry in enumerate(entries) if place not in charged]
     said = f"{found} of its entries" + (f", {absent} not" if absent else "")
-    return Check("ledger: this fit is on it", "yes", said, found > 0 and not absent)
+    return Check("ledger: this fit is on it", f"yes{_named(ledger)}", said, found > 0 and not absent)
+
+
+def _named(ledger: Mapping[str, Any]) -> str:
+    """Which ledger a statement or a file is of, where it has an id."""
+    return f", on {str(ledger['id'])[:12]}" if ledger.get("id") else ""
 
 
 def _of_whom(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -688,12 +694,12 @@ def _ledger_file(text: str) -> list[Check]:
     entries = [json.loads(line, parse_constant=_no_constant, object_pairs_hook=_no_doubles) for line in lines]
     if budget["format"] != _LEDGER:
         raise ValueError(f"the format {str(budget['format'])[:40]!r} is of another version of skfairdp")
-    _only(budget, {"format", "epsilon", "delta", "count", "head"})
+    _only(budget, {"format", "epsilon", "delta", "count", "head"} | ({"id"} & {*budget}))
     for entry in entries:
         _only(entry, _OF["entries"] | {"index", "hash"})
     unbroken, last = _chained(header, lines)
     whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
-    chain = Check("chain of entries", f"{budget['count']} entries", f"{len(lines)} entries", whole)
+    chain = Check("chain of entries", f"{budget['count']} entries{_named(budget)}", f"{len(lines)} entries", whole)
     delta, ceiling = _delta(budget["delta"]), _figure(budget["epsilon"], "epsilon")
     return [chain, *_totals(entries, delta, ceiling, None)]
 

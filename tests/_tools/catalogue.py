@@ -393,6 +393,7 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
         Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-plain", amounts(), without_groups, answers, NULL, X),
+        Fit("FairDPSGDRegressor-few-rows", amounts(epsilon=1.0), without_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-poisson", amounts(loss="poisson"), without_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-public", amounts(), with_public_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-mean-parity", amounts(gamma=0.1, groups=[0, 1]), with_private_groups, answers, NULL,

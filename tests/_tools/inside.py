@@ -42,8 +42,8 @@ PLACES = {
     ),
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (
-        "AmountLook CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast learned_by_heart "
-        "may_fall_back seen spread_by_rows tried default_n_teachers"
+        "AmountLook AmountMean CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast "
+        "learned_by_heart may_fall_back seen spread_by_rows tried default_n_teachers"
     ),
     "datasets._fetch": "ADULT",
     "fairness._constraints": "project_to_bounds ConstraintColumn",
@@ -54,7 +54,7 @@ PLACES = {
     ),
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
     "papers._gan_ensembles": "PATEGANPlan",
-    "generative._amounts": "AmountMean AmountTables",
+    "generative._amounts": "AmountTables",
     "model_selection._amount_scores": "AmountTable ReleasedAmounts",
     "model_selection._own_figures": "AmountFigures LabelFigures",
     "generative._inputs": "StreamedTable",

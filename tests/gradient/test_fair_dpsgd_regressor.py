@@ -106,6 +106,29 @@ def test_dates_and_durations_are_refused_before_anything_is_paid(kind):
     assert not ledger.entries
 
 
+def of_few_rows(n_rows, seed, y=Y):
+    """Of a fit with ε = 1, whether anything was said, and R² on other rows."""
+    rows = np.random.default_rng([7, seed]).permutation(3000)[:n_rows]
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = FairDPSGDRegressor(bounds=BOUNDS, random_state=seed, noise_seed=seed).fit(X[rows], y[rows])
+    return any(one.category is UtilityWarning for one in heard), model.score(X[TEST], y[TEST])
+
+
+@pytest.mark.parametrize("n_rows", [150, 250, 350])
+def test_a_network_of_rows_too_few_to_see_where_amounts_lie_is_compared_with_their_noisy_mean(n_rows):
+    """It was returned without a word, however little it had learned."""
+    nothing = np.random.default_rng(3).normal(30, 5, len(Y))
+    untold, learned = 0, []
+    for seed in range(5):
+        told, score = of_few_rows(n_rows, seed, nothing)
+        untold += not told
+        assert score > -0.6
+        learned.append(of_few_rows(n_rows, seed)[1])
+    assert untold <= 1
+    assert np.mean(learned) > 0.3  # and a network that has learned something stays
+
+
 def test_amounts_that_nothing_tells_end_as_one_constant_and_that_is_said():
     noise = np.random.default_rng(3).normal(30, 5, len(Y))
     with pytest.warns(UtilityWarning, match="released number"):
@@ -290,16 +313,20 @@ def test_the_price_is_that_of_the_event_and_never_above_what_was_asked(options, 
     assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
 
 
-@pytest.mark.parametrize("options", [{}, {"gamma": 0.5, "groups": [0, 1]}], ids=_without_addresses)
-def test_everything_that_is_released_is_on_the_event(options):
-    """As much Gaussian noise as is drawn, beside the gradients: tables, look, rates and judge."""
+@pytest.mark.parametrize(
+    ("options", "n_rows"), [({}, 3000), ({"gamma": 0.5, "groups": [0, 1]}, 3000), ({}, 60)], ids=_without_addresses
+)
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore::skfairdp.exceptions.FairnessWarning")
+def test_everything_that_is_released_is_on_the_event(options, n_rows):
+    """As much Gaussian noise as is drawn, beside the gradients: tables or mean, look, rates and judge."""
     with recording_noise(entropy=0) as record:
         model = FairDPSGDRegressor(epsilon=3.0, bounds=BOUNDS, random_state=0, **options)
-        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+        model.fit(X[:n_rows], Y[:n_rows], sensitive_features=GROUPS[:n_rows])
     released = [one.mechanism for one in record.releases if isinstance(one.mechanism, GaussianMechanism)]
     beside = [one.sensitivity / one.sigma for one in released if one.sensitivity / one.sigma != released_most(released)]
-    paid = [part for part in flatten(model.privacy_.event).items() if isinstance(part[0], GaussianDpEvent)]
-    drawn = sorted(beside)
+    events = flatten(model.privacy_.event)
+    paid = [part for part in events.items() if isinstance(part[0], GaussianDpEvent)]
+    drawn = sorted(beside if len(paid) < len(events) else [one.sensitivity / one.sigma for one in released])
     declared = sorted(1 / part.noise_multiplier for part, times in paid for _ in range(times))
     np.testing.assert_allclose(drawn, declared, rtol=1e-6)
 
@@ -349,11 +376,12 @@ def test_sums_of_groups_move_by_the_declared_sensitivity_at_most():
         assert np.linalg.norm(line[:, :3]) <= math.sqrt(1 + asked.n_statistics)
 
 
-def test_the_look_counts_no_row_for_more_than_one():
+@pytest.mark.parametrize("power", [2, 1, 0])
+def test_the_look_counts_no_row_for_more_than_one(power):
     """So that a record moves it by one where nothing takes its place, and by two where any other record does."""
     assert fitted().privacy_.neighboring_relation is NeighboringRelation.ZERO_OUT
     for relation in (NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE):
-        look, said = AmountLook(100, 4, 1.0, 1e-5, relation), []
+        look, said = AmountLook(100, 4, 1.0, 1e-5, relation, power=power), []
         for y, predicted in [(0.0, 50.0), (50.0, 50.0), (30.0, 30.0), (20.0, np.nan)]:
             said.append(look.release(np.array([y]), np.array([predicted]), 0.0, 0.5, ZeroNoise()))
         assert (min(said), max(said), said[-1]) == (-1.0, 1.0, 0.0)

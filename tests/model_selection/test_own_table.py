@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
+from skfairdp import SyntheticDataClassifier
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.model_selection import _own_figures, _own_table, frontier_of_table
 from skfairdp.model_selection._own_table import _MODELS, _Budget, _planned, _Release, _split, _Sweep, _to_find, _within
@@ -104,9 +105,12 @@ def recording(request):
 @pytest.mark.parametrize("places", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", NASTY)
 def test_neighbours_look_the_same_wherever_the_record_lies(recording, what, places, request):
-    turn = list(NASTY).index(what) + ("given schema" in request.node.name)
+    given, record = "given schema" in request.node.name, NASTY[what]
+    if not given and not isinstance(record["sex"], str):  # refused as a label or a group, as by every fit
+        record = record | {"sex": "x", "rich": "maybe"}
+    turn = list(NASTY).index(what) + given
     for at in ((LEARNED, HELD) * 2)[turn % 2 : turn % 2 + places]:
-        assert not recording.on(with_record(TABLE, NASTY[what], at)).differences()
+        assert not recording.on(with_record(TABLE, record, at)).differences()
 
 
 def test_what_is_stated_covers_what_was_released_to_each_part():
@@ -124,6 +128,23 @@ def test_what_is_stated_covers_what_was_released_to_each_part():
         assert epsilon_of(made, 1e-5) <= found.privacy.epsilon * (1 + 1e-9)
     assert found.frame.attrs["epsilon_total"] == found.privacy.epsilon
     assert (found.frame["epsilon"] <= [3.0, 3.0, 9.0, 9.0]).all()
+
+
+@pytest.mark.parametrize("role", ["rich", "sex"])
+def test_a_missing_label_or_group_is_refused_as_by_a_fit_before_anything_is_spent(role):
+    """A few of them counted as the first value that was found."""
+    table, ledger, private = TABLE.copy(), PrivacyLedger(), SyntheticDataClassifier(epsilon=9.0)
+    table.loc[[LEARNED, HELD], role] = None
+    with pytest.raises(ValueError, match="missing values") as by_a_fit:
+        private.fit(table[["age"]], table["rich"], sensitive_features=table["sex"])
+    words = str(by_a_fit.value).partition("contains")[2]
+    for known in (None, {"age": Number(18, 80)}, {role: "category"}):
+        with pytest.raises(ValueError, match=f"{role!r} of frontier_of_table contains") as error:
+            swept(table, schema=known, ledger=ledger)
+        assert str(error.value).endswith(words) and words
+    assert not ledger.entries
+    counted = {role: OPEN.columns[role]}  # somebody has said what it counts as
+    assert len(swept(table, schema=counted, epsilons=[9.0]).frame)
 
 
 EVERY = ["synthetic", "fair_pate", "dpsgd"]

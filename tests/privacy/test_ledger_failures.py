@@ -21,8 +21,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from joblib import Parallel, delayed
 
-from skfairdp.exceptions import BudgetExceededError, LedgerError
-from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, _ledger, _ledger_file, gdp_epsilon
+from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
+from skfairdp.privacy import (
+    GaussianDpEvent,
+    PrivacyLedger,
+    PrivacySpent,
+    _ledger,
+    _ledger_file,
+    gdp_epsilon,
+    verify_file,
+)
 from tests._tools.layers import examples
 from tests._tools.processes import in_child
 
@@ -736,3 +744,79 @@ def test_a_ledger_of_as_many_entries_is_not_the_one_that_was_noted(tmp_path, mon
     forget(monkeypatch)
     with pytest.raises(LedgerError, match="rolled back or replaced"):
         charge(pickle.loads(copy), 1e6)
+
+
+# ------------------------------------------------------------------ which ledger it is
+
+
+def spending(ledger):
+    """A report of one charge, as a fit has it."""
+    event = charge(ledger).event
+    guarantee = {name: RECORD[name] for name in ("protects", "neighboring_relation")}
+    return PrivacySpent.of(event, 1e-5, **guarantee, label="test", release="one", on_record=ledger.head)
+
+
+def test_a_ledger_with_the_same_entries_is_not_taken_for_another(tmp_path):
+    one, other = (PrivacyLedger(path=tmp_path / name) for name in ("one", "other"))
+    assert not other.continues(one.head)  # before there is any entry
+    spent, _ = spending(one), spending(other)
+    assert one.continues(spent.on_record) and not other.continues(spent.on_record)
+    stated = spent.statement(ledger=one).to_dict(), spent.statement(ledger=other).to_dict()
+    assert [said["parts"][0]["on_ledger"] for said in stated] == [True, False]
+    assert [said["ledger"]["id"] for said in stated] == [one.id, other.id] and one.id != other.id
+    for ledger in (one, other):  # each file says whose it is, and verify repeats it
+        assert any(ledger.id[:12] in check.claimed for check in verify_file(ledger.path))
+
+
+def test_the_identity_stays_through_sessions_copies_pickles_forks_and_workers(tmp_path, monkeypatch):
+    ledger = PrivacyLedger(path=tmp_path / "ledger")
+    spent = spending(ledger)
+    (tmp_path / "copy").write_bytes(ledger.path.read_bytes())
+    memory = PrivacyLedger()
+    identity = memory.id
+    for again in (fresh(ledger), PrivacyLedger(path=tmp_path / "copy")):
+        assert again.id == ledger.id and again.continues(spent.on_record)
+    assert Parallel(n_jobs=2)(delayed(lambda one: one.id)(ledger) for _ in range(2)) == [ledger.id] * 2
+    assert in_child(lambda: memory.id) == memory.id == identity  # it has moved to a file
+    kept = pickle.dumps(ledger)
+    forget(monkeypatch)
+    reopened = pickle.loads(kept)
+    assert reopened is not ledger and reopened.id == ledger.id and reopened.continues(spent.on_record)
+
+
+def test_a_file_of_another_ledger_with_equal_entries_is_refused(tmp_path, monkeypatch):
+    one, other = (PrivacyLedger(path=tmp_path / name) for name in ("one", "other"))
+    charge(one), charge(other)
+    kept = pickle.dumps(one)
+    one.path.write_bytes(other.path.read_bytes())
+    with pytest.raises(LedgerError, match="replaced by another ledger"):
+        charge(one)
+    forget(monkeypatch)
+    with pytest.raises(LedgerError, match="rolled back or replaced"):
+        charge(pickle.loads(kept))
+
+
+def test_a_pickle_of_a_pickle_made_while_the_file_was_gone_is_the_ledger_again(tmp_path, monkeypatch):
+    ledger = three_entries(tmp_path)
+    kept = pickle.dumps(ledger)
+    ledger.path.rename(tmp_path / "elsewhere")
+    forget(monkeypatch)
+    again = pickle.dumps(pickle.loads(kept))
+    (tmp_path / "elsewhere").rename(ledger.path)
+    forget(monkeypatch)
+    assert pickle.loads(again).entries == ledger.entries
+
+
+def test_a_file_of_an_earlier_version_goes_on_counting_and_says_what_it_lacks(tmp_path):
+    chain = _ledger_file.Chain.empty(math.inf, 1e-5)
+    chain = chain.appended(_ledger_file.LedgerEntry(event=GaussianDpEvent(5.0), **RECORD))
+    path = tmp_path / "old"
+    path.write_bytes(chain.header + chain.lines)
+    assert b'"id"' not in path.read_bytes()
+    with pytest.warns(PrivacyLeakWarning, match="has no id"):
+        old = PrivacyLedger(path=path)
+    spent = spending(old)
+    assert old.id == "" and len(old.entries) == 2 and old.continues(spent.on_record)
+    said = spent.statement(ledger=old).to_dict()
+    assert "id" not in said["ledger"] and said["parts"][0]["on_ledger"]
+    assert all(check.holds for check in verify_file(path))
