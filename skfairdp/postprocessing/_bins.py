@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,43 @@ ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations
 ROWS_BY_KIND = 5.0  # where kinds of rows divide each bin again: what a smooth table says of a cell counts for more
 
 
+class RowsAside:
+    """A plan whose look is at rows that taught nothing, and where a group may be guessed beside sizes of all."""
+
+    n_rows: int
+    #: One row in so many is looked at.
+    one_in: ClassVar[int] = HELD
+
+    def _of(self, share: float) -> GaussianMechanism:
+        raise NotImplementedError
+
+    @property
+    def event(self) -> DpEvent:
+        """All releases."""
+        raise NotImplementedError
+
+    @property
+    def sizes(self) -> GaussianMechanism:
+        """For the rows of each group, beside which the group is guessed."""
+        return self._of(FOR_SIZES)
+
+    @property
+    def n_counted(self) -> float:
+        """Rows of the tables, on average."""
+        return self.n_rows * (1 - 1 / self.one_in)
+
+    def kept_aside(self, n_rows: int, noise: NoiseSource) -> NDArray[np.bool_]:
+        """Draw the rows of the look: each by itself, whatever it holds, so that they stand for rows to come.
+
+        The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place.
+        """
+        held = np.zeros(n_rows, dtype=bool)
+        held[PoissonSample(1 / self.one_in).draw(n_rows, noise)] = True
+        return held
+
+
 @dataclass(frozen=True)
-class BinsPlan:
+class BinsPlan(RowsAside):
     """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by
     one.
 
@@ -64,33 +99,14 @@ class BinsPlan:
         return self._of(1 - FOR_EDGES - FOR_LOOK - (FOR_SIZES if self.n_kinds > 1 else 0))
 
     @property
-    def sizes(self) -> GaussianMechanism:
-        """For the rows of each group, beside which the group is guessed."""
-        return self._of(FOR_SIZES)
-
-    @property
     def look(self) -> GaussianMechanism:
         """For the answers to rows that taught no threshold, by group and label."""
         return self._of(FOR_LOOK)
-
-    def kept_aside(self, n_rows: int, noise: NoiseSource) -> NDArray[np.bool_]:
-        """Draw the rows of the look: each by itself, whatever it holds, so that they stand for rows to come.
-
-        The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place.
-        """
-        held = np.zeros(n_rows, dtype=bool)
-        held[PoissonSample(1 / HELD).draw(n_rows, noise)] = True
-        return held
 
     def _of(self, share: float) -> GaussianMechanism:
         sensitivity = 1.0 if self.relation.by_null else math.sqrt(2.0)
         mu = math.sqrt(share * self.share) * gdp_mu(self.epsilon, self.delta)
         return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
-
-    @property
-    def n_counted(self) -> float:
-        """Rows of the tables, on average."""
-        return self.n_rows * (1 - 1 / HELD)
 
     @property
     def snr_too_low(self) -> bool:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,9 @@ from skfairdp._column_tables import Scaling
 from skfairdp._inputs import TrainingData
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._usefulness import DOUBTFUL, default_net, gradient_noise
-from skfairdp._utils import PlainState
+from skfairdp._utils import PlainState, RandomStateLike, child_seeds, public_generator
 from skfairdp.postprocessing._bins import BinsPlan
+from skfairdp.postprocessing._guessed_transport import GuessedTransportPlan
 from skfairdp.privacy import DpEvent, NoiseSource, compose
 from skfairdp.schema import Schema
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from skfairdp._networks import DPStep, Net, Network
 
 Array = NDArray[np.float64]
+Plan = TypeVar("Plan", BinsPlan, GuessedTransportPlan)
 
 #: Of the squared cost of a fit.
 FOR_GUESS = 0.5
@@ -110,7 +112,7 @@ class GuessPlan:
         return network.trained(units.X, units.groups, self.step, noise, of_each=of_each, average_last=0.25)
 
 
-def with_guess(plan: BinsPlan, data: TrainingData, schema: Schema | None, owner: str) -> BinsPlan:
+def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str) -> Plan:
     """The plan with a network that guesses the group, where by public numbers that pays; else the plan as it was.
 
     It does where gradients are not drowned by noise even without hidden units, and where counts by group that is
@@ -125,7 +127,7 @@ def with_guess(plan: BinsPlan, data: TrainingData, schema: Schema | None, owner:
         of_bins = replace(of_bins, n_kinds=n_groups)
     if n_groups < 2 or of_bins.snr_too_low:
         return plan
-    cost = (plan.epsilon, plan.delta)
+    cost: tuple[float, float] = (plan.epsilon, plan.delta)
     read = partial(as_net, owner=owner, lr=None, batch_size=None, max_epochs=None)
     net = read("mlp")
     scaling = Scaling.planned(net, data, schema, n_rows, (*cost, plan.relation, FOR_GUESS), by_public_rows=False)
@@ -149,6 +151,27 @@ def with_guess(plan: BinsPlan, data: TrainingData, schema: Schema | None, owner:
         relation=plan.relation,
     )
     return replace(of_bins, guess=GuessPlan(net, step, scaling))
+
+
+def guessing_network(plan: Any, data: TrainingData, random_state: RandomStateLike, owner: str) -> Any:
+    """The untrained network that is to guess the group; None where none is planned."""
+    if plan.guess is None:
+        return None
+    (seed,) = child_seeds(public_generator(random_state), 1)
+    return plan.guess.prepared(data.X.shape[1], plan.n_groups, int(seed), owner)
+
+
+def guessed_kinds(
+    plan: Any, network: Any, units: TrainingData, places: NDArray[np.int64], held: NDArray[np.bool_], noise: NoiseSource
+) -> tuple[GroupGuess | None, NDArray[np.int64]]:
+    """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
+    if network is None:
+        return None, np.zeros(len(places), dtype=np.int64)
+    assert units.groups is not None
+    taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
+    sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
+    guess = GroupGuess(plan.guess.trained(network, taught, places[~held], plan.n_rows, noise), sizes, plan.n_kinds)
+    return guess, guess.kinds_of(units.X, places)
 
 
 def _with_tables(event: DpEvent, scaling: Scaling | None) -> DpEvent:

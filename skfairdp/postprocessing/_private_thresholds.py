@@ -1,7 +1,7 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -21,16 +21,16 @@ from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import units_of
-from skfairdp._utils import RandomStateLike, child_seeds, coins_of, decode_labels, public_generator, warn_caller
+from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
-from skfairdp.postprocessing._group_guess import GroupGuess, with_guess
+from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
 from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
-from skfairdp.privacy import NoiseSource, PrivacyLedger
+from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -203,12 +203,12 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
         key = public_generator(self.random_state).bytes(16)
-        network = self._guessing_network(plan, data)
+        network = guessing_network(plan, data, self.random_state, _OWNER)
 
         with self._spend(plan, data.reads) as noise:
             scores, groups, y, coins, places = self._scored(model, X, data, key)
             held = plan.kept_aside(plan.n_rows, noise)[places]
-            guess, kinds = self._guess(plan, network, data, places, held, noise)
+            guess, kinds = guessed_kinds(plan, network, data.one_row_each, places, held, noise)
             edges, counts = plan.release(scores[~held], groups[~held], y[~held], noise, kinds[~held])
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
             answers = self._answers(plan, constraints, smoothed, edges)
@@ -353,32 +353,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         # of chunks features are not kept, from which a group could be guessed
         guesses = not self.group_at_prediction and data.source is None
         return with_guess(plan, data, self.schema, _OWNER) if guesses else plan
-
-    def _guessing_network(self, plan: BinsPlan, data: TrainingData) -> Any:
-        """The untrained network that is to guess the group; None where none is planned."""
-        if plan.guess is None:
-            return None
-        (seed,) = child_seeds(public_generator(self.random_state), 1)
-        return plan.guess.prepared(data.X.shape[1], plan.n_groups, int(seed), _OWNER)
-
-    def _guess(
-        self,
-        plan: BinsPlan,
-        network: Any,
-        data: TrainingData,
-        places: NDArray[np.int64],
-        held: NDArray[np.bool_],
-        noise: NoiseSource,
-    ) -> tuple[GroupGuess | None, NDArray[np.int64]]:
-        """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
-        if network is None:
-            return None, np.zeros(len(places), dtype=np.int64)
-        units = data.one_row_each
-        assert units.groups is not None
-        taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
-        sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
-        guess = GroupGuess(plan.guess.trained(network, taught, places[~held], plan.n_rows, noise), sizes, plan.n_kinds)
-        return guess, guess.kinds_of(units.X, places)
 
     @property
     def _chances(self) -> NDArray[np.float64]:

@@ -472,6 +472,11 @@ def barycenter(**more: Any) -> Any:
     )
 
 
+def guessing_barycenter(**more: Any) -> Any:
+    """Without the group at prediction."""
+    return barycenter(group_at_prediction=False, random_state=0, **more)
+
+
 def _threshold_fits() -> list[Fit]:
     every = ("X", "y", "groups")
     aware = thresholds(constraints="equalized_odds", group_at_prediction=True)
@@ -490,6 +495,7 @@ def _threshold_fits() -> list[Fit]:
         ),
         Fit("PrivateThresholds-odds-group", aware, with_private_groups, answers_with_groups, RECORD, every),
         Fit("PrivateBarycenter", barycenter, with_private_groups, answers_with_groups, RECORD, ("X", "groups")),
+        Fit("PrivateBarycenter-guess", guessing_barycenter, with_private_groups, answers, RECORD, ("X", "groups")),
     ]
 
 

@@ -57,6 +57,7 @@ USUAL_NET = tests_in("gradient.test_usual_net")
 PRIVATE_THRESHOLDS = tests_in("postprocessing.test_private_thresholds")
 GUESSED_GROUPS = tests_in("postprocessing.test_guessed_groups")
 PRIVATE_BARYCENTER = tests_in("postprocessing.test_private_barycenter")
+GUESSED_BARYCENTER = tests_in("postprocessing.test_guessed_barycenter")
 AMOUNTS = tests_in("gradient.test_fair_dpsgd_regressor")
 PATE_BOUNDS = tests_in("inspection.test_pate_bounds")
 ACCURACY_PARITY = tests_in("lagrangian.test_accuracy_parity")
@@ -1601,6 +1602,12 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_guess_by_the_rows_of_the_bound": also(
         GUESSED_GROUPS("test_the_rows_of_the_bound_have_taught_no_guess")
+    ),
+    "thresholding.a_barycenter_that_guesses_for_nothing": also(
+        GUESSED_BARYCENTER("test_all_releases_together_cost_epsilon_and_are_those_that_are_planned", relation=REPLACED)
+    ),
+    "thresholding.a_distance_of_rows_that_said_how_to_move": also(
+        GUESSED_BARYCENTER("test_the_rows_of_the_bound_have_taught_nothing")
     ),
     "thresholding.a_look_for_nothing": trap(
         5, PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0)

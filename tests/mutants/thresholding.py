@@ -5,24 +5,18 @@ import sys
 
 import numpy as np
 
-from skfairdp import _estimator, _judge
+from skfairdp import _estimator, _judge, _transport
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import (
-    IDP3,
-    FairnessCalibrator,
-    PrivateThresholds,
-    _constrained,
-    _private_thresholds,
-    _transport,
-)
+from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_barycenter, _private_thresholds
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
 from tests._tools.inside import (
     HELD,
     TOLERANCE,
     BinsPlan,
     DPStep,
+    GuessedTransportPlan,
     GuessPlan,
     Judge,
     Judgement,
@@ -104,12 +98,29 @@ def a_gradient_that_enters_without_one_that_leaves(patch):
 @mutant
 def a_guess_by_the_rows_of_the_bound(patch):
     """Rows that say how far groups are apart have taught who is in which. Right: they are nobody to the network."""
-    honest = PrivateThresholds._guess
+    honest = _private_thresholds.guessed_kinds
 
-    def guess(self, plan, network, data, places, held, noise):
-        return honest(self, plan, network, data, places, np.zeros_like(held), noise)
+    def guess(plan, network, units, places, held, noise):
+        return honest(plan, network, units, places, np.zeros_like(held), noise)
 
-    patch.setattr(PrivateThresholds, "_guess", guess)
+    patch.setattr(_private_thresholds, "guessed_kinds", guess)
+
+
+@mutant
+def a_barycenter_that_guesses_for_nothing(patch):
+    """What guesses the group is released with tables of scores, and paid for with them."""
+    patch.setattr(GuessedTransportPlan, "event", TransportPlan.event)
+
+
+@mutant
+def a_distance_of_rows_that_said_how_to_move(patch):
+    """Guesses are right more often for rows that taught them, and their groups come closer than those of others."""
+    honest = _private_barycenter.guessed_kinds
+
+    def guess(plan, network, units, places, held, noise):
+        return honest(plan, network, units, places, np.zeros_like(held), noise)
+
+    patch.setattr(_private_barycenter, "guessed_kinds", guess)
 
 
 @mutant

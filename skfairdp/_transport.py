@@ -1,4 +1,4 @@
-"""What a private barycenter releases: where scores lie, how those of each group are spread, and how they end up."""
+"""What makes scores of groups alike releases: where they lie, how those of each group are spread, how they end up."""
 
 import math
 from dataclasses import dataclass
@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-from skfairdp._column_tables import ColumnTables
+from skfairdp._column_tables import ColumnTables, Cost
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
 from skfairdp.schema import NumberPlace
 
 Array = NDArray[np.float64]
-#: Of the squared cost: for the look at moved scores. The rest, but for cells, is for those of each group.
-FOR_LOOK = 0.3
-FOR_CELLS = 0.15
+#: Of the squared cost: for the look at moved scores, for cells, and for scores of each group.
+FOR_LOOK, FOR_CELLS, FOR_TABLE = 0.3, 0.15, 0.55
 ROUNDS = 3  # of where scores lie
 #: Standard deviations of noise that the outermost cells of a group have to hold.
 CLEAR_OF_NOISE = 2.0
@@ -41,12 +40,15 @@ class ScoreCells(ColumnTables):
     @property
     def counts(self) -> GaussianMechanism:
         """For the cells, once."""
-        return _table_for(FOR_CELLS / ROUNDS, self.epsilon, self.delta, self.relation)
+        return _table_for(self.share * FOR_CELLS / ROUNDS, self.epsilon, self.delta, self.relation)
 
 
 @dataclass(frozen=True)
 class TransportPlan:
-    """Tables of counts, in each of which a record is in one cell: another one in its place moves two by one."""
+    """Tables of counts, in each of which a record is in one cell: another one in its place moves two by one.
+
+    They have their ``share`` of the squared cost.
+    """
 
     n_rows: int
     n_groups: int
@@ -54,16 +56,21 @@ class TransportPlan:
     delta: float
     relation: NeighboringRelation
     rows_of: str = ""
+    share: float = 1.0
 
     @property
     def cells(self) -> ScoreCells:
         """For where scores of all groups lie."""
-        return ScoreCells((NumberPlace(0),), self.n_rows, self.epsilon, self.delta, self.relation)
+        return ScoreCells((NumberPlace(0),), self.n_rows, *self._cost)
+
+    @property
+    def _cost(self) -> Cost:
+        return self.epsilon, self.delta, self.relation, self.share
 
     @property
     def table(self) -> GaussianMechanism:
         """For scores by cell and group."""
-        return self._of(1 - FOR_LOOK - FOR_CELLS)
+        return self._of(FOR_TABLE)
 
     @property
     def look(self) -> GaussianMechanism:
@@ -71,13 +78,18 @@ class TransportPlan:
         return self._of(FOR_LOOK)
 
     @property
+    def n_seen(self) -> float:
+        """Rows of the look, on average."""
+        return self.n_rows
+
+    @property
     def n_looked_at(self) -> int:
         """Cells of the look, by public numbers: what is not seen inside of them beside the noise of all together."""
-        cells = (2 * self.n_rows / self.n_groups / self.look.sigma) ** (2 / 3)
+        cells = (2 * self.n_seen / self.n_groups / self.look.sigma) ** (2 / 3)
         return int(np.clip(cells, 8, 128))
 
     def _of(self, share: float) -> GaussianMechanism:
-        return _table_for(share, self.epsilon, self.delta, self.relation)
+        return _table_for(self.share * share, self.epsilon, self.delta, self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -95,9 +107,13 @@ class TransportPlan:
 
     def release(self, scores: Array, groups: NDArray[np.int64], noise: NoiseSource) -> "Transport":
         """Release how scores in [0, 1] of each group are spread."""
-        between = (2 * scores - 1)[:, None]
-        edges = without_far_cells((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
+        edges = self.release_edges(scores, noise)
         return Transport(edges, self.table.release(self.counts(scores, groups, edges), noise), self.table.sigma)
+
+    def release_edges(self, scores: Array, noise: NoiseSource) -> Array:
+        """Release where cells of about equally many scores end."""
+        between = (2 * scores - 1)[:, None]
+        return without_far_cells((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
 
     def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
         """Rows by group and cell. Private."""
@@ -164,9 +180,13 @@ class Transport:
 
     def ends(self, n_cells: int) -> Array:
         """Ends of so many cells of moved scores, about equally many in each."""
-        levels, barycenter = self.quantiles
-        inner = np.unique(np.interp(np.arange(1, n_cells) / n_cells, levels, barycenter))
-        return np.r_[0.0, inner[(inner > 0) & (inner < 1)], 1.0]
+        return ends_of(self.quantiles, n_cells)
+
+
+def ends_of(quantiles: tuple[Array, Array], n_cells: int) -> Array:
+    """Ends of so many cells of scores with these quantiles."""
+    inner = np.unique(np.interp(np.arange(1, n_cells) / n_cells, *quantiles))
+    return np.r_[0.0, inner[(inner > 0) & (inner < 1)], 1.0]
 
 
 def without_far_cells(edges: Array) -> Array:
