@@ -278,7 +278,11 @@ def test_the_price_is_that_of_the_event_and_never_above_what_was_asked(options, 
     assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
 
 
-@pytest.mark.parametrize("options", [{}, {"gamma": 0.5, "groups": [0, 1]}], ids=_without_addresses)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"gamma": 0.5, "groups": [0, 1]}, {"constraints": "demographic_parity", "groups": [0, 1]}],
+    ids=_without_addresses,
+)
 def test_everything_that_is_released_is_on_the_event(options):
     """As much Gaussian noise as is drawn, beside the gradients: tables, look, rates and judge."""
     with recording_noise(entropy=0) as record:
