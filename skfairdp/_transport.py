@@ -3,12 +3,14 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 from skfairdp._column_tables import ColumnTables, Cost
+from skfairdp._judge import KSJudgement
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
 from skfairdp.schema import NumberPlace
 
@@ -115,6 +117,14 @@ class TransportPlan:
         between = (2 * scores - 1)[:, None]
         return without_far_cells((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
 
+    def release_judgement(
+        self, transport: Any, scores: Array, codes: NDArray[np.int64], groups: NDArray[np.int64], noise: NoiseSource
+    ) -> KSJudgement:
+        """Release how scores of each group are spread when they are moved by these codes."""
+        ends = transport.ends(self.n_looked_at)
+        moved = self.counts(transport.move(scores, codes), groups, ends)
+        return KSJudgement(self.look.release(moved, noise), self.look.sigma)
+
     def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
         """Rows by group and cell. Private."""
         cells = np.searchsorted(edges[1:-1], scores, side="right")
@@ -204,3 +214,19 @@ def without_far_cells(edges: Array) -> Array:
     for at in range(UNSURE - 1, -1, -1):
         found[at] = max(edges[at], found[at + 1] - widest)
     return found
+
+
+def as_scores(amounts: Array, bounds: tuple[float, float]) -> Array:
+    """Amounts as parts of the way from one bound to the other, the middle where there is none.
+
+    A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
+    """
+    low, high = bounds
+    scores = np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
+    return np.where(np.isnan(scores), 0.5, scores)
+
+
+def as_amounts_within(scores: Array, bounds: tuple[float, float]) -> Array:
+    """The other way round."""
+    low, high = bounds
+    return np.clip(low + (high - low) * scores, low, high)

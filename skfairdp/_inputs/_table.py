@@ -340,6 +340,20 @@ def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features:
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
 
 
+def groups_to_come(estimator: BaseEstimator, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
+    """Codes of the groups of rows to predict, by ``groups_`` of a fitted estimator."""
+    owner, schema = type(estimator).__name__, parameter_of(estimator, "schema")
+    columns = parameter_of(estimator, "sensitive_columns")
+    if schema is not None:
+        return RawTable.read(schema, X, owner=owner).groups(given)
+    if columns is not None:
+        _, given = split_sensitive_columns(X, columns, owner=owner)
+    if given is None:
+        raise ValueError(f"{owner} needs sensitive_features to predict, by which it was fitted.")
+    values, known = as_groups(given, n_rows, owner=owner), parameter_of(estimator, "groups_")
+    return encode_labels(values, known, owner=owner, name="sensitive_features", parameter="groups")
+
+
 def groups_twice(owner: str) -> ValueError:
     return ValueError(
         f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."

@@ -107,7 +107,7 @@ def to_onnx(model: Any) -> Any:
 
 def _answers(model: Any, owner: str, n_inputs: int, **rows: Any) -> "_Answers":
     """The layers of a model, or of the learner that it holds, and what is done to rows before them."""
-    if hasattr(model, "net_"):
+    if hasattr(model, "net_") and getattr(model, "_transport", None) is None:
         bounds = None if hasattr(model, "classes_") else amount_bounds(model)
         return _Answers(module_of(model.net_), bounds=bounds, **rows)
     if type(model) in _HOLD:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
+from skfairdp._judge import KSJudgement
+from skfairdp._transport import Transport, TransportPlan, as_scores
 from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise, smallest, units_of
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Of the range of the bounds, where a parity is asked for by its name.
 USUAL_DIFFERENCE = 0.01
+#: And of Kolmogorov and Smirnov, between distributions.
+USUAL_DISTANCE = 0.05
+#: Of the squared cost of a fit, for tables by which predictions are moved.
+FOR_MOVES = 0.35
+MOST_GROUPS = 100
 LEVEL = 0.95
 #: So many spreads of amounts, of normal ones less than one in ten thousand, errors count as at most.
 FARTHEST = 3.0
@@ -37,7 +44,10 @@ _POWERS = {"SquareLoss": 2, "AbsoluteLoss": 1}
 
 @dataclass(frozen=True)
 class AmountConstraints:
-    """Bounds on the difference of two groups' mean predictions, and on the mean loss of a group, in units of y."""
+    """Bounds on the difference of two groups' mean predictions, and on the mean loss of a group, in units of y.
+
+    Or one on the ``distance`` of Kolmogorov and Smirnov between predictions of two groups.
+    """
 
     groups: Sequence[Any]
     difference: float | None = None
@@ -45,11 +55,14 @@ class AmountConstraints:
     power: int = 2
     limits: tuple[float, float] = (-math.inf, math.inf)
     cuts_errors: bool = True
+    distance: float | None = None
 
     @classmethod
     def asked(cls, estimator: Any, bounds: tuple[float, float], groups: Sequence[Any] = ()) -> "AmountConstraints":
         """Read ``constraints`` and ``gamma`` of an estimator."""
         owner, given = type(estimator).__name__, estimator.constraints
+        if given == "demographic_parity" or given == ["demographic_parity"]:
+            return cls(groups, distance=_distance_asked(estimator))
         difference = None if estimator.gamma is None else float(estimator.gamma)
         largest, power, limits = None, 2, bounds
         for one in given if isinstance(given, list | tuple) else [] if given is None else [given]:
@@ -66,12 +79,17 @@ class AmountConstraints:
                 raise ValueError(
                     f"The 'constraints' of {owner} must be 'mean_parity' (or 'gamma', the largest difference of two "
                     "groups' mean predictions), fairlearn's BoundedGroupLoss(SquareLoss(low, high), upper_bound=...) "
-                    f"or one with AbsoluteLoss, or a list of both. Got {one!r} instead. For the whole distribution of "
-                    "predictions take PrivateBarycenter."
+                    "or one with AbsoluteLoss, or a list of both; or for whole distributions 'demographic_parity' "
+                    f"alone. Got {one!r} instead."
                 )
         if difference is not None and len(groups) == 1:
             raise ValueError(f"{owner} compares the means of groups, and got one group only: {groups[0]!r}.")
         return cls(groups, difference, largest, power, limits)
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is to hold."""
+        return self.n_statistics > 0 or self.distance is not None
 
     @property
     def n_statistics(self) -> int:
@@ -123,6 +141,22 @@ class AmountConstraints:
         means = [] if self.difference is None else [f"means of groups differ by {self.difference:.3g} at most"]
         losses = [] if self.largest_loss is None else [f"the loss of each group is {self.largest_loss:.3g} at most"]
         return ", and ".join(means + losses)
+
+
+def _distance_asked(estimator: Any) -> float:
+    """The largest distance between distributions, which a fit has to have a budget for and no price."""
+    owner, gamma = type(estimator).__name__, estimator.gamma
+    if gamma is not None and gamma > 1:
+        raise ValueError(
+            f"'gamma' of {owner} with constraints='demographic_parity' is the largest Kolmogorov-Smirnov distance of "
+            f"two groups, at most 1. Got {gamma:g}. For a difference of means, in units of y, leave out 'constraints'."
+        )
+    if estimator.lam:
+        raise ValueError(
+            f"{owner} with constraints='demographic_parity' moves predictions after training, at no price. Leave out "
+            f"'lam' ({estimator.lam:g})."
+        )
+    return USUAL_DISTANCE if gamma is None else float(gamma)
 
 
 @dataclass(frozen=True)
@@ -322,6 +356,94 @@ class AmountParity(SignedLoss):
         assert plan.duals is not None
         scale = AmountScale(self.loss, *self.bounds)
         return {"loss": AmountLagrangian(scale, self.asked, plan.duals, plan.step.steps, lam)}
+
+
+@dataclass(frozen=True)
+class MovedAmounts:
+    """How a trained network's predictions of each group move, and how far apart groups are then. Released."""
+
+    transport: Transport
+    seen: KSJudgement
+    gamma: float
+
+    @property
+    def said(self) -> tuple[float, float, str]:
+        """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
+        return self.seen.said(self.gamma)
+
+    def warn(self, owner: str, advice: str) -> None:
+        """Say so where distributions are farther apart than noise and sampling explain, or a group is not seen."""
+        gap, bound, holds = self.said
+        if not self.seen.sees_all or holds == "no":
+            found = f"are about {gap:.2g} apart, in the population at most {bound:.2g} with a confidence of {LEVEL:.0%}"
+            hidden = "of a group are hidden by noise, so they may be moved anywhere"
+            warn_caller(
+                f"{owner} did not reach its constraint ('demographic_parity' up to {self.gamma:g}): moved predictions "
+                f"{found if self.seen.sees_all else hidden}. {advice}",
+                FairnessWarning,
+            )
+
+
+@dataclass(frozen=True)
+class MovingPlan:
+    """The tables of a barycenter at the end of a fit.
+
+    They read a network that is released, so that what they cost beside its gradients is what they cost alone.
+    """
+
+    tables: TransportPlan
+    bounds: tuple[float, float]
+    gamma: float
+
+    @property
+    def event(self) -> DpEvent:
+        """All tables."""
+        return self.tables.event
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return self.tables.releases
+
+    def release(self, module: Any, data: TrainingData, noise: NoiseSource) -> MovedAmounts:
+        """Release how predictions of each group are spread, and how once they are moved."""
+        assert data.groups is not None
+        scores = as_scores(predicted_amounts(module, data.X, self.tables.relation), self.bounds)
+        transport = self.tables.release(scores, data.groups, noise)
+        seen = self.tables.release_judgement(transport, scores, data.groups, data.groups, noise)
+        return MovedAmounts(transport, seen, self.gamma)
+
+
+class AmountsMoved(PublicPenalty):
+    """The whole distributions: the network trains as it does without a constraint, and its predictions are moved."""
+
+    share_left = 1 - FOR_MOVES
+
+    def __init__(self, asked: AmountConstraints, loss: str, bounds: tuple[float, float]) -> None:
+        super().__init__()
+        self.asked, self.loss, self.bounds = asked, loss, bounds
+
+    def judge(
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
+    ) -> Any:
+        """Plan the tables."""
+        n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
+        if not 2 <= n_groups <= MOST_GROUPS:
+            raise ValueError(
+                f"constraints='demographic_parity' compares every two groups, and got {n_groups}: at least 2, and at "
+                f"most {MOST_GROUPS}, as each needs rows enough to show through the noise."
+            )
+        tables = TransportPlan(n_rows, n_groups, epsilon, delta, relation, of, FOR_MOVES)
+        assert self.asked.distance is not None
+        return MovingPlan(tables, self.bounds, self.asked.distance)
+
+    def terms(
+        self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
+    ) -> dict[str, Any]:
+        """The loss alone: a network that is as good as it can be."""
+        from skfairdp._networks import AmountLoss, AmountScale
+
+        return {"loss": AmountLoss(AmountScale(self.loss, *self.bounds), len(self.asked.groups))}
 
 
 class AmountPenalty(PublicPenalty):

@@ -10,11 +10,11 @@ from sklearn.frozen import FrozenEstimator
 
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData
-from skfairdp._utils import as_groups, encode_labels, split_sensitive_columns, warn_caller
+from skfairdp._utils import split_sensitive_columns, warn_caller
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads
-from skfairdp.schema import RawTable, Schema
+from skfairdp.schema import Schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
@@ -126,17 +126,6 @@ class ChargedForRows(PrivateEstimator):
             return X
         names = getattr(model, "feature_names_in_", None)
         return features if names is None else pd.DataFrame(features, columns=names)
-
-    def _groups_to_come(self, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
-        owner = type(self).__name__
-        if self.schema is not None:
-            return RawTable.read(self.schema, X, owner=owner).groups(given)
-        if self.sensitive_columns is not None:
-            _, given = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
-        if given is None:
-            raise ValueError(f"{owner} needs sensitive_features to predict, by which it was fitted.")
-        values = as_groups(given, n_rows, owner=owner)
-        return encode_labels(values, self.groups_, owner=owner, name="sensitive_features", parameter="groups")
 
 
 def has_a_schema(model: Any) -> bool:

@@ -17,6 +17,7 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
 from skfairdp._inputs import (
     TrainingData,
     amount_bounds,
+    groups_to_come,
     read_features,
     read_training,
     subject_given,
@@ -24,7 +25,7 @@ from skfairdp._inputs import (
 )
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
-from skfairdp._transport import Transport, TransportPlan
+from skfairdp._transport import Transport, TransportPlan, as_amounts_within, as_scores
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
@@ -217,9 +218,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
                 transport = plan.release_by_kind(scores[~looked], groups[~looked], codes[~looked], noise)
             else:
                 transport = plan.release(scores, groups, noise)
-            ends = transport.ends(plan.n_looked_at)
-            moved = plan.counts(transport.move(scores[looked], codes[looked]), groups[looked], ends)
-            seen = KSJudgement(plan.look.release(moved, noise), plan.look.sigma)
+            seen = plan.release_judgement(transport, scores[looked], codes[looked], groups[looked], noise)
 
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
         low, high = self._bounds
@@ -255,14 +254,13 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         check_is_fitted(self, "estimator_")
         features = read_features(self, X)
         rows = self._rows_for(self.estimator_, X, features)
-        low, high = self._within
-        scores = _everywhere(_scores_within(low, high, self.estimator_, rows, np.arange(len(features))))
+        scores = _everywhere(_scores_within(self._within, self.estimator_, rows, np.arange(len(features))))
         codes = np.zeros(len(features), dtype=np.int64)
         if self._guesses is not None:
             codes = self._guesses.kinds_of(features, np.arange(len(features)))
         elif self.group_at_prediction:
-            codes = self._groups_to_come(X, sensitive_features, len(features))
-        return np.clip(low + (high - low) * self._transport.move(scores, codes), low, high)
+            codes = groups_to_come(self, X, sensitive_features, len(features))
+        return as_amounts_within(self._transport.move(scores, codes), self._within)
 
     # ------------------------------------------------------------------ pieces
 
@@ -287,7 +285,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return self.estimator
 
     def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        return _scores_within(*self._bounds, model, table, places)
+        return _scores_within(self._bounds, model, table, places)
 
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
@@ -360,13 +358,12 @@ class _Amounts(BaseEstimator):
         return np.where(np.isfinite(found), found, np.nan)
 
 
-def _scores_within(low: float, high: float, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Predictions in [0, 1] between the bounds, NaN where there is none.
-
-    A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
-    """
+def _scores_within(
+    bounds: tuple[float, float], model: Any, table: Any, places: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Predictions in [0, 1] between the bounds, NaN where there is none."""
     amounts = row_wise_amounts(_Amounts(thawed(model)), table, None, places=places)
-    return np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
+    return np.where(np.isnan(amounts), np.nan, as_scores(amounts, bounds))
 
 
 #: From where to where nearly all rows are.

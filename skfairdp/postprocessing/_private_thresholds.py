@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_features, read_labels, subject_given
+from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_features, read_labels, subject_given
 from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
@@ -254,7 +254,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if self._guesses is not None:
             rules = self._guesses.kinds_of(features, np.arange(len(features)))
         elif len(self.answers_) > 1:
-            rules = self._groups_to_come(X, sensitive_features, len(bins))
+            rules = groups_to_come(self, X, sensitive_features, len(bins))
         second = coins_of(features, self._key) < self.answers_[rules, bins]
         return decode_labels(self, second.astype(np.int64))
 

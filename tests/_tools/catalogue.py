@@ -398,6 +398,8 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGDRegressor-public", amounts(), with_public_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-mean-parity", amounts(gamma=0.1, groups=[0, 1]), with_private_groups, answers, NULL,
             every),
+        Fit("FairDPSGDRegressor-moved", amounts(constraints="demographic_parity", groups=[0, 1]), with_private_groups,
+            answers_with_groups, NULL, every),
         Fit("FairDPSGDRegressor-declared-rows", amounts(gamma=0.1, groups=[0, 1], public_n_rows=250),
             with_private_groups, answers, GUEST, every),
         Fit("FairClipping-reweight", clipping(groups=[0, 1]), with_private_groups, answers, NULL, every),

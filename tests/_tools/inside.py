@@ -61,7 +61,7 @@ PLACES = {
     "generative._inputs": "StreamedTable",
     "generative._table_codec": "TableCodec TableEncoder",
     "generative._usefulness": "TableForecast",
-    "gradient._amounts": "AmountConstraints AmountJudge AmountJudgement",
+    "gradient._amounts": "AmountConstraints AmountJudge AmountJudgement MovingPlan",
     "gradient._parity": "DPSGDPlan EDGES ODDS Temperature beside default_parity",
     "gradient._signed_loss": "DualPlan RateLagrangian largest_price",
     "inspection._audit_worlds": "bits_delta bits_epsilon rates_epsilon rates_of_band",

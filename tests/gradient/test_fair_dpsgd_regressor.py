@@ -314,7 +314,14 @@ def test_the_price_is_that_of_the_event_and_never_above_what_was_asked(options, 
 
 
 @pytest.mark.parametrize(
-    ("options", "n_rows"), [({}, 3000), ({"gamma": 0.5, "groups": [0, 1]}, 3000), ({}, 60)], ids=_without_addresses
+    ("options", "n_rows"),
+    [
+        ({}, 3000),
+        ({"gamma": 0.5, "groups": [0, 1]}, 3000),
+        ({"constraints": "demographic_parity", "groups": [0, 1]}, 3000),
+        ({}, 60),
+    ],
+    ids=_without_addresses,
 )
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore::skfairdp.exceptions.FairnessWarning")
 def test_everything_that_is_released_is_on_the_event(options, n_rows):

@@ -35,6 +35,7 @@ from tests._tools.inside import (
     Judgement,
     LayerRows,
     MajorityBaselineTest,
+    MovingPlan,
     RateLagrangian,
     Temperature,
     beside,
@@ -100,6 +101,12 @@ def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
 def a_look_at_amounts_for_nothing(patch):
     """A judge of means of groups looks at private rows, and what it releases is paid for."""
     patch.setattr(AmountJudge, "event", property(lambda self: GaussianDpEvent(1e9)))
+
+
+@mutant
+def amounts_that_move_for_nothing(patch):
+    """Predictions move by private tables, after training but not after the guarantee."""
+    patch.setattr(MovingPlan, "event", property(lambda self: GaussianDpEvent(1e9)))
 
 
 @mutant

@@ -615,6 +615,12 @@ NOTICED: dict[str, Noticed] = {
     "gradient.a_look_at_amounts_for_nothing": trap(
         5, AMOUNTS("test_everything_that_is_released_is_on_the_event", options={"gamma": 0.5, "groups": [0, 1]})
     ),
+    "gradient.amounts_that_move_for_nothing": also(
+        AMOUNTS(
+            "test_everything_that_is_released_is_on_the_event",
+            options={"constraints": "demographic_parity", "groups": [0, 1]},
+        )
+    ),
     "gradient.sums_of_amounts_that_no_one_cuts": also(
         AMOUNTS("test_sums_of_groups_move_by_the_declared_sensitivity_at_most")
     ),
@@ -1604,7 +1610,9 @@ NOTICED: dict[str, Noticed] = {
         GUESSED_GROUPS("test_the_rows_of_the_bound_have_taught_no_guess")
     ),
     "thresholding.a_barycenter_that_guesses_for_nothing": also(
-        GUESSED_BARYCENTER("test_all_releases_together_cost_epsilon_and_are_those_that_are_planned", relation=REPLACED)
+        GUESSED_BARYCENTER(
+            "test_all_releases_together_cost_epsilon_and_are_those_that_are_planned", relation=REPLACED, epsilon=1.0
+        )
     ),
     "thresholding.a_distance_of_rows_that_said_how_to_move": also(
         GUESSED_BARYCENTER("test_the_rows_of_the_bound_have_taught_nothing")

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skfairdp import FairDPSGDRegressor, PrivacyLedger
-from skfairdp.exceptions import FairnessWarning
+from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import PrivateBarycenter
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, epsilon_of
@@ -44,7 +44,10 @@ def made(model=PUBLIC, **options):
 
 
 def fitted(model=PUBLIC, rows=slice(None), **options):
-    return made(model, **options).fit(X[rows], sensitive_features=GROUPS[rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", FairnessWarning)
+        return made(model, **options).fit(X[rows], sensitive_features=GROUPS[rows])
 
 
 def ks(amounts, groups=GROUPS_NEW):
@@ -156,8 +159,7 @@ def test_the_rows_of_the_bound_have_taught_nothing(monkeypatch):
         return train(self, rows, y, step, source, **given)
 
     monkeypatch.setattr(Network, "trained", trained)
-    with recording_noise(entropy=0) as record, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with recording_noise(entropy=0) as record:
         model = fitted()
     (held,), ((rows, places),) = kept, taught
     np.testing.assert_array_equal(places < 0, held)

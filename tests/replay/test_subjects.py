@@ -222,8 +222,8 @@ def way(name, make, fit, probe=answers):
     return Fit(name, make, fit, probe, SUBJECT, ("X", "y", "groups"), visits)
 
 
-def gone(name, make, fit):
-    return Fit(name, make, fit, answers, NULL_SUBJECT, ("X", "y", "groups"), visits)
+def gone(name, make, fit, probe=answers):
+    return Fit(name, make, fit, probe, NULL_SUBJECT, ("X", "y", "groups"), visits)
 
 
 WAYS = [
@@ -240,6 +240,8 @@ WAYS = [
     gone("clipping, adapted", clipping(method="global_adapt"), by_ids_alone),
     gone("clipping, DPSGD-F", clipping(groups=[0, 1], method="dpsgd_f"), without_public_rows),
     gone("amounts", amounts(max_rows_per_subject=3), by_ids_alone),
+    gone("amounts, moved", amounts(constraints="demographic_parity", groups=[0, 1]), without_public_rows,
+         answers_with_groups),
     gone("amounts, means alike", amounts(gamma=0.1, groups=[0, 1]), without_public_rows),
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
     way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
