@@ -62,7 +62,7 @@ A_LEARNER = Learning()
 #: Parameters by which rows to come are read: the values that a fit had are kept where others are set after it.
 _READ_AFTER_FIT = frozenset({
     "schema", "classes", "groups", "sensitive_columns", "bounds", "bounds_y", "categories", "dtypes", "loss",
-    "estimator",
+    "estimator", "group_at_prediction",
 })  # fmt: skip
 
 
