@@ -121,7 +121,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
 
         ``holder`` is an estimator that is fitted inside the block as well.
         """
-        owner = type(self).__name__
+        owner = self._spends_as or type(self).__name__
         public = public_facts(reads, plan.relation, declared_rows=self._declared_rows)
         if "one subject" in plan.relation and not any(fact.name == "number of subjects" for fact in public):
             raise UnplannedReleaseError(
@@ -131,7 +131,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             plan.event,
             self.delta,
             plan.relation,
-            label=self._spends_as or owner,
+            label=owner,
             ledger=self.ledger,
             noise_seed=self.noise_seed,
             releases=plan.releases,

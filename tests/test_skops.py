@@ -1,5 +1,6 @@
 """Fitted estimators and statements in the format of skops: read by trusting types of ours alone, and as they were."""
 
+import copy
 import importlib
 import re
 from pathlib import Path
@@ -72,6 +73,18 @@ def test_what_is_loaded_is_what_was_saved(entry, again):
 def test_a_statement_is_read_as_it_was(again):
     statement = private().fit(R.X, R.y).privacy_statement()
     assert again(statement).to_html() == statement.to_html()
+
+
+@pytest.mark.parametrize("told", [0.5, 0.0, float("nan")])
+def test_a_file_that_states_less_than_its_releases_cost_is_refused(again, told):
+    """Found: whoever writes a file could state any epsilon, which the loaded model printed as certified."""
+    model = private().fit(R.X, R.y)
+    forged = copy.copy(model.privacy_)
+    for name in ("epsilon", "mechanism_epsilon"):
+        object.__setattr__(forged, name, told)
+    with pytest.raises(ValueError, match="less than its releases cost"):
+        again(forged)
+    assert again(model.privacy_) == model.privacy_ == copy.deepcopy(model.privacy_)
 
 
 def test_a_ledger_counts_on_in_the_same_file(again):

@@ -192,6 +192,10 @@ class PerformedRelease:
     times: int
 
 
+#: By how much a figure may differ that another machine has computed.
+_OTHER_MACHINES = 1e-6
+
+
 @dataclass(frozen=True)
 class PrivacySpent:
     """The certified privacy cost of a fit: a proven upper bound that does not depend on the data.
@@ -267,7 +271,20 @@ class PrivacySpent:
         public = [fact.__getnewargs__() for fact in self.public]
         return {**vars(self), "event": event_to_dict(self.event), "public": public}
 
+    def __reduce__(self) -> Any:
+        return _unpickled, (type(self), self.__getstate__())
+
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """From a file of skops, which may be anybody's: what it states has to be what its releases cost."""
+        self._restore(state)
+        cost = epsilon_of(self.event, self.delta) * (1 - _OTHER_MACHINES)
+        if not (self.epsilon >= cost and self.mechanism_epsilon >= cost):
+            raise ValueError(
+                f"A stored privacy report states epsilon={rounded_up(self.epsilon)}, which is less than its releases "
+                "cost. Do not trust this file."
+            )
+
+    def _restore(self, state: dict[str, Any]) -> None:
         from skfairdp.privacy._spending import PublicFact
 
         public = tuple(PublicFact(*given) if len(given) > 1 else given[0] for given in state["public"])
@@ -441,6 +458,13 @@ class PrivacySpent:
     def _what_it_adds_up(self) -> str:
         said = [f"{part.label or 'a fit'} {rounded_up(part.epsilon)} at delta={part.delta:g}" for part in self.parts]
         return f"; it adds up {', '.join(said)}" if said else ""
+
+
+def _unpickled(kind: type[PrivacySpent], state: dict[str, Any]) -> PrivacySpent:
+    """Of a pickle or a copy, which costs no accounting: a pickle can do anything as it is."""
+    spent = kind.__new__(kind)
+    spent._restore(state)
+    return spent
 
 
 class StatesPrivacy:

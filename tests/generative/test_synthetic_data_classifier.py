@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import PFGuardGenerator, PrivacyLedger, SyntheticDataClassifier
 from skfairdp.datasets import make_biased_classification
-from skfairdp.exceptions import BudgetExceededError
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
 PUBLIC = {"bounds": (-6.0, 6.0), "classes": [0, 1], "groups": [0, 1], "random_state": 0}
 
@@ -51,6 +51,14 @@ def test_the_learner_sees_synthetic_rows_only(table):
     np.testing.assert_array_equal(labels, drawn)  # the classes are 0 and 1
     np.testing.assert_array_equal(given, drawn_groups)
     assert not {tuple(row) for row in X.to_numpy()} & {tuple(row) for row in rows.to_numpy()}
+
+
+@pytest.mark.parametrize(("given", "says"), [({"noise_seed": 0}, "draws its noise"), ({"delta": 0.1}, "is above 1 /")])
+def test_warnings_of_a_guarantee_are_in_its_own_name(table, given, says):
+    X, y, groups = (part[:400] for part in table)
+    with pytest.warns(PrivacyLeakWarning, match=says) as caught:
+        SyntheticDataClassifier(LogisticRegression(), **given, **PUBLIC).fit(X, y, sensitive_features=groups)
+    assert not [one for one in caught if "PFGuardGenerator" in str(one.message)]
 
 
 def test_epsilon_is_the_generators_and_is_planned_and_charged_once(table):
