@@ -1,6 +1,8 @@
 """What a release says about itself agrees, wherever it says so: versions, Pythons, files, and what CI runs."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 import yaml
 
 import skfairdp
+from skfairdp.privacy import PrivacyLedger, verify_file
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -109,3 +112,30 @@ def test_the_installation_page_lists_the_extras_that_users_have():
     listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert sorted(listed) == sorted(set(project["optional-dependencies"]) - {"docs", "dev"})
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in page
+
+
+#: A program of version 0.1.0, as far as what it writes goes.
+WRITES = """
+import sys
+from importlib import metadata
+from pathlib import Path
+
+known, folder = metadata.version, Path(sys.argv[1])
+metadata.version = lambda name: "0.1.0" if name == "skfairdp" else known(name)
+from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, PrivacyLedger, PrivacySpent
+
+event = GaussianDpEvent(4.0)
+unit = {"protects": "record", "neighboring_relation": NeighboringRelation.REPLACE_ONE}
+ledger = PrivacyLedger(epsilon=2.0, path=folder / "ledger.jsonl")
+ledger.charge(event, label="a fit", **unit)
+text = PrivacySpent.of(event, 1e-5, **unit).statement(subject="a fit", ledger=ledger).to_json()
+(folder / "statement.json").write_text(text, "utf-8")
+"""
+
+
+def test_a_statement_and_a_ledger_of_an_earlier_version_are_read(tmp_path):
+    """What decides is the format number that a file has, not the version of the package that wrote it."""
+    subprocess.run([sys.executable, "-c", WRITES, str(tmp_path)], check=True, cwd=ROOT)
+    assert '"0.1.0"' in (tmp_path / "statement.json").read_text("utf-8") and skfairdp.__version__ != "0.1.0"
+    assert all(check.holds for name in ("statement.json", "ledger.jsonl") for check in verify_file(tmp_path / name))
+    assert len(PrivacyLedger(epsilon=2.0, path=tmp_path / "ledger.jsonl").entries) == 1

@@ -347,7 +347,7 @@ def test_more_teachers_than_can_have_seen_both_classes_are_told():
             read()
         told = [str(one.message) for one in caught if "'n_teachers'=90" in str(one.message)]
         assert len(told) == 1 and "about 1.3 of the 120 rows, fewer than the 2 values" in told[0]
-        assert "Take at most 6, or n_teachers='auto'" in told[0]
+        assert "Set at most 6, or n_teachers='auto'" in told[0]
 
 
 def test_a_schema_may_be_given_as_what_to_dict_says():

@@ -392,7 +392,7 @@ def test_a_small_epsilon_finds_most_of_many_columns_and_each_as_what_it_is(n_row
 
 # ---- cells that are nothing of what a schema knows ---------------------------------------------------------------
 STRANGE = {
-    "lists": ([[1], [2]], r"Column 'odd' holds cells that are no numbers, dates, texts or truths \(list\)"),
+    "lists": ([[1], [2]], r"Column 'odd' has cells that are no numbers, dates, texts or booleans \(list\)"),
     "intervals": (pd.interval_range(0, 2), r"Column 'odd'.*\(Interval\)"),
     "durations": (pd.to_timedelta([1, 2]), r"Column 'odd'.*\(Timedelta\)"),
     "bytes": ([b"a", b"b"], r"Column 'odd'.*\(bytes\)"),

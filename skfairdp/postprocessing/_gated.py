@@ -100,7 +100,7 @@ def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray
         what = (
             "pass labels that have arrived to update_labels(), and None for those that never will"
             if waits
-            else "let people decide and commit that with update() and update_labels(), allow a larger difference, or "
+            else "let people decide and record that with update() and update_labels(), allow a larger difference, or "
             "make the classifier fairer first, with FairnessCalibrator or PrivateThresholds of the same constraints"
         )
         why = "could break a constraint by the label that comes back" if waits else "would widen a gap or could"
