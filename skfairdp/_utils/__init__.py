@@ -1,6 +1,7 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
 from skfairdp._utils._containers import (
+    PublicData,
     as_dense as as_dense,
     as_pandas as as_pandas,
     check_same_index as check_same_index,
@@ -12,7 +13,6 @@ from skfairdp._utils._containers import (
     row_blocks as row_blocks,
 )
 from skfairdp._utils._files import write_csv as write_csv, write_text as write_text
-from skfairdp._utils._ids import texts_of_ids as texts_of_ids
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,
     as_groups as as_groups,
@@ -29,6 +29,7 @@ from skfairdp._utils._labels import (
     labels_are_codes as labels_are_codes,
     note_label_codes as note_label_codes,
     split_sensitive_columns as split_sensitive_columns,
+    texts_of_ids as texts_of_ids,
 )
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS as PRIVATE_ERRORS,
@@ -53,7 +54,6 @@ from skfairdp._utils._numeric import (
 )
 from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
 from skfairdp._utils._plain_state import Plain as Plain, PlainState as PlainState, plain as plain, restored as restored
-from skfairdp._utils._public import PublicData
 from skfairdp._utils._sklearn import NamedEstimator as NamedEstimator
 
 __all__ = ["PublicData"]

@@ -90,13 +90,12 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         per spread of y. 0 holds nothing.
     net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
         As for :class:`FairDPSGDClassifier`, with one output. Its criterion is not read: ``loss`` says what is trained.
+        ``optimizer__average_last`` is usually 0.5.
         "auto" is "mlp", but "additive" for counts and where noise drowns hidden units.
     public_n_rows : int, default=None
         Public number of private rows, as for :class:`FairDPSGDClassifier`.
     max_rows_per_subject : int, default=6
         As of :class:`FairDPSGDClassifier`; it counts only with ``subject``.
-    average_last : float, default=0.5
-        Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
         Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows
         would lose their weight.
@@ -172,7 +171,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     net: Any = "auto"
     public_n_rows: int | None = None
     max_rows_per_subject: int = 6
-    average_last: float = 0.5
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
     groups: Sequence[Any] | None = None
@@ -201,7 +199,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         "net": "no_validation",
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_data": [PublicData, None],
@@ -330,6 +327,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
 
     # ------------------------------------------------------------------ pieces
 
+    _average_last = 0.5
+
     @property
     def _most_for_lines(self) -> float:  # type: ignore[override]
         """Amounts often are sums of what columns say; of a count it is the logarithm of its rate."""
@@ -454,6 +453,5 @@ def _trained(model: Any, network: "Network", data: TrainingData, plan: DPSGDPlan
 
     groups = np.zeros(len(data.y)) if data.groups is None else data.groups
     targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
-    more = {"average_last": model.average_last, "verbose": model.verbose}
-    module = network.trained(data.X, targets, plan.step, noise, **more, **terms)
+    module = network.trained(data.X, targets, plan.step, noise, verbose=model.verbose, **terms)
     return predicting(module, terms["loss"].scale)

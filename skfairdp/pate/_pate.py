@@ -53,7 +53,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "gnmax" releases the noisy winner of every query. "confident" first asks, with noise, whether the winner has
         enough votes (Confident-GNMax). The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
         :class:`ConfidentVoting` have the parameters of each.
-    {max_queries, noise_of_votes, classes, schema, rows_asked, memory, processes, random_state, noise_seed, ledger}
+    {classes, schema, rows_asked, memory, processes, random_state, noise_seed, ledger}
     {verbose}
 
     Attributes
@@ -92,8 +92,6 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     teacher: Any = None
     student: Any = None
     voting: Any = "soft"
-    max_queries: int | None = None
-    noise: str = "gaussian"
     classes: ArrayLike | None = None
     schema: Schema | None = None
     public_data: PublicData | SyntheticRows | None = None
@@ -109,8 +107,6 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "voting": "no_validation",
-        "max_queries": [Interval(Integral, 1, None, closed="left"), None],
-        "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "teacher": "no_validation",
         "student": [
             None,
@@ -193,7 +189,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         return lessons.teach(SoftLabelStudent(), labels)
 
     # What changes neither parts nor teachers: a search trains them once for all values of these.
-    _after_teachers = frozenset({"epsilon", "delta", "noise", "max_queries", "voting", "student"})
+    _after_teachers = frozenset({"epsilon", "delta", "voting", "student"})
 
     @property
     def _free_parameters(self) -> frozenset[str]:

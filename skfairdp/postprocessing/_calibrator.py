@@ -43,7 +43,6 @@ from skfairdp.postprocessing._constrained import (
     meet_constraints,
     refuse_unlabelled,
 )
-from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._inputs import (
     FitArguments,
     class_codes,
@@ -63,7 +62,7 @@ from skfairdp.postprocessing._inputs import (
     split_rows,
     without_group_columns,
 )
-from skfairdp.postprocessing._thresholding import CalibrationRows, Thresholds, TradeOff
+from skfairdp.postprocessing._thresholding import CalibrationRows, FineTuning, Thresholds, TradeOff
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, with_schema
 

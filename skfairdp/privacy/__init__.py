@@ -71,7 +71,6 @@ from skfairdp.privacy._noise import (
     PoissonSample as PoissonSample,
     SecretChoice as SecretChoice,
     SecretDraws as SecretDraws,
-    name_of_release as name_of_release,
 )
 from skfairdp.privacy._report import (
     NeighboringRelation,

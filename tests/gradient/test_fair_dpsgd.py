@@ -360,7 +360,7 @@ def test_the_weights_of_a_step_are_those_of_multiples_of_the_public_grid_in_eith
         max_epochs=1,
         batch_size=64,
         classes=[0, 1],
-        average_last=0.0,
+        optimizer__average_last=0.0,
         lr=1.0,
         max_grad_norm=1.0,
     ).fit(X, y)
