@@ -9,6 +9,7 @@ from skfairdp._inputs._table import (
     amount_bounds,
     amounts_of,
     check_public_columns,
+    groups_twice,
     read_amounts,
     read_classes,
     read_features,
@@ -27,6 +28,7 @@ from skfairdp._inputs._training import (
     read_source,
     read_training,
     refuse_chunks,
+    refuse_columns_beside,
 )
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "amount_bounds",
     "amounts_of",
     "check_public_columns",
+    "groups_twice",
     "in_order",
     "note_subject_column",
     "public_arguments",
@@ -50,6 +53,7 @@ __all__ = [
     "read_training",
     "read_unprotected",
     "refuse_chunks",
+    "refuse_columns_beside",
     "subject_given",
     "warn_of_other_units",
     "without_subject",

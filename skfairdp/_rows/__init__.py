@@ -15,30 +15,3 @@ from skfairdp._rows._source import (
     stored,
 )
 from skfairdp._rows._subjects import ONE_EACH, SubjectRows, Subjects, name_of_subjects, one_of_each
-
-__all__ = [
-    "HELD",
-    "ONE_EACH",
-    "Chunk",
-    "FoldRows",
-    "FoldRule",
-    "KeyedRows",
-    "PartWork",
-    "RowSource",
-    "Spill",
-    "SubjectRows",
-    "Subjects",
-    "check_free_disk",
-    "check_order",
-    "even_tables",
-    "fold_sizes",
-    "gathered",
-    "key_wanted",
-    "keyed_by_subject",
-    "name_of_subjects",
-    "one_of_each",
-    "opened",
-    "other_rows",
-    "row_hashes",
-    "stored",
-]

@@ -19,6 +19,7 @@ from skfairdp._utils._labels import (
     as_labels as as_labels,
     as_series as as_series,
     copy_label_encoding as copy_label_encoding,
+    declared_classes as declared_classes,
     decode_labels as decode_labels,
     encode_groups as encode_groups,
     encode_labels as encode_labels,
@@ -41,6 +42,7 @@ from skfairdp._utils._messages import (
     say as say,
     silence as silence,
     warn_caller as warn_caller,
+    warn_of_seed as warn_of_seed,
     without_cells as without_cells,
     without_values as without_values,
 )

@@ -171,6 +171,18 @@ def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np
     return out
 
 
+def declared_classes(given: Any, owner: str) -> NDArray[Any]:
+    """The classes of a parameter, sorted, as scikit-learn keeps its classes_."""
+    labels = given_domain(given, owner=owner, parameter="classes").tolist()
+    try:
+        classes: NDArray[Any] = np.asarray(sorted(labels))
+    except TypeError:
+        classes = np.empty((0, 0))
+    if classes.ndim != 1:
+        raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
+    return classes
+
+
 def encode_labels(
     values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
 ) -> NDArray[np.int64]:

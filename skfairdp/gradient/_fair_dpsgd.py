@@ -8,7 +8,7 @@ import numpy as np
 
 from skfairdp._column_tables import Cost
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._judge import Judgement, asked_constraints
 from skfairdp._majority_baseline import MajorityBaselineTest
@@ -189,10 +189,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        **FIT_CONSTRAINTS,
         "constraints": "no_validation",  # as_parity says what is wrong
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "lam": [Interval(Real, 0, None, closed="left"), None],

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateRegressor
 from skfairdp._inputs import (
     TrainingData,
     amount_bounds,
@@ -187,10 +187,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     __metadata_request__score = {"exposure": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name != "classes"},
         "loss": [StrOptions({"squared", "absolute", "poisson"})],
         "bounds": "no_validation",  # amount_bounds says what is wrong
         "constraints": "no_validation",  # and AmountConstraints

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from skfairdp import privacy
 from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
@@ -305,11 +305,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     __metadata_request__fit = {"subject": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
+        **FIT_CONSTRAINTS,
         "method": "no_validation",  # _as_method says what is wrong
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
         "count_share": [Interval(Real, 0, 1, closed="neither")],
         "net": "no_validation",  # and as_net
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skfairdp import fairness
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._judge import Judge, Judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
@@ -174,12 +174,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **FIT_CONSTRAINTS,
         **PATEClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "constraints": "no_validation",  # _check says what is wrong
         "gate": "no_validation",
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}
     _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})

@@ -620,8 +620,13 @@ def _gaussian_counts(forecast: VoteForecast, share: float) -> privacy.NoisyVotes
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:
     """How many teachers there are, who vote on so many classes or groups: a function of public numbers.
     ``budget_share`` is what votes get of the squared cost of the fit, ``units`` what is dealt to them."""
+    delta, mu = estimator.delta, privacy.gdp_mu(estimator.epsilon, estimator.delta)
+    if not mu:
+        raise ValueError(
+            f"epsilon={estimator.epsilon:g} and delta={delta:g} of {type(estimator).__name__} are so small that no "
+            "noise is enough. Raise one of them."
+        )
     if estimator.n_teachers == "auto":
-        delta, mu = estimator.delta, privacy.gdp_mu(estimator.epsilon, estimator.delta)
         epsilon = estimator.epsilon if budget_share == 1 else privacy.gdp_epsilon(math.sqrt(budget_share) * mu, delta)
         return default_n_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
     if estimator.n_teachers > n_rows:

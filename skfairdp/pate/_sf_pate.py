@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, tightened
 from skfairdp._rows import check_free_disk
@@ -41,7 +41,6 @@ from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema, with_schema
 
-MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
 #: Of a bound, until released votes say that the gap is as much smaller as private groups ask.
@@ -192,11 +191,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
+        **FIT_CONSTRAINTS,
         "variant": "no_validation",
-        "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "fair_estimator": [A_LEARNER, None],

@@ -87,6 +87,7 @@ from skfairdp.privacy._spending import (
     PublicReads as PublicReads,
     Spending as Spending,
     public_facts as public_facts,
+    refuse_ledger_of_seed as refuse_ledger_of_seed,
 )
 from skfairdp.privacy._verify import (
     Check as Check,

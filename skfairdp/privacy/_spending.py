@@ -231,6 +231,15 @@ _MOST_KINDS = 64
 _OF_THE_ROWS = ("n_features_in_", "feature_names_in_")  # what a fit has read when its budget opens
 
 
+def refuse_ledger_of_seed(owner: str, noise_seed: int | None, ledger: PrivacyLedger | Uncharged | None) -> None:
+    """Refuse a ledger, that of the block around as well, beside a seed of the noise."""
+    if noise_seed is not None and ledger_in_use(ledger) is not None:
+        raise ValueError(
+            f"{owner} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise protects "
+            "nobody, so no ledger may count it. Leave one of them out."
+        )
+
+
 class Spending:
     """The only thing that hands out noise, and the thing that charges for it.
 
@@ -278,12 +287,8 @@ class Spending:
         rows_of: str = "",
     ) -> None:
         self.event, self.delta, self.relation = event, delta, NeighboringRelation(relation)
+        refuse_ledger_of_seed(label, noise_seed, ledger)
         self.label, self.ledger, self.noise_seed = label, ledger_in_use(ledger), noise_seed
-        if noise_seed is not None and self.ledger is not None:
-            raise ValueError(
-                f"{label} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise "
-                "protects nobody, so no ledger may count it. Leave one of them out."
-            )
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
         self.holds, self.forgets, self.rows_of = tuple(holds), tuple(forgets), rows_of
         self._name, self._on_record = secrets.token_hex(16), ""  # public: no value of a row has a part in it
