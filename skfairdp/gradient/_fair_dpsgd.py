@@ -10,7 +10,7 @@ from skfairdp._column_tables import Cost
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
-from skfairdp._judge import Judgement, asked_constraints
+from skfairdp._judge import Judgement, asked_constraints, set_judgement
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
@@ -389,7 +389,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         if judgement is None:
             return
         # A penalty has a weight, and was given no bound; and few public rows are learned by heart.
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if loss else judgement.said_in_doubt
+        set_judgement(self, judgement, in_doubt=loss is None)
         if loss is None:
             return
         ways = [f"raise 'lam' ({self.lam:.2g})"] if self.lam is not None and loss.is_at_its_bound else []

@@ -14,7 +14,7 @@ from skfairdp import fairness
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
-from skfairdp._judge import Judge, Judgement, tightened
+from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
@@ -312,17 +312,15 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
         told = warn_of_gaps(self, is_stuck, public.X)
         judged = self._judged(public) if seen is None else (seen, "private")
-        for name in ("gap_", "gap_bound_", "constraint_holds_"):
-            self.__dict__.pop(name, None)
         if judged is None:
+            set_judgement(self, None)
             return
         judgement, rows = judged
         if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
             asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
-        is_sure = rows != "sampled"
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if is_sure else judgement.said_in_doubt
+        set_judgement(self, judgement, in_doubt=rows == "sampled")
         if not told:
             judgement.warn(
                 type(self).__name__,

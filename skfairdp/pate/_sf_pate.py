@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
-from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, tightened
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
 from skfairdp._typing import ArrayLike
@@ -276,7 +276,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 raise problem
         carrying(self.student_, self.privacy_)
         if judgement is not None:
-            self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+            set_judgement(self, judgement)
             self._warn_of(judgement, "its rows")
         return self
 
@@ -385,10 +385,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Train another student, for nothing: what it does to the groups is known by released votes at most."""
         self._train()
         found: Judgement | None = getattr(carrying(self.student_, self.privacy_), "judgement", None)
-        for name in ("gap_", "gap_bound_", "constraint_holds_"):
-            self.__dict__.pop(name, None)
+        set_judgement(self, found, in_doubt=True)
         if found is not None:
-            self.gap_, self.gap_bound_, self.constraint_holds_ = found.said_in_doubt
             self._warn_of(found, "its rows, with groups by its released votes,")
         return self
 
