@@ -304,6 +304,7 @@ def test_parameters_out_of_range_are_named_with_their_class(rows, parameters):
         ({"voting": ConfidentVoting(accounting="gdp", sigma=1.0)}, "not even one query"),
         ({"voting": ConfidentVoting(accounting="gdp", noise="discrete_gaussian")}, "needs noise='gaussian'"),
         ({"voting": SoftVoting(noise="discrete_gaussian"), "epsilon": 1e-6}, "scale of about .* votes"),
+        ({"epsilon": 1e-300, "delta": 1e-320}, "so small that no noise is enough"),
         ({"teacher": torch.nn.Linear(3, 2)}, "cannot read rows of shape"),
         ({"teacher": torch.nn.Linear(4, 3)}, "one logit per row and class"),
         ({"teacher": torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))}, "BatchNorm"),
