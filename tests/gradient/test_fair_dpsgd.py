@@ -13,9 +13,8 @@ from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSampledDpEvent, epsilon_of
-from tests._tools.formulas import plain_formula
+from tests._tools.formulas import noise_scale_interval, plain_formula
 from tests._tools.inside import (
     DPStep,
     MajorityBaselineTest,

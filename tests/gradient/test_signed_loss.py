@@ -11,8 +11,8 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
-from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
+from tests._tools.formulas import noise_scale_interval
 from tests._tools.inside import DPStep, DualPlan, PrivateRows, RateLagrangian, largest_price
 from tests._tools.layers import examples
 from tests._tools.networks import dpsgd
