@@ -40,10 +40,10 @@ class Case:
 MATCHED, LABELS, ANSWERS = "matched filter", "count of one label", "count of answers"
 CASES = (
     Case("PATE soft", {"voting": "soft"}, MATCHED),
-    Case("PATE soft, discrete noise", {"voting": "soft", "noise": "discrete_gaussian"}, MATCHED),
+    Case("PATE soft, discrete noise", {"voting": "soft", "voting__noise": "discrete_gaussian"}, MATCHED),
     Case("PATE soft, three classes", {"voting": "soft"}, MATCHED, n_classes=3),
     Case("PATE gnmax", {"voting": "gnmax"}, LABELS),
-    Case("PATE gnmax, discrete noise", {"voting": "gnmax", "noise": "discrete_gaussian"}, LABELS),
+    Case("PATE gnmax, discrete noise", {"voting": "gnmax", "voting__noise": "discrete_gaussian"}, LABELS),
     Case("PATE gnmax, three classes", {"voting": "gnmax"}, LABELS, n_classes=3),
     Case("PATE confident", {"voting": "confident"}, ANSWERS),
     Case("PATE confident, Gaussian filter", {"voting": "confident", "voting__accounting": "gdp"}, ANSWERS),
@@ -56,7 +56,7 @@ CASES = (
 )
 ATTRIBUTE_CASES = (
     Case("SF-PATE student, soft", {"voting": "soft"}, MATCHED),
-    Case("SF-PATE student, soft, discrete noise", {"voting": "soft", "noise": "discrete_gaussian"}, MATCHED),
+    Case("SF-PATE student, soft, discrete noise", {"voting": "soft", "voting__noise": "discrete_gaussian"}, MATCHED),
     Case("SF-PATE student, gnmax", {"voting": "gnmax"}, LABELS),
     Case("SF-PATE teacher, soft", {"voting": "soft", "variant": "teacher"}, MATCHED),
 )
@@ -78,7 +78,7 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
     from sklearn.dummy import DummyClassifier
 
     from skfairdp import SFPATEClassifier
-    from skfairdp.pate import FairTeachers
+    from skfairdp.pate import FairTeachers, SoftVoting
 
     parameters = dict(case.parameters)
     teacher = parameters.get("variant") == "teacher"
@@ -90,11 +90,9 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
         classes=[0, 1],
         groups=[0, 1],
         n_teachers=N_TEACHERS,
-        max_queries=n_queries,
         fair_estimator=GroupsAnswer(),
         random_state=seed,
-        **parameters,
-    )
+    ).set_params(**parameters, voting__max_queries=n_queries)
     n = (3 if teacher else 1) * N_TEACHERS
     X = np.zeros((n, 1))
     groups = np.random.default_rng(seed).integers(2, size=n) if teacher else (np.arange(n) < case.votes).astype(int)
@@ -104,7 +102,7 @@ def attribute_worlds(case: Case, epsilon: float, n_queries: int, seed: int) -> t
         return np.where(np.arange(n) == row, 1 - groups, groups)
 
     def votes(given: Any) -> Any:  # all but without noise
-        loud = SFPATEClassifier(**{**model.get_params(deep=False), "epsilon": 1e9, "sigma": 0.01, "voting": "soft"})
+        loud = SFPATEClassifier(**{**model.get_params(deep=False), "epsilon": 1e9, "voting": SoftVoting(sigma=0.01)})
         return np.rint(N_TEACHERS * loud.fit(X, y, sensitive_features=given).released_votes_)
 
     if not teacher:
@@ -157,8 +155,8 @@ def audit(case: Case, *, epsilon: float, n_queries: int, n_runs: int, confidence
         if attribute:
             given = {"sensitive_features": groups[0]}
         worlds.append(np.array([model.fit(X, y, **given).released_votes_ for _ in range(n_runs)]))
-        if attribute and model.sigma is None:  # calibrated once
-            model.set_params(sigma=model.sigma_)
+        if attribute and model.get_params().get("voting__sigma") is None:  # calibrated once
+            model.set_params(voting__sigma=model.sigma_)
     results = {}
     for method in ("gdp", "clopper_pearson"):
         if case.statistic == MATCHED:

@@ -93,10 +93,9 @@ def audit(case: Case, *, epsilon: float, n_runs: int, confidence: float) -> dict
     model = FairDPSGDClassifier(
         epsilon=epsilon,
         delta=DELTA,
-        net=mlp((), batch_size=case.batch_size, max_epochs=case.epochs, lr=SLOW),
+        net=mlp((), batch_size=case.batch_size, max_epochs=case.epochs, lr=SLOW, optimizer__average_last=0.0),
         classes=[0, 1],
         public_n_rows=N_ROWS,
-        average_last=0.0,
         max_grad_norm=CLIP,
         random_state=0,
         **case.parameters,
@@ -161,10 +160,11 @@ def fit_on_canaries(included: Any, epsilon: float, *, clip: float, noise_seed: i
         epsilon=epsilon,
         delta=DELTA,
         lam=0.0,
-        net=NeuralNetClassifier(Tokens(n_canaries), batch_size=n_canaries, max_epochs=1, lr=1.0),
+        net=NeuralNetClassifier(
+            Tokens(n_canaries), batch_size=n_canaries, max_epochs=1, lr=1.0, optimizer__average_last=0.0
+        ),
         classes=[0, 1],
         public_n_rows=n_canaries // 2,
-        average_last=0.0,
         max_grad_norm=clip,
         random_state=0,
         noise_seed=noise_seed,

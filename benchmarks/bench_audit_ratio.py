@@ -145,6 +145,7 @@ def fair_votes(epsilon: float) -> Any:
     from bench_audit import GroupsAnswer
 
     from skfairdp import SFPATEClassifier
+    from skfairdp.pate import SoftVoting
 
     def make(group: int) -> Callable[[], Any]:
         model = SFPATEClassifier(
@@ -153,9 +154,8 @@ def fair_votes(epsilon: float) -> Any:
             classes=[0, 1],
             groups=[0, 1],
             n_teachers=11,
-            max_queries=11,
             fair_estimator=GroupsAnswer(),
-            voting="soft",
+            voting=SoftVoting(max_queries=11),
             random_state=0,
         )
         groups = np.append(np.arange(10) % 2, group)
@@ -182,10 +182,9 @@ def private_sgd(lam: float = 0.0, **options: Any) -> Callable[[float], Any]:
             model = FairDPSGDClassifier(
                 epsilon=epsilon,
                 delta=DELTA,
-                net=mlp((), batch_size=n, max_epochs=10, lr=SLOW),
+                net=mlp((), batch_size=n, max_epochs=10, lr=SLOW, optimizer__average_last=0.0),
                 classes=[0, 1],
                 public_n_rows=n,
-                average_last=0.0,
                 max_grad_norm=CLIP,
                 random_state=0,
                 lam=lam,

@@ -60,11 +60,11 @@ def plan(setting: dict[str, Any], repeats: int) -> dict[str, Any]:
     from skfairdp.privacy import epsilon_of
 
     parts: dict[str, Any] = {
-        "soft": SoftVoting(),
-        "gnmax": GNMaxVoting(),
-        "confident": ConfidentVoting(accounting=setting["accounting"]),
+        "soft": SoftVoting(noise=setting["noise"]),
+        "gnmax": GNMaxVoting(noise=setting["noise"]),
+        "confident": ConfidentVoting(accounting=setting["accounting"], noise=setting["noise"]),
     }
-    asked = {name: value for name, value in setting.items() if name not in ("voting", "accounting")}
+    asked = {name: value for name, value in setting.items() if name not in ("voting", "noise", "accounting")}
     seconds, processor = [], []
     for _ in range(repeats):
         forget()

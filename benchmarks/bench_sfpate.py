@@ -45,6 +45,7 @@ Points = dict[Key, dict[int, dict[str, Any]]]
 def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: int) -> Any:
     """Return the estimator behind a name; nothing is tuned."""
     from skfairdp import LagrangianClassifier, PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier
+    from skfairdp.pate import GNMaxVoting
 
     network = LagrangianClassifier(constraints=constraint, random_state=seed)
     if method == FLD:
@@ -56,7 +57,7 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
     public: dict[str, Any] = {"delta": DELTA, "groups": groups, "classes": list(CLASSES), "random_state": seed}
     if method == PFLD:
         return PFLDClassifier(epsilon=epsilon, constraints=constraint, **public)
-    as_published = {"voting": "gnmax", "max_queries": ROWS, "n_teachers": 300} if "paper" in method else {}
+    as_published = {"voting": GNMaxVoting(max_queries=ROWS), "n_teachers": 300} if "paper" in method else {}
     return SFPATEClassifier(
         variant="student" if method.startswith("SFS") else "teacher",
         epsilon=epsilon,

@@ -24,13 +24,13 @@ def run(method: str, split: Any, epochs: int, seed: int) -> float:
     """Fit once and return the CPU seconds of this process: others on the machine do not count."""
     from skfairdp import LagrangianClassifier, PFLDClassifier, RandomizedResponseClassifier, SFPATEClassifier
     from skfairdp.lagrangian import mlp
-    from skfairdp.pate import FairTeachers
+    from skfairdp.pate import FairTeachers, GNMaxVoting
 
     groups = sorted(set(split.sensitive_features))
     same: dict[str, Any] = {"net": mlp(HIDDEN, max_epochs=epochs, batch_size=BATCH), "random_state": seed}
     private: dict[str, Any] = {"epsilon": 1.0, "groups": groups, "classes": [0, 1], "random_state": seed}
     pate: dict[str, Any] = {**private, "delta": 1e-4, "n_teachers": min(TEACHERS, len(split.y) // 4)}
-    paper = {"voting": "gnmax", "max_queries": min(200, len(split.y))}
+    paper = {"voting": GNMaxVoting(max_queries=min(200, len(split.y)))}
     network = LagrangianClassifier(**same)
     model: Any = {
         "network": lambda: LagrangianClassifier(constraints=None, **same),

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, without_values
+from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.privacy import (
@@ -56,6 +56,13 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
     "ledger": [HasMethods(["charge"]), None],
+}
+#: And of those that most of them have besides. An epsilon of 1e9 is far beyond any guarantee, and exact in a float.
+FIT_CONSTRAINTS: dict[str, Any] = {
+    **SHARED_CONSTRAINTS,
+    "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+    "delta": [Interval(Real, 0, 1, closed="neither")],
+    "verbose": ["verbose"],
 }
 
 
@@ -142,11 +149,7 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
             rows_of=getattr(plan, "rows_of", ""),
         )
         if self.noise_seed is not None:
-            warn_caller(
-                f"{owner} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
-                "privacy_.epsilon will be inf; use this for research and tests only.",
-                PrivacyLeakWarning,
-            )
+            warn_of_seed(owner)
         else:
             _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
         return spending

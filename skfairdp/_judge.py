@@ -236,6 +236,15 @@ class Judge:
         return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
 
 
+def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bool = False) -> None:
+    """Set what is known of the groups, in place of what was known of another model."""
+    for name in ("gap_", "gap_bound_", "constraint_holds_"):
+        vars(estimator).pop(name, None)
+    if judgement is not None:
+        said = judgement.said_in_doubt if in_doubt else judgement.said
+        estimator.gap_, estimator.gap_bound_, estimator.constraint_holds_ = said
+
+
 def asked_constraints(estimator: Any, usual: Any = None) -> Any:
     """What is to hold: ``constraints``, or the gap between every two groups that ``gamma`` is short for."""
     if estimator.gamma is None:

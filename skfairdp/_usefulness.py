@@ -402,7 +402,7 @@ class VoteForecast(PlainState):
         teachers = self.n_teachers or default_n_teachers(
             self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
         )
-        return self.moved / (self.mu * teachers)
+        return self.moved / (self.mu * teachers) if self.mu else math.inf  # an ε that floats cannot tell from 0
 
     @property
     def snr_too_low(self) -> bool:

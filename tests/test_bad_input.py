@@ -257,11 +257,15 @@ def test_small_groups_are_a_warning_with_the_public_numbers(rows):
         *({"gate__min_count": value} for value in (-1, 0.5, None, True, 10**400)),
         *({"n_teachers": value} for value in (0, -1, 401, 2.5, "many", None, True, 10**400)),
         *({"voting__threshold": value} for value in (0.5, 0.2, 1.1, np.nan, None, True)),
-        *({"max_queries": value} for value in (0, -1, 2.5, "all", True)),
+        *({"voting__max_queries": value} for value in (0, -1, 2.5, "all", True)),
         *({"public_data": value} for value in (0.5, "own", SyntheticRows)),
         *({"noise_seed": value, "ledger": None} for value in (-1, 0.5, "x")),
         *({"random_state": value} for value in (-1, 0.5, "x")),
-        *({name: value} for name in ("disparity", "voting", "gate__rule", "noise") for value in ("x", None, 1)),
+        *(
+            {name: value}
+            for name in ("gate__disparity", "voting", "gate__rule", "voting__noise")
+            for value in ("x", None, 1)
+        ),
         *({"voting": "confident", "voting__accounting": value} for value in ("x", None, 1)),
         *({"gate": value} for value in ("student", 1, FairnessGate(2, 2, gamma=0.1))),
         *({"teacher": value} for value in ("forest", 1, [], LinearRegression(), LogisticRegression)),
@@ -298,8 +302,9 @@ def test_parameters_out_of_range_are_named_with_their_class(rows, parameters):
         ({"voting": ConfidentVoting(sigma=5.0)}, "noise scale given to ConfidentVoting alone costs more"),
         ({"voting": ConfidentVoting(sigma=5.0, sigma_threshold=5.0)}, "given to ConfidentVoting cost epsilon="),
         ({"voting": ConfidentVoting(accounting="gdp", sigma=1.0)}, "not even one query"),
-        ({"voting": ConfidentVoting(accounting="gdp"), "noise": "discrete_gaussian"}, "needs noise='gaussian'"),
-        ({"noise": "discrete_gaussian", "epsilon": 1e-6}, "scale of about .* votes"),
+        ({"voting": ConfidentVoting(accounting="gdp", noise="discrete_gaussian")}, "needs noise='gaussian'"),
+        ({"voting": SoftVoting(noise="discrete_gaussian"), "epsilon": 1e-6}, "scale of about .* votes"),
+        ({"epsilon": 1e-300, "delta": 1e-320}, "so small that no noise is enough"),
         ({"teacher": torch.nn.Linear(3, 2)}, "cannot read rows of shape"),
         ({"teacher": torch.nn.Linear(4, 3)}, "one logit per row and class"),
         ({"teacher": torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))}, "BatchNorm"),
@@ -401,7 +406,7 @@ def test_refitting_for_a_gap_needs_groups(rows):
 def test_true_is_no_number(name):
     cls = private_classes()[name]
     wrong = cls(LogisticRegression()) if name in ("SyntheticDataClassifier", "PrivateThresholds") else cls()
-    numbers = [one for one in ("epsilon", "public_n_rows", "max_queries") if one in wrong.get_params()]
+    numbers = [one for one in ("epsilon", "public_n_rows") if one in wrong.get_params()]
     for parameter in numbers:
         with pytest.raises((ValueError, TypeError), match=f"'{parameter}' parameter of .* no bool"):
             clone(wrong).set_params(**{parameter: True})._validate_params()

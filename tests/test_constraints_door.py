@@ -79,7 +79,9 @@ def same(one, other):
 @pytest.mark.parametrize("asked", ["equalized_odds", SEVERAL, RateParity("selection_rate", ratio_bound=0.8)], ids=str)
 @pytest.mark.parametrize("voting", ["soft", "confident"])
 def test_fair_pate_teaches_a_student_of_the_constraints_and_its_gate_holds_no_rates(asked, voting):
-    spelled_out = fair_pate(gamma=None, disparity="between", student=ConstrainedStudent(asked), voting=voting)
+    spelled_out = fair_pate(
+        gamma=None, gate=VoteGate(disparity="between"), student=ConstrainedStudent(asked), voting=voting
+    )
     door = fitted(fair_pate(constraints=asked, voting=voting))
     assert isinstance(door.student_, ConstrainedStudent)
     same(door, fitted(spelled_out))
@@ -87,7 +89,9 @@ def test_fair_pate_teaches_a_student_of_the_constraints_and_its_gate_holds_no_ra
 
 @pytest.mark.parametrize("voting", ["soft", "confident"])
 def test_fair_pate_holds_labels_and_student_to_one_difference_of_rates(voting):
-    spelled_out = fair_pate(gamma=0.5, disparity="between", student=ConstrainedStudent(HALF), voting=voting)
+    spelled_out = fair_pate(
+        gamma=0.5, gate=VoteGate(disparity="between"), student=ConstrainedStudent(HALF), voting=voting
+    )
     door, parts = fitted(fair_pate(constraints=HALF, voting=voting)), fitted(spelled_out)
     same(door, parts)
     np.testing.assert_array_equal(door.answered_mask_, parts.answered_mask_)
@@ -164,7 +168,7 @@ def test_another_gamma_costs_nothing_where_the_learner_sees_synthetic_rows_alone
     ("make", "given", "message"),
     [
         (fair_pate, {"gamma": 0.1}, "both 'constraints' and 'gamma'"),
-        (fair_pate, {"disparity": "overall"}, "both 'constraints' and 'disparity'"),
+        (fair_pate, {"gate": VoteGate(disparity="overall")}, "both 'constraints' and 'gate__disparity'"),
         (fair_pate, {"student": ParityPenaltyStudent()}, "both 'constraints' and 'student'"),
         (fair_pate, {"student": ConstrainedStudent("equal_opportunity")}, "both 'constraints' and 'student'"),
         (fair_pate, {"gate": "labels"}, "gate='labels'"),

@@ -133,6 +133,8 @@ def option(*names):
 
 scale = st.one_of(st.none(), number(0.1, 100, 1e-9, 1e9, 1e-10, 3e5))
 threshold = number(0.5, 1, 0.5000001)
+votes = {"sigma": scale, "noise": option("gaussian", "discrete_gaussian"), "max_queries": st.integers(1, 20)}
+disparity = option("others", "overall", "between")
 domain = st.lists(st.sampled_from([0, 1, 2, "a", "b", None, (0, 1), 0.5, True]), max_size=4)
 #: For each parameter, values that mostly get past its own check: what then meets the others is what is tried.
 PLAUSIBLE = {
@@ -140,12 +142,11 @@ PLAUSIBLE = {
     "epsilon": number(1e-2, 50, 1e-300, 1e-9, 1e-5, 1e3, 1e9, 1e10),
     "delta": number(1e-9, 0.5, 1e-320, 1e-100, 0.999999),
     "gamma": st.one_of(st.none(), number(0, 1, 1e-320, 1e300)),
-    "disparity": option("others", "overall", "between"),
     "constraints": option(None, "demographic_parity", "equalized_odds", "parity"),
     "gate": st.one_of(
         option("votes", "labels", None),
-        st.builds(VoteGate, min_count=st.integers(0, 20), rule=option("excess", "local")),
-        st.builds(LabelGate, min_count=st.integers(0, 20), rule=option("excess", "local")),
+        st.builds(VoteGate, min_count=st.integers(0, 20), rule=option("excess", "local"), disparity=disparity),
+        st.builds(LabelGate, min_count=st.integers(0, 20), rule=option("excess", "local"), disparity=disparity),
     ),
     "student": st.one_of(
         st.none(), st.builds(ParityPenaltyStudent, penalty_weight=number(0, 5, 1e-320, 1e9, 1e10), max_iter=st.just(20))
@@ -153,19 +154,17 @@ PLAUSIBLE = {
     "n_teachers": st.one_of(st.integers(1, 14), st.just("auto")),
     "voting": st.one_of(
         option("soft", "confident", "gnmax"),
-        st.builds(SoftVoting, threshold=threshold, sigma=scale),
-        st.builds(GNMaxVoting, sigma=scale),
+        st.builds(SoftVoting, threshold=threshold, **votes),
+        st.builds(GNMaxVoting, **votes),
         st.builds(
             ConfidentVoting,
             threshold=threshold,
             sigma_threshold=scale,
-            sigma=scale,
+            **votes,
             max_answers=st.one_of(st.none(), st.integers(1, 20)),
             accounting=option("auto", "binary", "gdp"),
         ),
     ),
-    "max_queries": st.integers(1, 20),
-    "noise": option("gaussian", "discrete_gaussian"),
     "public_data": st.one_of(
         st.none(),
         st.builds(

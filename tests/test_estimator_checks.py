@@ -46,6 +46,7 @@ from skfairdp.pate import (
     FairTeachers,
     ParityPenaltyStudent,
     SoftLabelStudent,
+    SoftVoting,
     VoteGate,
 )
 from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds
@@ -137,7 +138,7 @@ SETTINGS = [
     pytest.param(FairPATEClassifier, {"voting": "confident"}, id="Fair-confident"),
     pytest.param(FairPATEClassifier, {"voting": ConfidentVoting(accounting="gdp")}, id="Fair-filter"),
     pytest.param(FairPATEClassifier, {"voting": "gnmax"}, id="Fair-gnmax"),
-    pytest.param(FairPATEClassifier, {"noise": "discrete_gaussian"}, id="Fair-discrete"),
+    pytest.param(FairPATEClassifier, {"voting": SoftVoting(noise="discrete_gaussian")}, id="Fair-discrete"),
     pytest.param(FairPATEClassifier, {"gamma": None}, id="Fair-unconstrained"),
     pytest.param(FairPATEClassifier, {"student": LogisticRegression()}, id="Fair-given-student"),
     pytest.param(FairPATEClassifier, {"gate": "labels"}, id="S_pre"),
@@ -157,7 +158,9 @@ SETTINGS = [
     pytest.param(PFGuardGenerator, {"backend": MarginalsBackend(structure="star")}, id="PFGuard-star"),
     pytest.param(SFPATEClassifier, {}, id="SFS"),
     pytest.param(SFPATEClassifier, {"voting": "gnmax"}, id="SFS-gnmax"),
-    pytest.param(SFPATEClassifier, {"noise": "discrete_gaussian", "max_queries": 50}, id="SFS-discrete"),
+    pytest.param(
+        SFPATEClassifier, {"voting": SoftVoting(noise="discrete_gaussian", max_queries=50)}, id="SFS-discrete"
+    ),
     pytest.param(SFPATEClassifier, {"variant": FairTeachers(LagrangianClassifier(net=mlp(max_epochs=1)))}, id="SFT"),
     pytest.param(SFPATEClassifier, {"variant": FairTeachers(LogisticRegression()), "voting": "gnmax"}, id="SFT-gnmax"),
     pytest.param(PFLDClassifier, {}, id="PFLD"),

@@ -16,7 +16,7 @@ from skfairdp import (
 )
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import NoisyGradients
-from skfairdp.pate import VoteGate
+from skfairdp.pate import GNMaxVoting, VoteGate
 from skfairdp.privacy import epsilon_of
 from tests._tools.sources import recording_noise
 
@@ -32,7 +32,9 @@ MODELS = [
     (PATEClassifier(voting="confident", **GIVEN), WITH_PUBLIC_ROWS),
     (FairPATEClassifier(n_teachers=10, gate=VoteGate(min_count=5), gamma=0.5, **GIVEN), WITH_PUBLIC_ROWS),
     (
-        FairPATEClassifier(voting="gnmax", noise="discrete_gaussian", gate=VoteGate(min_count=5), gamma=0.5, **GIVEN),
+        FairPATEClassifier(
+            voting=GNMaxVoting(noise="discrete_gaussian"), gate=VoteGate(min_count=5), gamma=0.5, **GIVEN
+        ),
         WITH_PUBLIC_ROWS,
     ),
     (PATEClassifier(n_teachers=10, **GIVEN), {}),

@@ -26,7 +26,7 @@ from skfairdp import (
 )
 from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.datasets import make_biased_classification
-from skfairdp.pate import FairTeachers, GroupTeachers
+from skfairdp.pate import FairTeachers, GroupTeachers, SoftVoting
 from skfairdp.postprocessing import PrivateThresholds
 
 X, y, GROUPS = make_biased_classification(600, disparity=0.3, random_state=0)
@@ -38,7 +38,7 @@ SF = {
     "groups": [0, 1],
     "n_teachers": 4,
     "epsilon": 8.0,
-    "max_queries": 40,
+    "voting": SoftVoting(max_queries=40),
     "random_state": 0,
 }
 

@@ -60,7 +60,6 @@ WHY = {
     "pate/_usefulness.py": PUBLIC,
     "postprocessing/_calibrator.py": TO_COME,
     "postprocessing/_constrained.py": PUBLIC,
-    "postprocessing/_fine_tuning.py": PUBLIC,
     "postprocessing/_inputs.py": PUBLIC,
     "postprocessing/_idp3.py": TO_COME,
     "postprocessing/_private_barycenter.py": "behind row_wise_predictions; rows to come",

@@ -10,6 +10,7 @@ from skfairdp._inputs._table import (
     amounts_of,
     check_public_columns,
     groups_to_come,
+    groups_twice,
     read_amounts,
     read_classes,
     read_features,
@@ -28,6 +29,7 @@ from skfairdp._inputs._training import (
     read_source,
     read_training,
     refuse_chunks,
+    refuse_columns_beside,
 )
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "amounts_of",
     "check_public_columns",
     "groups_to_come",
+    "groups_twice",
     "in_order",
     "note_subject_column",
     "public_arguments",
@@ -52,6 +55,7 @@ __all__ = [
     "read_training",
     "read_unprotected",
     "refuse_chunks",
+    "refuse_columns_beside",
     "subject_given",
     "warn_of_other_units",
     "without_subject",

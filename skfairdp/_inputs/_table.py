@@ -17,6 +17,7 @@ from skfairdp._utils import (
     as_pandas,
     check_same_index,
     column_names,
+    declared_classes,
     encode_labels,
     given_domain,
     group_domain,
@@ -182,7 +183,7 @@ def read_classes(
     owner, given = type(estimator).__name__, parameter_of(estimator, "classes")
     labels = as_labels(y, n_rows, owner=owner, check_kind=given is None)
     if given is not None:
-        classes = _declared_classes(given, owner)
+        classes = declared_classes(given, owner)
         reads.note("classes", "given", classes, by=given)
         known = np.arange(len(classes)) if numbered else classes
         parameter = (
@@ -202,17 +203,6 @@ def read_classes(
         )
         reads.note("classes", "read", classes, "from the private y, outside the guarantee")
     return classes, codes.astype(np.int64)
-
-
-def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
-    labels = given_domain(given, owner=owner, parameter="classes").tolist()
-    try:
-        classes: NDArray[Any] = np.asarray(sorted(labels))  # scikit-learn keeps classes_ sorted
-    except TypeError:
-        classes = np.empty((0, 0))
-    if classes.ndim != 1:
-        raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
-    return classes
 
 
 # ---- amounts -------------------------------------------------------------------------------------------------

@@ -115,6 +115,15 @@ def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int)
     return replace(data, X=kept.features, y=kept.labels())
 
 
+def refuse_columns_beside(owner: str, y: Any, groups: Any) -> None:
+    """Refuse labels and groups that are given beside rows in chunks, where they are columns."""
+    if y is not None or groups is not None:
+        raise ValueError(
+            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
+            "(label, groups), and leave them out."
+        )
+
+
 def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, by_key: bool) -> None:
     """Refuse rows out of memory where they cannot be read, before one is."""
     owner = type(estimator).__name__
@@ -122,11 +131,7 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
         raise ValueError(
             f"{owner} reads rows in chunks only with a 'schema', which says what their values are. Set it."
         )
-    if y is not None or groups is not None:
-        raise ValueError(
-            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
-            "(label, groups), and leave them out."
-        )
+    refuse_columns_beside(owner, y, groups)
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
     if by_key and source.key is None and not source.knows_places:

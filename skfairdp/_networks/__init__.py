@@ -48,18 +48,12 @@ from skfairdp._networks._process import (
     own_generator,
     products_of_step,
     reduced_precision,
+    resolve_device,
     seconds_of_steps,
     threads_of_steps,
 )
 from skfairdp._networks._shorthands import CNN, MLP, ResNet
-from skfairdp._networks._stacked import (
-    batch_stream,
-    one_vector,
-    predict_stacked,
-    predict_stacked_proba,
-    resolve_device,
-    train_stacked,
-)
+from skfairdp._networks._stacked import batch_stream, one_vector, predict_stacked, predict_stacked_proba, train_stacked
 from skfairdp._networks._training import (
     Network,
     PrivateRows,

@@ -18,9 +18,9 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from skfairdp._networks._mlp import StackedMLP
-from skfairdp._networks._process import own_generator
+from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
-from skfairdp._networks._stacked import one_vector, resolve_device
+from skfairdp._networks._stacked import one_vector
 from skfairdp._utils import child_seeds
 
 

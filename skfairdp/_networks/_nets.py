@@ -18,9 +18,8 @@ from skorch import NeuralNet, NeuralNetClassifier, NeuralNetRegressor
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from skfairdp._networks._process import own_generator
+from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import CNN, MLP, ResNet, widths
-from skfairdp._networks._stacked import resolve_device
 from skfairdp._networks._stored import PlainNet
 from skfairdp._usefulness import larger_batches
 from skfairdp._utils import warn_caller
@@ -50,6 +49,7 @@ class Net:
     owner: str
     module_options: Mapping[str, Any] = field(default_factory=dict)
     optimizer_options: Mapping[str, Any] = field(default_factory=dict)
+    average_last: float = 0.0
 
     @property
     def hidden(self) -> tuple[int, ...] | None:
@@ -160,8 +160,9 @@ def as_net(
     optimizer: Any = torch.optim.SGD,
     optimizer_options: Mapping[str, Any] | None = None,
     auto: bool = False,
+    average_last: float | None = None,
 ) -> Net:
-    """Read the ``net`` parameter of an estimator."""
+    """Read the ``net`` parameter of an estimator. With ``average_last`` its optimizer may average its last iterates."""
     usual: dict[str, Any] = {"lr": lr, "batch_size": batch_size, "max_epochs": max_epochs}
     own: dict[str, Any] = {}
     if isinstance(net, str) and net == "additive":
@@ -187,6 +188,13 @@ def as_net(
         if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < np.inf:
             raise ValueError(f"The 'net__{name}' parameter of {owner} must be {what}. Got {value!r} instead.")
     given = _options("optimizer__", own)
+    if average_last is not None:
+        average_last = given.pop("average_last", average_last)
+        if not isinstance(average_last, Real) or isinstance(average_last, bool) or not 0 <= float(average_last) <= 1:
+            raise ValueError(
+                f"The 'net__optimizer__average_last' parameter of {owner} must be a number from 0 to 1, the share of "
+                f"the last iterates whose average is kept. Got {average_last!r} instead."
+            )
     return Net(
         module,
         **numbers,
@@ -195,6 +203,7 @@ def as_net(
         owner=owner,
         module_options=_options("module__", own),
         optimizer_options=given if own.get("optimizer") else {**(optimizer_options or {}), **given},
+        average_last=float(average_last or 0.0),
     )
 
 

@@ -123,6 +123,23 @@ def check_precision(owner: str, device: Any = "cpu") -> None:
         )
 
 
+def resolve_device(device: str, *, owner: str) -> torch.device:
+    """Return the torch device, or say before any work what is missing, or too coarse for private rows."""
+    try:
+        resolved = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f"The 'device' parameter of {owner} must name a torch device such as 'cpu' or 'cuda'. "
+            f"Got {device!r} instead."
+        ) from None
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"The 'device' parameter of {owner} is {device!r}, but torch finds no CUDA device here. Use device='cpu'."
+        )
+    check_precision(owner, resolved)
+    return resolved
+
+
 def check_module_precision(module: nn.Module, owner: str) -> None:
     """Refuse a module with parameters or buffers of less than single precision, complex or quantized."""
     for name, value in [*module.named_parameters(), *module.named_buffers()]:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skfairdp._networks._process import check_precision, seconds_of_steps
+from skfairdp._networks._process import seconds_of_steps
 from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
@@ -39,23 +39,6 @@ class StackedNet(Protocol):
 
     def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...), which all networks share."""
-
-
-def resolve_device(device: str, *, owner: str) -> torch.device:
-    """Return the torch device, or say before any work what is missing, or too coarse for private rows."""
-    try:
-        resolved = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise ValueError(
-            f"The 'device' parameter of {owner} must name a torch device such as 'cpu' or 'cuda'. "
-            f"Got {device!r} instead."
-        ) from None
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"The 'device' parameter of {owner} is {device!r}, but torch finds no CUDA device here. Use device='cpu'."
-        )
-    check_precision(owner, resolved)
-    return resolved
 
 
 def batch_stream(

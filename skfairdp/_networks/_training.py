@@ -188,7 +188,6 @@ class Network:
         of_each: NDArray[np.int64] | None = None,
         loss: RowLoss | None = None,
         penalty: PublicTerm | None = None,
-        average_last: float = 0.0,
         verbose: int = 0,
     ) -> nn.Module:
         """Train a copy on arrays. Returned on the CPU, in evaluation mode; nothing about private rows is recorded.
@@ -200,7 +199,7 @@ class Network:
         """
         assert self.net is not None
         module = deepcopy(self.module).to(self.device)
-        optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, average_last)
+        optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}

@@ -1,35 +1,17 @@
 """Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
 
-from skfairdp._rows._folds import FoldRows, FoldRule, fold_sizes
-from skfairdp._rows._keyed import KeyedRows, key_wanted, keyed_by_subject, row_hashes
+from skfairdp._rows._keyed import FoldRows, FoldRule, KeyedRows, fold_sizes, key_wanted, keyed_by_subject, row_hashes
 from skfairdp._rows._opened import gathered, opened
-from skfairdp._rows._source import Chunk, PartWork, RowSource, check_order, even_tables, other_rows
-from skfairdp._rows._spill import HELD, Spill, check_free_disk, stored
+from skfairdp._rows._source import (
+    HELD,
+    Chunk,
+    PartWork,
+    RowSource,
+    Spill,
+    check_free_disk,
+    check_order,
+    even_tables,
+    other_rows,
+    stored,
+)
 from skfairdp._rows._subjects import ONE_EACH, SubjectRows, Subjects, name_of_subjects, one_of_each
-
-__all__ = [
-    "HELD",
-    "ONE_EACH",
-    "Chunk",
-    "FoldRows",
-    "FoldRule",
-    "KeyedRows",
-    "PartWork",
-    "RowSource",
-    "Spill",
-    "SubjectRows",
-    "Subjects",
-    "check_free_disk",
-    "check_order",
-    "even_tables",
-    "fold_sizes",
-    "gathered",
-    "key_wanted",
-    "keyed_by_subject",
-    "name_of_subjects",
-    "one_of_each",
-    "opened",
-    "other_rows",
-    "row_hashes",
-    "stored",
-]

@@ -1,14 +1,19 @@
 """Which source reads what a user gave, and how to make a DataFrame of it. Each engine is loaded on first use."""
 
+import itertools
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from skfairdp._rows._keyed import KeyedRows, KeyedSource
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
+
+Made = TypeVar("Made")
+Sum = TypeVar("Sum")
 
 
 class ChunkRows(RowSource):
@@ -106,16 +111,12 @@ def opened(X: Any) -> RowSource | None:
 
         return ParquetRows(X)
     if package == "polars" and kind == "LazyFrame":
-        from skfairdp._rows._polars import LazyRows
-
         return LazyRows(X)
     if package in ("dask", "dask_expr") and kind == "DataFrame":
         from skfairdp._rows._dask import DaskRows
 
         return DaskRows(X)
     if package == "pyspark" and kind == "DataFrame":
-        from skfairdp._rows._spark import SparkRows
-
         return SparkRows(X)
     if callable(X) and not isinstance(X, type):
         return ChunkRows(X)
@@ -135,3 +136,79 @@ def gathered(X: Any) -> str | None:
         "pandas.concat(X())": callable(X) and not isinstance(X, type),
     }
     return next((way for way, is_it in ways.items() if is_it), None)
+
+
+class LazyRows(RowSource):
+    """A Polars query that has not run yet: it runs slice by slice."""
+
+    def __init__(self, query: Any, n_rows_per_chunk: int = 4 * MOST_ROWS) -> None:
+        self.query = query
+        self.n_rows_per_chunk = n_rows_per_chunk
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        return list(self.query.collect_schema().names())
+
+    @cached_property
+    def n_rows(self) -> int:
+        import polars as pl
+
+        return int(self.query.select(pl.len()).collect().item())
+
+    def chunks(self) -> Iterator[Chunk]:
+        for start in range(0, self.n_rows, self.n_rows_per_chunk):
+            yield Chunk(as_pandas(self.query.slice(start, self.n_rows_per_chunk).collect()), (start,))
+
+
+class SparkRows(RowSource):
+    """A Spark DataFrame: one sum for each partition, made where the rows are (``mapInPandas``).
+
+    Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere.
+    """
+
+    knows_places = knows_order = False
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[Any]:
+        return list(self.frame.columns)
+
+    @cached_property
+    def n_rows(self) -> int:
+        return int(self.frame.count())
+
+    def chunks(self) -> Iterator[Chunk]:
+        rows, start = iter(self.frame.toLocalIterator()), 0
+        while some := list(itertools.islice(rows, MOST_ROWS)):
+            yield Chunk(pd.DataFrame.from_records([tuple(row) for row in some], columns=self.columns), (start,))
+            start += len(some)
+
+    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
+        """Spark makes them where the rows are; what it made reaches the driver one partition after the other."""
+
+        def of_partition(tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+            for table in tables:
+                if len(table):
+                    yield pd.DataFrame({"sum": [pickle.dumps((len(table), function(Chunk(table, ()))))]})
+
+        # Only what a task that ended yielded counts, however often Spark tried it.
+        rows = self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator()
+        return self._shown(pickle.loads(row["sum"]) for row in rows)
+
+    def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
+        def of_partition(tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+            total: list[Sum] = []
+            for table in tables:
+                if len(table):
+                    value = function(Chunk(table, ()))
+                    total = [add(total[0], value) if total else value]
+            yield pd.DataFrame({"sum": [pickle.dumps(total)]})
+
+        total: list[Sum] = []
+        # Only the result of a task that ended counts, however often Spark tried it.
+        for row in self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator():
+            for value in pickle.loads(row["sum"]):
+                total = [add(total[0], value) if total else value]
+        return total[0] if total else None

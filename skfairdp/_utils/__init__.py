@@ -1,6 +1,7 @@
 """Validation, public randomness and the only door to scikit-learn's private names."""
 
 from skfairdp._utils._containers import (
+    PublicData,
     as_dense as as_dense,
     as_pandas as as_pandas,
     check_same_index as check_same_index,
@@ -12,13 +13,13 @@ from skfairdp._utils._containers import (
     row_blocks as row_blocks,
 )
 from skfairdp._utils._files import page as page, section as section, write_csv as write_csv, write_text as write_text
-from skfairdp._utils._ids import texts_of_ids as texts_of_ids
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,
     as_groups as as_groups,
     as_labels as as_labels,
     as_series as as_series,
     copy_label_encoding as copy_label_encoding,
+    declared_classes as declared_classes,
     decode_labels as decode_labels,
     encode_groups as encode_groups,
     encode_labels as encode_labels,
@@ -29,6 +30,7 @@ from skfairdp._utils._labels import (
     labels_are_codes as labels_are_codes,
     note_label_codes as note_label_codes,
     split_sensitive_columns as split_sensitive_columns,
+    texts_of_ids as texts_of_ids,
 )
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS as PRIVATE_ERRORS,
@@ -40,6 +42,7 @@ from skfairdp._utils._messages import (
     say as say,
     silence as silence,
     warn_caller as warn_caller,
+    warn_of_seed as warn_of_seed,
     without_cells as without_cells,
     without_values as without_values,
 )
@@ -53,7 +56,6 @@ from skfairdp._utils._numeric import (
 )
 from skfairdp._utils._plain_rows import PlainRows as PlainRows, by_halves as by_halves
 from skfairdp._utils._plain_state import Plain as Plain, PlainState as PlainState, plain as plain, restored as restored
-from skfairdp._utils._public import PublicData
 from skfairdp._utils._sklearn import NamedEstimator as NamedEstimator
 
 __all__ = ["PublicData"]

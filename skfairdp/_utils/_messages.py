@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from tqdm import tqdm
 
+from skfairdp.exceptions import PrivacyLeakWarning
+
 _LONG = 10.0  # seconds
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
@@ -28,6 +30,15 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INSIDE:
         frame, depth = frame.f_back, depth + 1
     warnings.warn(message, category, stacklevel=depth)
+
+
+def warn_of_seed(owner: str) -> None:
+    """Say what seeded noise is good for."""
+    warn_caller(
+        f"{owner} draws its noise from 'noise_seed': whoever knows the seed can remove the noise. privacy_.epsilon "
+        "will be inf; use this for research and tests only.",
+        PrivacyLeakWarning,
+    )
 
 
 class _Muted:

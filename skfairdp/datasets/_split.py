@@ -58,17 +58,8 @@ class PrivatePublicTestSplit:
     def encode(self, transformer: Any) -> "PrivatePublicTestSplit":
         """Return the split with its features transformed by what a clone of ``transformer`` sees in the public rows.
 
-        Fitted on private rows a scaler or an encoder would be a release that no ε covers.
-
-        Parameters
-        ----------
-        transformer : transformer
-            Such as :func:`skfairdp.preprocessing.make_tabular_encoder`.
-
-        Returns
-        -------
-        encoded : PrivatePublicTestSplit
-            The same rows in the same roles.
+        It may be :func:`skfairdp.preprocessing.make_tabular_encoder`, for instance. Fitted on private rows a scaler or
+        an encoder would be a release that no ε covers.
         """
         fitted = clone(transformer).fit(self.X_public)
         return replace(

@@ -14,14 +14,14 @@ _INSIDE = """
     _networks._nets.FittedNet _networks._nets.UnsetNet _networks._stored.StoredModule _networks._stored.StoredType
     _tables._columns.CategoryColumn _tables._columns.NumberColumn _tables._declared.Form _tables._declared.SampleForm
     _tables._marginals.TreeModel _transport.Transport _usefulness.VoteForecast _utils._plain_state.PlainDtype
-    _utils._plain_state.PlainFrame _utils._plain_state.PlainMember _utils._public.PublicData fairness._rates.RateBound
-    fairness._rates.RateConstraints fairness._rates.RateParity generative._amounts.AmountForm
+    _utils._plain_state.PlainFrame _utils._plain_state.PlainMember _utils._containers.PublicData
+    fairness._rates.RateBound fairness._rates.RateConstraints fairness._rates.RateParity generative._amounts.AmountForm
     generative._amounts.AmountLevels generative._group_rates.AdmissibleLabels generative._table_codec.TableEncoder
     generative._table_codec.UnitEncoder generative._usefulness.TableForecast lagrangian._perceptron.Perceptron
     papers._adversarial.NetworkModel pate._constrained_student.BlindRule pate._sfpate_student.NetworkStudent
     pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
     pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
-    postprocessing._fine_tuning.FineTunedNetwork postprocessing._gated.LaterLabels
+    postprocessing._thresholding.FineTunedNetwork postprocessing._gated.LaterLabels
     postprocessing._group_guess.GroupGuess postprocessing._guessed_transport.GuessedTransport
     postprocessing._thresholding.MovedThresholds privacy._mechanisms.RandomizedResponse
     privacy._report.NeighboringRelation privacy._report.PerformedRelease privacy._report.PrivacySpent

@@ -20,12 +20,14 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from skfairdp._inputs import (
     check_public_columns,
+    groups_twice,
     in_order,
     note_subject_column,
     public_arguments,
     read_amounts,
     read_classes,
     read_private_groups,
+    refuse_columns_beside,
     subject_given,
     without_subject,
 )
@@ -428,11 +430,7 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any, subject: An
             f"{owner} counts rows chunk by chunk only with a 'schema', which says what their values are, and with "
             "backend='marginals'. Set both, or pass the rows as an array or a DataFrame."
         )
-    if y is not None or sensitive_features is not None:
-        raise ValueError(
-            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the "
-            "schema (label, groups), and leave them out."
-        )
+    refuse_columns_beside(owner, y, sensitive_features)
     if subject is not None:
         source = keyed_by_subject(source, subject, owner)
     source.verbose = getattr(estimator.backend, "verbose", 0)
@@ -656,9 +654,7 @@ def _read_groups(
             )
         return np.zeros(n_rows, dtype=np.int64), None, None
     if features.groups is not None and sensitive_features is not None:
-        raise ValueError(
-            f"{owner} got groups twice: by 'sensitive_columns' and as an argument of fit. Leave one of them out."
-        )
+        raise groups_twice(owner)
     domain = None if estimator.groups is None else given_domain(estimator.groups, owner=owner, parameter="groups")
     if features.groups is None:
         entries, width = _group_entries(sensitive_features, n_rows, owner, domain)

@@ -27,7 +27,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, held_by_network, tightened
+from skfairdp._judge import (
+    Judge,
+    Judgement,
+    asked_constraints,
+    held_by_learner,
+    held_by_network,
+    set_judgement,
+    tightened,
+)
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
@@ -370,13 +378,9 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     def _tell_judgement(self, judgement: Judgement | None, *, is_told: bool) -> None:
         """What the answers do to the groups; of private rows that nobody looked at synthetic ones say something."""
-        for name in ("gap_", "gap_bound_", "constraint_holds_"):
-            self.__dict__.pop(name, None)
-        if self._left is None:
-            return
         found, rows = judgement or self._left, "private" if judgement else "synthetic"
-        self.gap_, self.gap_bound_, self.constraint_holds_ = found.said if judgement else found.said_in_doubt
-        if not is_told:
+        set_judgement(self, self._left and found, in_doubt=judgement is None)
+        if self._left is not None and found is not None and not is_told:
             found.warn(
                 type(self).__name__,
                 f"{rows} rows",

@@ -31,6 +31,8 @@ class TrainsNetwork(PrivateEstimator):
     random_state: RandomStateLike
     max_rows_per_subject: int
 
+    #: Share of the last iterates whose average is kept, where a net does not say so.
+    _average_last: float = 0.25
     #: Noise above which "auto" takes no hidden units, also where terms are then straight lines; None: only with curves.
     _most_for_lines: float | None = None
 
@@ -109,7 +111,9 @@ class TrainsNetwork(PrivateEstimator):
 
         def read(net: Any) -> "Net":
             owner = type(self).__name__
-            given = as_net(net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None)
+            given = as_net(
+                net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None, average_last=self._average_last
+            )
             return given.settled(n_rows, max_grad_norm, lr=self._usual_lr(n_rows, data.X.shape[1]))
 
         if not (isinstance(self.net, str) and self.net == "auto"):

@@ -8,9 +8,9 @@ import numpy as np
 
 from skfairdp._column_tables import Cost
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
-from skfairdp._judge import Judgement, asked_constraints
+from skfairdp._judge import Judgement, asked_constraints, set_judgement
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
@@ -95,7 +95,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         to one logit per class; one that mixes rows or keeps something of them (BatchNorm) is refused. Of a skorch net
         ``module``, ``optimizer`` and their options, ``lr`` (usually ``2 / max_grad_norm``), ``batch_size`` (the
         *expected* size of a Poisson batch, usually 512), ``max_epochs`` (expected passes over the private rows, usually
-        20) and ``device`` are read. Of more than 50,000 rows, unless you set one of the three, batches are larger by
+        20) and ``device`` are read, and ``optimizer__average_last``: the share of the last iterates whose average is
+        kept, usually 0.25. Of more than 50,000 rows, unless you set one of the three, batches are larger by
         their power .72, steps as much longer, and passes as much fewer: 4,426 rows and 2.3 passes of a million. Its
         callbacks and ``train_split`` are never run: what they measure on private rows would be published.
     public_n_rows : int, default=None
@@ -105,8 +106,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     max_rows_per_subject : int, default=6
         Of a subject with more rows so many are learned from, whichever. It counts only with ``subject``, and a fit
         takes as long as if each had so many.
-    average_last : float, default=0.25
-        Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
         Clipping bound of per-sample gradients. None is 1 with ``lam=0``, else 4: rows that are wrong then keep
         their pull beside that of parity, which would otherwise end at one class for everybody.
@@ -177,7 +176,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     net: Any = "auto"
     public_n_rows: int | None = None
     max_rows_per_subject: int = 6
-    average_last: float = 0.25
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
     classes: ArrayLike | None = None
@@ -191,10 +189,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        **FIT_CONSTRAINTS,
         "constraints": "no_validation",  # as_parity says what is wrong
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "lam": [Interval(Real, 0, None, closed="left"), None],
@@ -202,7 +197,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         "net": "no_validation",  # and as_net, which knows all but "auto"
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_data": [PublicData, None],
@@ -259,9 +253,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
-            module = network.trained(
-                data.X, data.y, plan.step, noise, average_last=self.average_last, verbose=self.verbose, **terms
-            )
+            module = network.trained(data.X, data.y, plan.step, noise, verbose=self.verbose, **terms)
             if plan.temperature is not None:
                 module = plan.temperature.release(module, counted.X, counted.y, noise)
             found = None
@@ -397,7 +389,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         if judgement is None:
             return
         # A penalty has a weight, and was given no bound; and few public rows are learned by heart.
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if loss else judgement.said_in_doubt
+        set_judgement(self, judgement, in_doubt=loss is None)
         if loss is None:
             return
         ways = [f"raise 'lam' ({self.lam:.2g})"] if self.lam is not None and loss.is_at_its_bound else []

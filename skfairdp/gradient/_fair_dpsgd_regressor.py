@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateRegressor
 from skfairdp._inputs import (
     TrainingData,
     amount_bounds,
@@ -104,13 +104,12 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         per spread of y. 0 holds nothing.
     net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
         As for :class:`FairDPSGDClassifier`, with one output. Its criterion is not read: ``loss`` says what is trained.
+        ``optimizer__average_last`` is usually 0.5.
         "auto" is "mlp", but "additive" for counts and where noise drowns hidden units.
     public_n_rows : int, default=None
         Public number of private rows, as for :class:`FairDPSGDClassifier`.
     max_rows_per_subject : int, default=6
         As of :class:`FairDPSGDClassifier`; it counts only with ``subject``.
-    average_last : float, default=0.5
-        Share of the last iterates whose average is kept.
     max_grad_norm : float, default=None
         Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows
         would lose their weight.
@@ -187,7 +186,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     net: Any = "auto"
     public_n_rows: int | None = None
     max_rows_per_subject: int = 6
-    average_last: float = 0.5
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
     groups: Sequence[Any] | None = None
@@ -204,10 +202,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     __metadata_request__score = {"exposure": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name != "classes"},
         "loss": [StrOptions({"squared", "absolute", "poisson"})],
         "bounds": "no_validation",  # amount_bounds says what is wrong
         "constraints": "no_validation",  # and AmountConstraints
@@ -216,7 +211,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         "net": "no_validation",
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "public_data": [PublicData, None],
@@ -358,6 +352,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
 
     # ------------------------------------------------------------------ pieces
 
+    _average_last = 0.5
+
     @property
     def _most_for_lines(self) -> float:  # type: ignore[override]
         """Amounts often are sums of what columns say; of a count it is the logarithm of its rate."""
@@ -497,6 +493,5 @@ def _trained(model: Any, network: "Network", data: TrainingData, plan: DPSGDPlan
 
     groups = np.zeros(len(data.y)) if data.groups is None else data.groups
     targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
-    more = {"average_last": model.average_last, "verbose": model.verbose}
-    module = network.trained(data.X, targets, plan.step, noise, **more, **terms)
+    module = network.trained(data.X, targets, plan.step, noise, verbose=model.verbose, **terms)
     return predicting(module, terms["loss"].scale)

@@ -11,7 +11,6 @@ from skfairdp.inspection._audit import (
     audit_one_run,
     audit_one_run_f_dp as audit_one_run_f_dp,
     audit_one_run_gaussian as audit_one_run_gaussian,
-    noise_scale_interval as noise_scale_interval,
 )
 from skfairdp.inspection._audit_estimator import Canary, EstimatorAudit, audit
 from skfairdp.inspection._audit_worlds import poisoned_queries

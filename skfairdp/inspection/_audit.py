@@ -269,21 +269,6 @@ def audit_known_shift(shift: float, residuals: ArrayLike, *, confidence: float =
     return AuditResult("known_shift", hat, lower, upper, confidence, (values.size, values.size))
 
 
-def noise_scale_interval(draws: ArrayLike, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Two-sided confidence interval for the standard deviation of zero-mean Gaussian noise.
-
-    A declared scale outside it is refuted, whether it is too large or too small: 10 000 draws give ±1.4 %.
-    """
-    values = np.asarray(draws, dtype=float).ravel()
-    if values.size < 2 or not np.isfinite(values).all():
-        raise ValueError(f"draws must hold at least 2 finite numbers. Got {values.size} numbers instead.")
-    _check_confidence(confidence)
-    squares = float(values @ values)
-    tail = (1 - confidence) / 2
-    most, least = float(chi2.isf(tail, values.size)), float(chi2.ppf(tail, values.size))
-    return math.sqrt(squares / most), math.sqrt(squares / least)
-
-
 def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str) -> AuditResult:
     _check_confidence(confidence)
     if method not in _METHODS:

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, subject_given
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
@@ -182,9 +182,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
+        **FIT_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "constraints": [object],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],

@@ -20,7 +20,15 @@ from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
-from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, flatten, ledger_in_use
+from skfairdp.privacy import (
+    UNCHARGED,
+    DpEvent,
+    LedgerEntry,
+    PrivacySpent,
+    flatten,
+    ledger_in_use,
+    refuse_ledger_of_seed,
+)
 from skfairdp.schema import RawTable
 
 
@@ -162,11 +170,7 @@ class Candidate:
                 PrivacyLeakWarning,
             )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
-        if self.parameter("noise_seed") is not None and ledger_in_use(self.parameter("ledger")) is not None:
-            raise ValueError(
-                f"{owner} got an estimator with both 'noise_seed' and 'ledger': seeded noise protects nobody, so no "
-                "ledger may count it. Leave one of them out."
-            )
+        refuse_ledger_of_seed(f"The estimator of {owner}", self.parameter("noise_seed"), self.parameter("ledger"))
         params, changes = estimator.get_params(deep=True), {}
         if self.has("random_state") and self.parameter("random_state") is None:
             changes[self.prefix + "random_state"] = seed

@@ -379,7 +379,7 @@ class ChunkScores(LabelScores):
     """Scores on rows that are read in chunks: tables of chunks are added up, and noise is added once, to their sum.
 
     **One record, one cell of one table.** Which fold a record is in follows its public key
-    (:class:`~skfairdp._rows._folds.FoldRule`), its label, group and prediction its own cells and the fitted model, read
+    (:class:`~skfairdp._rows._keyed.FoldRule`), its label, group and prediction its own cells and the fitted model, read
     by the schema alone. So the sum over all chunks of a test part is that over its rows: integers, whatever the order
     and the size of chunks, which may follow values. A replaced record moves one row from a cell to another in the table
     of its own fold, and changes nothing in any other: sensitivity √2, as in memory.

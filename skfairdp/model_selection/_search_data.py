@@ -27,7 +27,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skfairdp import _utils, privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
-from skfairdp._inputs import check_public_columns
+from skfairdp._inputs import check_public_columns, refuse_columns_beside
 from skfairdp._row_wise import check_rows_alone
 from skfairdp._rows import (
     FoldRows,
@@ -430,11 +430,7 @@ def _splits(
 
 def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any]) -> Rows:
     """Rows that do not lie in memory: every fit reads them, and every score that public rows do not make."""
-    if y is not None or sensitive_features is not None:
-        raise ValueError(
-            f"{owner} got y or sensitive_features beside an X that is read in chunks. Name their columns in the schema "
-            "of its estimator (label, groups), and leave them out."
-        )
+    refuse_columns_beside(owner, y, sensitive_features)
     # Opened once: a function is asked once for the number of its rows, and not by every fit.
     return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
 

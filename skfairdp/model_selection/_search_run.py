@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import secrets
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +23,7 @@ from skfairdp.model_selection._candidate import Candidate, Part, SearchFailedErr
 from skfairdp.model_selection._scores import BASELINE, Objective, utility_of
 from skfairdp.model_selection._search import search_facts
 from skfairdp.model_selection._search_data import SearchData
-from skfairdp.privacy import (
-    DpEvent,
-    LedgerEntry,
-    NoOpDpEvent,
-    PrivacySpent,
-    WorstOf,
-    compose,
-    epsilon_of,
-    name_of_release,
-    note_release,
-)
+from skfairdp.privacy import DpEvent, LedgerEntry, NoOpDpEvent, PrivacySpent, WorstOf, compose, epsilon_of, note_release
 
 Members = tuple[tuple[int, Mapping[str, Any]], ...]
 
@@ -234,7 +225,7 @@ class SearchRun:
         self.events: list[DpEvent] = []
         self.n_fits = 0
         part = data.candidate.private_part(data.candidate.estimator)
-        self._label, self._name, self._on_record = f"{data.owner} of {type(part).__name__}", name_of_release(), ""
+        self._label, self._name, self._on_record = f"{data.owner} of {type(part).__name__}", secrets.token_hex(16), ""
         self._fitted: dict[int, Any] = {}  # on all rows
         self._failed = False
         self._reserve: DpEvent = NoOpDpEvent()

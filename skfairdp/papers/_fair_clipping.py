@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from skfairdp import privacy
 from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, as_part
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
@@ -246,8 +246,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     public_n_rows : int, default=None
         Public number of private rows; it need not be exact, and the true one stays private. None takes ``n_rows`` of
         the schema; without one they are counted, and the count is public.
-    average_last : float, default=0.25
-        Share of the last iterates whose average is kept.
     max_grad_norm : float, default=1.0
         The base C of all bounds.
     {classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
@@ -294,7 +292,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     count_share: float = 0.05
     net: Any = "mlp"
     public_n_rows: int | None = None
-    average_last: float = 0.25
     max_grad_norm: float = 1.0
     classes: ArrayLike | None = None
     groups: Sequence[Any] | None = None
@@ -308,15 +305,11 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     __metadata_request__fit = {"subject": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
+        **FIT_CONSTRAINTS,
         "method": "no_validation",  # _as_method says what is wrong
-        "epsilon": [Interval(Real, 0, 1e9, closed="right")],
         "count_share": [Interval(Real, 0, 1, closed="neither")],
         "net": "no_validation",  # and as_net
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -359,7 +352,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             rule: Any = method.rule(plan, counted, noise)
             step = FairClippingStep.of(plan.step, rule)
             module = network.trained(
-                data.X, data.y, step, noise, groups=groups, average_last=self.average_last, verbose=self.verbose,
+                data.X, data.y, step, noise, groups=groups, verbose=self.verbose,
                 of_each=of_each,
             )  # fmt: skip
             if plan.look is not None:
@@ -393,7 +386,9 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
 
         owner = type(self).__name__
         relation = privacy.relation_for(self._declared_rows, by_subject=data.subjects is not None)
-        net = as_net(self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20)
+        net = as_net(
+            self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20, average_last=0.25
+        )
         sizes = None
         if as_method(self.method, owner).counts_once:
             sigma = self.count_share**-0.5 / privacy.gdp_mu(self.epsilon, self.delta)

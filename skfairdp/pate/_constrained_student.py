@@ -492,7 +492,7 @@ def shrink_gaps(student: Any, public: Any) -> Any:
         rates = counts / counts.sum(axis=1, keepdims=True)
         errors = np.sqrt(rates * (1 - rates) / counts.sum(axis=1, keepdims=True))
         likely.append(likely_gap(rates, errors, weights))
-    return student.with_upper_gaps(likely)
+    return student.with_gamma(student.gamma, likely)
 
 
 def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from skfairdp import fairness
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
-from skfairdp._judge import Judge, Judgement, tightened
+from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, RandomStateLike, public_generator, warn_caller
-from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
 from skfairdp.pate._constrained_student import ConstrainedStudent
@@ -78,8 +78,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
         What holds the labels to ``gamma``: "votes" is :class:`VoteGate`, "labels" is :class:`LabelGate`. With None
         nothing is held to ``gamma``, and a FairnessWarning says where the student's gap on the public rows is larger.
-    disparity : {"others", "overall", "between"}, default="others"
-        Disparity of a group against all others, against everyone, or against the least favoured (paper, App. H.1).
     {n_teachers, teacher}
     student : classifier or None, default=None
         None: :class:`SoftLabelStudent`, which learns from noisy shares without bias and is held to parity on the public
@@ -93,7 +91,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "confident" is CF-GNMax+: gate first, then a noisy threshold among the admissible classes, then an argmax only
         where more than one is admissible. The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
         :class:`ConfidentVoting` have the parameters of each.
-    {max_queries, noise_of_votes, classes, public_groups, sensitive_columns, schema, rows_asked, memory, processes}
+    {classes, public_groups, sensitive_columns, schema, rows_asked, memory, processes}
     {random_state, noise_seed, ledger, verbose}
 
     Attributes
@@ -159,13 +157,10 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     gamma: float | None = 0.05
     constraints: Any = None
     gate: str | training.VoteGate | None = "votes"
-    disparity: str = "others"
     n_teachers: int | str = "auto"
     teacher: Any = None
     student: Any = None
     voting: Any = "soft"
-    max_queries: int | None = None
-    noise: str = "gaussian"
     classes: ArrayLike | None = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
@@ -179,13 +174,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **FIT_CONSTRAINTS,
         **PATEClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "constraints": "no_validation",  # _check says what is wrong
         "gate": "no_validation",
-        "disparity": [StrOptions({"others", "overall", "between"})],
-        "groups": ["array-like", None],
-        "sensitive_columns": [str, Integral, list, tuple, None],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}
     _optional_parts: ClassVar[frozenset[str]] = frozenset({"gate"})
@@ -319,17 +312,15 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         is_stuck = self._gated and self._open_gate(public.domain, n_classes, counts).is_stuck()
         told = warn_of_gaps(self, is_stuck, public.X)
         judged = self._judged(public) if seen is None else (seen, "private")
-        for name in ("gap_", "gap_bound_", "constraint_holds_"):
-            self.__dict__.pop(name, None)
         if judged is None:
+            set_judgement(self, None)
             return
         judgement, rows = judged
         if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
             asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
-        is_sure = rows != "sampled"
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said if is_sure else judgement.said_in_doubt
+        set_judgement(self, judgement, in_doubt=rows == "sampled")
         if not told:
             judgement.warn(
                 type(self).__name__,
@@ -406,7 +397,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     # ------------------------------------------------------------------ parity
 
     # What changes neither parts nor teachers: a search trains them once for all values of these.
-    _after_teachers = PATEClassifier._after_teachers | {"gamma", "gate", "disparity"}
+    _after_teachers = PATEClassifier._after_teachers | {"gamma", "gate"}
 
     def _check(self) -> None:
         super()._check()
@@ -414,7 +405,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return
         beside = {
             "gamma": self.gamma != 0.05,
-            "disparity": self.disparity != "others",
+            "gate__disparity": self._disparity != "others",
             "student": self.student is not None,
         }
         for name, is_given in beside.items():
@@ -438,8 +429,14 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     def _held_to(self, n_classes: int = 2) -> tuple[float | None, str]:
         """γ of the gate and what it compares a group with: as given, or by the one difference in 'constraints'."""
         if self.constraints is None:
-            return self.gamma, self.disparity
+            return self.gamma, self._disparity
         return fairness.rule_of_gate(self.constraints, n_classes, type(self).__name__) or (None, "between")
+
+    @property
+    def _disparity(self) -> str:
+        """What a group is compared with: by the gate or, where there is none, by a student that says so."""
+        gate = self._parts()["gate"]
+        return str(getattr(self.student, "disparity", "others")) if gate is None else str(gate.disparity)
 
     @property
     def _gated(self) -> bool:
@@ -502,10 +499,10 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             student = training.fit_student(self.student, lessons, labels, self.random_state)
             if gate is None or answered_only or self.gamma is None:
                 return student
-            return training.held_student(student, lessons, self.gamma, self.disparity)
+            return training.held_student(student, lessons, self.gamma, gate.disparity)
         if lessons.denoiser is None or answered_only or self.student is not None:
             alpha = None if self.student is None else self.student.alpha
-            soft = SoftLabelStudent(disparity=self.disparity, alpha=alpha)
+            soft = SoftLabelStudent(disparity=self._disparity, alpha=alpha)
             student = lessons.teach(soft, labels, answered_only=answered_only)
         else:
             student = lessons.denoiser

@@ -1,13 +1,13 @@
 """PATE: private aggregation of teacher ensembles."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import joblib
 from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
@@ -19,9 +19,7 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
-from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
-
-MAX_EPSILON = 1e9  # far beyond any guarantee, and still exact in floating point
+from skfairdp.schema import Schema, with_schema
 
 
 @shared_docs
@@ -53,7 +51,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "gnmax" releases the noisy winner of every query. "confident" first asks, with noise, whether the winner has
         enough votes (Confident-GNMax). The parts :class:`SoftVoting`, :class:`GNMaxVoting` and
         :class:`ConfidentVoting` have the parameters of each.
-    {max_queries, noise_of_votes, classes, schema, rows_asked, memory, processes, random_state, noise_seed, ledger}
+    {classes, schema, rows_asked, memory, processes, random_state, noise_seed, ledger}
     {verbose}
 
     Attributes
@@ -92,8 +90,6 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     teacher: Any = None
     student: Any = None
     voting: Any = "soft"
-    max_queries: int | None = None
-    noise: str = "gaussian"
     classes: ArrayLike | None = None
     schema: Schema | None = None
     public_data: PublicData | SyntheticRows | None = None
@@ -105,26 +101,17 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
+        **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name not in ("groups", "sensitive_columns")},
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "voting": "no_validation",
-        "max_queries": [Interval(Integral, 1, None, closed="left"), None],
-        "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
         "teacher": "no_validation",
         "student": [
             None,
             Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"),
         ],
         "public_data": [PublicData, SyntheticRows, None],
-        "classes": ["array-like", None],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": N_JOBS,
-        "schema": [SCHEMA_CONSTRAINT, None],
-        "random_state": ["random_state"],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
-        "verbose": ["verbose"],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS}
     # No groups: its fit takes none, so nothing may be routed there.
@@ -193,7 +180,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         return lessons.teach(SoftLabelStudent(), labels)
 
     # What changes neither parts nor teachers: a search trains them once for all values of these.
-    _after_teachers = frozenset({"epsilon", "delta", "noise", "max_queries", "voting", "student"})
+    _after_teachers = frozenset({"epsilon", "delta", "voting", "student"})
 
     @property
     def _free_parameters(self) -> frozenset[str]:

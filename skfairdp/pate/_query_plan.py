@@ -416,18 +416,17 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     forecast = VoteForecast(data.n_units, n_classes, owner.epsilon, owner.delta, n_teachers, share, data.relation)
     if owner.n_teachers == "auto":
         usual = replace(forecast, n_teachers=None)
-        counts, forecast, own = plan_counts(usual, voting, owner.noise, own, unasked=owner.public_data is None)
+        counts, forecast, own = plan_counts(usual, voting, own, unasked=owner.public_data is None)
     rows = None if own is None else _plan_rows(owner, data, own)
     look = None if data.groups is None or counts is not None else _plan_look(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
-    most = voting.usual_queries if owner.max_queries is None else owner.max_queries
+    most = voting.max_queries or voting.usual_queries
     votes: VotePlan = voting.plan(
         epsilon=owner.epsilon,
         delta=owner.delta,
         n_queries=n_public if most is None else min(n_public, most),
         n_teachers=n_teachers,
         n_classes=n_classes,
-        noise=owner.noise,
         relation=data.relation,
         beside=privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
     )
@@ -564,7 +563,7 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
     see what sums do not; votes that are not clear have to say first whether anything was learned at all.
     """
     n_classes, n_rows = len(data.classes), data.n_units
-    as_usual = owner.teacher is None and owner.n_teachers == "auto" and owner.noise == "gaussian" and n_classes > 1
+    as_usual = owner.teacher is None and owner.n_teachers == "auto" and voting.noise == "gaussian" and n_classes > 1
     soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group
     if data.public is None or not len(data.public.X) or data.source is not None or not (as_usual and soft):
         return None, data.share_for_votes
@@ -575,7 +574,7 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
 
 
 def plan_counts(
-    forecast: VoteForecast, voting: Any, noise: str, own: SyntheticRows | None = None, *, unasked: bool = False
+    forecast: VoteForecast, voting: Any, own: SyntheticRows | None = None, *, unasked: bool = False
 ) -> tuple[privacy.NoisyVotes | privacy.LaplaceCounts | None, VoteForecast, SyntheticRows | None]:
     """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
 
@@ -588,7 +587,7 @@ def plan_counts(
     """
     given = any(getattr(voting, name, None) is not None for name in ("sigma", "sigma_threshold"))
     # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
-    if forecast.n_values < 2 or given or noise != "gaussian" or forecast.noise <= CLEAR:
+    if forecast.n_values < 2 or given or voting.noise != "gaussian" or forecast.noise <= CLEAR:
         return None, forecast, own
     wanted = (forecast.moved / (forecast.n_rows * COUNT_NOISE * forecast.mu)) ** 2
     counted = replace(forecast, share=forecast.share * (1 - min(wanted, ALL_BUT)))
@@ -621,8 +620,13 @@ def _gaussian_counts(forecast: VoteForecast, share: float) -> privacy.NoisyVotes
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:
     """How many teachers there are, who vote on so many classes or groups: a function of public numbers.
     ``budget_share`` is what votes get of the squared cost of the fit, ``units`` what is dealt to them."""
+    delta, mu = estimator.delta, privacy.gdp_mu(estimator.epsilon, estimator.delta)
+    if not mu:
+        raise ValueError(
+            f"epsilon={estimator.epsilon:g} and delta={delta:g} of {type(estimator).__name__} are so small that no "
+            "noise is enough. Raise one of them."
+        )
     if estimator.n_teachers == "auto":
-        delta, mu = estimator.delta, privacy.gdp_mu(estimator.epsilon, estimator.delta)
         epsilon = estimator.epsilon if budget_share == 1 else privacy.gdp_epsilon(math.sqrt(budget_share) * mu, delta)
         return default_n_teachers(n_rows, n_values=n_values, epsilon=epsilon, delta=delta)
     if estimator.n_teachers > n_rows:

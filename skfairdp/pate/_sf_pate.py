@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
-from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, tightened
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
 from skfairdp._typing import ArrayLike
@@ -41,7 +41,6 @@ from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema, with_schema
 
-MAX_EPSILON = 1e9
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
 #: Of a bound, until released votes say that the gap is as much smaller as private groups ask.
@@ -94,19 +93,15 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         parameter, released groups as ``group_weights=`` (n_rows, n_groups). None is :class:`LagrangianClassifier` with
         ``constraints``; of those all teachers are trained in one tensor program. Give one of your own for other
         settings, such as its ``moments``.
-    voting : {"soft", "gnmax"}, default="soft"
+    voting : {"soft", "gnmax"}, SoftVoting or GNMaxVoting, default="soft"
         "soft" releases the noisy shares of the votes, denoises them by a regression on public features, and trains the
         student on all rows that are kept: groups enter as estimated shares (teachers give theirs as probabilities),
         which are right on average where likeliest groups are not. "gnmax" is the paper's: the noisy winner of every
-        query, and a student that sees the rows asked about only.
-    max_queries : int or None, default=None
-        Rows asked about, drawn by position. None: all that are kept for "soft", at most 200 for "gnmax". Of more than
-        100,000 rows so many are kept, or as many as this: by position or, of rows that are read in chunks, those
-        whose keys have the smallest hashes. The student learns from these; teachers learn from all rows.
-    sigma : float or None, default=None
-        Noise on each released count, in votes. None: calibrated to ``epsilon``.
-    noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-        The discrete Gaussian is sampled exactly, in integer arithmetic; votes are then whole.
+        query, and a student that sees the rows asked about only. The parts :class:`SoftVoting` and
+        :class:`GNMaxVoting` have the noise (of the discrete one votes are whole) and ``max_queries``: rows asked about,
+        drawn by position, all that are kept for "soft" and at most 200 for "gnmax". Of more than 100,000 rows so many
+        are kept, or ``max_queries``: by position or, of rows that are read in chunks, those whose keys have the
+        smallest hashes. The student learns from these; teachers learn from all rows.
     proximal_weight : float or None, default=None
         The built-in student minimises its mean loss plus ``proximal_weight · ‖θ - θ*‖²``, where θ* is the same network
         trained without constraint on all that are kept (public), and starts from θ*. 0 starts anew. None: 0 for "soft",
@@ -182,10 +177,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     constraints: Any = None
     gamma: float | None = None
     fair_estimator: Any = None
-    voting: str = "soft"
-    max_queries: int | None = None
-    sigma: float | None = None
-    noise: str = "gaussian"
+    voting: Any = "soft"
     proximal_weight: float | None = None
     n_teachers: int | str = "auto"
     classes: ArrayLike | None = None
@@ -199,18 +191,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "verbose": ["verbose"],
+        **FIT_CONSTRAINTS,
         "variant": "no_validation",
-        "epsilon": [Interval(Real, 0, MAX_EPSILON, closed="right")],
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "fair_estimator": [A_LEARNER, None],
-        "voting": [StrOptions({"soft", "gnmax"})],
-        "max_queries": [Interval(Integral, 1, None, closed="left"), None],
-        "sigma": [Interval(Real, 1e-9, 1e9, closed="both"), None],
-        "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
+        "voting": "no_validation",
         "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_jobs": N_JOBS,
@@ -268,7 +254,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             votes = variant._votes(
                 data, self._fair_learner(data), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
             )
-            released = self._voting().release(votes, plan, noise, verbose=self.verbose)
+            released = self._voting.release(votes, plan, noise, verbose=self.verbose)
             self.classes_, self.groups_ = data.classes, data.domain
             self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
             self.query_indices_ = queries if data.kept is None else data.kept[queries]
@@ -290,7 +276,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 raise problem
         carrying(self.student_, self.privacy_)
         if judgement is not None:
-            self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+            set_judgement(self, judgement)
             self._warn_of(judgement, "its rows")
         return self
 
@@ -301,7 +287,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private", checks_public=True,
             protects=Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
-        most = max(self._most_kept, self.max_queries or 0)
+        most = max(self._most_kept, self._voting.max_queries or 0)
         data = AttributeRows.of(read_public_rows_of(self, read, most), self.schema, most)
         if data.source is not None and data.source.spills:
             assert self.schema is not None
@@ -384,14 +370,13 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     def _plan_of_votes(self, data: AttributeRows, beside: DpEvent) -> VotePlan:
         n_kept, n_values = len(data.X), self._variant._n_values(data)
-        most = self.max_queries or (n_kept if self.voting == "soft" else STUDENT_ROWS)
-        return self._voting().plan(
+        most = self._voting.max_queries or (STUDENT_ROWS if self._releases_winners else n_kept)
+        return self._voting.plan(
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=min(most, n_kept),
             n_teachers=count_teachers(self, data.n_units, n_values, units=data.units),
             n_classes=n_values,
-            noise=self.noise,
             relation=data.relation,
             beside=beside,
         )
@@ -400,10 +385,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Train another student, for nothing: what it does to the groups is known by released votes at most."""
         self._train()
         found: Judgement | None = getattr(carrying(self.student_, self.privacy_), "judgement", None)
-        for name in ("gap_", "gap_bound_", "constraint_holds_"):
-            self.__dict__.pop(name, None)
+        set_judgement(self, found, in_doubt=True)
         if found is not None:
-            self.gap_, self.gap_bound_, self.constraint_holds_ = found.said_in_doubt
             self._warn_of(found, "its rows, with groups by its released votes,")
         return self
 
@@ -442,7 +425,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """A student of released votes and public rows, those of a trial too; held to so many times its bounds."""
         rng, weight = np.random.default_rng(self._student_seed), self.proximal_weight
         if weight is None:
-            weight = PROXIMAL_WEIGHT if self.voting == "gnmax" else 0.0
+            weight = PROXIMAL_WEIGHT if self._releases_winners else 0.0
         variant, usual = self._variant, LagrangianClassifier(constraints=None)
         if isinstance(variant, GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
@@ -524,12 +507,17 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _variant(self) -> GroupTeachers | FairTeachers:
         return self._parts()["variant"]
 
+    @property
     def _voting(self) -> SoftVoting | GNMaxVoting:
-        return SoftVoting(sigma=self.sigma) if self.voting == "soft" else GNMaxVoting(sigma=self.sigma)
+        return self._parts()["voting"]
+
+    @property
+    def _releases_winners(self) -> bool:
+        return isinstance(self._voting, GNMaxVoting)
 
     # ------------------------------------------------------------------ what refit may change
 
-    _shorthands: ClassVar[dict[str, Any]] = {"variant": VARIANTS}
+    _shorthands: ClassVar[dict[str, Any]] = {"variant": VARIANTS, "voting": {"soft": SoftVoting, "gnmax": GNMaxVoting}}
 
     @property
     def _given_student(self) -> Any:

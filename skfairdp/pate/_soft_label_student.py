@@ -303,13 +303,16 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             path.append((level, weights, gap))
         return path
 
-    def with_gamma(self, gamma: float | None) -> "SoftLabelStudent":
+    def with_gamma(self, gamma: float | None, likely: Sequence[float] | None = None) -> "SoftLabelStudent":
         """Return a student for another ``gamma`` from the same path, without fitting again.
 
         Parameters
         ----------
         gamma : float or None
             Largest demographic disparity; None asks for none.
+        likely : sequence of float or None, default=None
+            For each level, what its gap may be on other rows. The first that is within ``gamma`` is taken; where there
+            is none, the smallest of levels that keep to ``gamma`` on the rows it was fitted on.
 
         Returns
         -------
@@ -324,6 +327,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             )
         other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
         other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
+        other._likely = other._likely if likely is None else list(likely)
         return other._select()
 
     def answers_at_levels(self, X: Array) -> NDArray[np.unsignedinteger]:
@@ -376,25 +380,6 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     def counted(self) -> tuple[Array, float] | None:
         """Released counts of the answers to private rows, (n_groups, n_classes), and their noise; None without any."""
         return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1])
-
-    def with_upper_gaps(self, likely: Sequence[float]) -> "SoftLabelStudent":
-        """Return the same student, whose level is the first whose likely gap is within ``gamma``.
-
-        Where there is none, the level with the smallest of those that keep to ``gamma`` on the rows it was fitted on.
-
-        Parameters
-        ----------
-        likely : sequence of float
-            For each level, what its gap may be on other rows.
-
-        Returns
-        -------
-        student : SoftLabelStudent
-            Held to its ``gamma`` by them.
-        """
-        other = self.with_gamma(None)
-        other._likely = list(likely)
-        return other.with_gamma(self.gamma)
 
     def _select(self) -> "SoftLabelStudent":
         steps, gaps = range(len(self._path)), [np.inf if gap is None else gap for _, _, gap in self._path]

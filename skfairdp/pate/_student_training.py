@@ -54,6 +54,8 @@ class VoteGate(BaseEstimator):
         Answers a group gets before the gate judges it (cold start).
     rule : {"excess", "local"}, default="excess"
         "excess" never raises the total violation; "local" is the paper's check (equal for two groups and two classes).
+    disparity : {"others", "overall", "between"}, default="others"
+        Disparity of a group against all others, against everyone, or against the least favoured (paper, App. H.1).
 
     See Also
     --------
@@ -69,10 +71,12 @@ class VoteGate(BaseEstimator):
 
     min_count: int = 50
     rule: str = "excess"
+    disparity: str = "others"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "min_count": [Interval(Integral, 0, None, closed="left")],
         "rule": [StrOptions({"excess", "local"})],
+        "disparity": [StrOptions({"others", "overall", "between"})],
     }
 
 
@@ -87,7 +91,7 @@ class LabelGate(VoteGate):
     ----------
     min_count : int, default=50
         Answers a group gets before the gate judges it (cold start).
-    rule : {"excess", "local"}, default="excess"
+    rule, disparity : str
         As in :class:`VoteGate`.
 
     See Also

@@ -217,7 +217,7 @@ class FairForecast:
         """The forecast of a fit of an :class:`SFPATEClassifier` on so many rows, or subjects."""
         given = None if model.n_teachers == "auto" else int(model.n_teachers)
         votes = VoteForecast(n_rows, n_values, model.epsilon, model.delta, given)
-        return cls(votes, n_queries, model.sigma, fair_parts, model.voting == "gnmax", units)
+        return cls(votes, n_queries, model._voting.sigma, fair_parts, model._releases_winners, units)
 
     @property
     def n_teachers(self) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp import privacy
+from skfairdp._docs import shared_docs
 from skfairdp._usefulness import VoteForecast
 from skfairdp._utils import progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
@@ -70,7 +71,7 @@ class ReleasedVotes:
         return self.shares
 
 
-def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: str, beside: privacy.DpEvent) -> float:
+def allowed_mu(part: "Voting", epsilon: float, delta: float, n_queries: int, beside: privacy.DpEvent) -> float:
     """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
     Those of the others that are Gaussian add up as squares; a pure ε is taken off before."""
     cost = {privacy.GaussianDpEvent: 0.0, privacy.LaplaceDpEvent: 0.0}
@@ -80,7 +81,7 @@ def allowed_mu(part: Any, epsilon: float, delta: float, n_queries: int, noise: s
     largest = max(
         math.sqrt(4 * n_queries) / mu, *(getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma"))
     )
-    if noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
+    if part.noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
         raise ValueError(
             f"noise='discrete_gaussian' would need a scale of about {largest:.3g} votes in {type(part).__name__}, more "
             f"than the {MAX_DISCRETE_SIGMA:.0f} up to which it is offered. Raise 'epsilon', lower 'max_queries', or "
@@ -120,9 +121,19 @@ def _calibrated(at: Callable[[float], Any], asked: Asked, guess: float) -> float
 
 
 # ---- parts ---------------------------------------------------------------------------------------------------
+@dataclass(kw_only=True, eq=False, repr=False)
 class Voting(BaseEstimator):
     """How teachers vote: what is planned, and what is released as planned. Parts fill in ``_plan`` and ``_release``."""
 
+    sigma: float | None = None
+    noise: str = "gaussian"
+    max_queries: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "sigma": NOISE_SCALE,
+        "noise": [StrOptions({"gaussian", "discrete_gaussian"})],
+        "max_queries": [Interval(Integral, 1, None, closed="left"), None],
+    }
     #: The name a part goes by, and the most rows asked about unless told otherwise (None: all).
     name: ClassVar[str]
     usual_queries: ClassVar[int | None] = 1000
@@ -137,7 +148,6 @@ class Voting(BaseEstimator):
         n_queries: int,
         n_teachers: int,
         n_classes: int,
-        noise: str = "gaussian",
         relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ONE,
         beside: privacy.DpEvent = NOTHING,
     ) -> VotePlan:
@@ -149,8 +159,6 @@ class Voting(BaseEstimator):
             What the votes may cost.
         n_queries, n_teachers, n_classes : int
             How many rows are asked about, how many vote, and how many answers there are.
-        noise : {"gaussian", "discrete_gaussian"}, default="gaussian"
-            Noise on the counts.
         relation : NeighboringRelation, default=NeighboringRelation.REPLACE_ONE
             Which data sets count as neighbours.
         beside : DpEvent, default=NoOpDpEvent()
@@ -168,8 +176,8 @@ class Voting(BaseEstimator):
         """
         if n_classes < 2:  # a public domain of one class: nothing private is asked
             return VotePlan(privacy.NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
-        mu = allowed_mu(self, epsilon, delta, n_queries, noise, beside)
-        plan = self._plan(Asked(epsilon, delta, n_queries, n_teachers, n_classes, noise, relation, beside, mu))
+        mu = allowed_mu(self, epsilon, delta, n_queries, beside)
+        plan = self._plan(Asked(epsilon, delta, n_queries, n_teachers, n_classes, self.noise, relation, beside, mu))
         cost = privacy.epsilon_of(privacy.compose(beside, plan.event), delta)
         if cost > epsilon:
             raise ValueError(
@@ -233,6 +241,7 @@ class Voting(BaseEstimator):
         raise NotImplementedError
 
 
+@shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class SoftVoting(Voting):
     """Release the noisy share of the votes that each class of each query got.
@@ -242,10 +251,9 @@ class SoftVoting(Voting):
 
     Parameters
     ----------
+    {noise_of_votes, max_queries}
     threshold : float, default=0.6
         Share of the votes a label needs, in (0.5, 1]; of the share that a regression on all queries estimates.
-    sigma : float or None, default=None
-        Noise on each released count, in votes. None: calibrated to the budget.
 
     See Also
     --------
@@ -260,11 +268,10 @@ class SoftVoting(Voting):
     """
 
     threshold: float = 0.6
-    sigma: float | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Voting._parameter_constraints,
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
-        "sigma": NOISE_SCALE,
     }
     name, usual_queries = "soft", None
 
@@ -302,14 +309,14 @@ class SoftVoting(Voting):
         return np.where(shares.max(axis=1) >= self.threshold, shares.argmax(axis=1), UNANSWERED)
 
 
+@shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class GNMaxVoting(Voting):
     """Release the noisy winner of every query: GNMax of Papernot et al. (2018).
 
     Parameters
     ----------
-    sigma : float or None, default=None
-        Noise on each count, in votes. None: calibrated to the budget.
+    {noise_of_votes, max_queries}
 
     See Also
     --------
@@ -323,9 +330,6 @@ class GNMaxVoting(Voting):
     (('100 noisy maxima',), 52.8)
     """
 
-    sigma: float | None = None
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"sigma": NOISE_SCALE}
     name = "gnmax"
 
     def _plan(self, asked: Asked) -> VotePlan:
@@ -346,6 +350,7 @@ class GNMaxVoting(Voting):
         return ReleasedVotes(labels)
 
 
+@shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConfidentVoting(Voting):
     """Release the noisy winner of a query only if a noisy count shows that it has enough votes (CF-GNMax).
@@ -357,12 +362,11 @@ class ConfidentVoting(Voting):
 
     Parameters
     ----------
+    {noise_of_votes, max_queries}
     threshold : float, default=0.6
         Share of the votes a label needs, in (0.5, 1].
     sigma_threshold : float or None, default=None
         Noise on the largest count, in votes. None: calibrated to the budget.
-    sigma : float or None, default=None
-        Noise on each count of a noisy maximum, in votes. None: calibrated to the budget.
     max_answers : int or None, default=None
         Most noisy maxima paid for, where they are counted. None: 60 % of the queries.
     accounting : {"auto", "binary", "gdp"}, default="auto"
@@ -383,14 +387,13 @@ class ConfidentVoting(Voting):
 
     threshold: float = 0.6
     sigma_threshold: float | None = None
-    sigma: float | None = None
     max_answers: int | None = None
     accounting: str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Voting._parameter_constraints,
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
         "sigma_threshold": NOISE_SCALE,
-        "sigma": NOISE_SCALE,
         "max_answers": [Interval(Integral, 1, None, closed="left"), None],
         "accounting": [StrOptions({"auto", "binary", "gdp"})],
     }

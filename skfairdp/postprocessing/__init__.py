@@ -2,10 +2,9 @@
 
 from skfairdp._transport import TransportPlan as TransportPlan
 from skfairdp.postprocessing._calibrator import FairnessCalibrator
-from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._idp3 import IDP3
 from skfairdp.postprocessing._private_barycenter import PrivateBarycenter
 from skfairdp.postprocessing._private_thresholds import PrivateThresholds
-from skfairdp.postprocessing._thresholding import Thresholds
+from skfairdp.postprocessing._thresholding import FineTuning, Thresholds
 
 __all__ = ["IDP3", "FairnessCalibrator", "FineTuning", "PrivateBarycenter", "PrivateThresholds", "Thresholds"]

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,9 +42,9 @@ from skfairdp.postprocessing._constrained import (
     meet_constraints,
     refuse_unlabelled,
 )
-from skfairdp.postprocessing._fine_tuning import FineTuning
 from skfairdp.postprocessing._inputs import (
     FitArguments,
+    RoutesToEstimator,
     class_codes,
     classes_of,
     declared_groups,
@@ -57,13 +56,12 @@ from skfairdp.postprocessing._inputs import (
     public_groups,
     public_labels,
     reads_whole,
-    router_of,
     schema_for,
     shape_of,
     split_rows,
     without_group_columns,
 )
-from skfairdp.postprocessing._thresholding import CalibrationRows, Thresholds, TradeOff
+from skfairdp.postprocessing._thresholding import CalibrationRows, FineTuning, Thresholds, TradeOff
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, with_schema
 
@@ -95,7 +93,7 @@ class _Found:
 
 @shared_docs
 @with_schema(kw_only=False)
-class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
+class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, NamedEstimator):
     """Lower the gap of a classifier between groups on public rows, without refusing any row.
 
     *Privacy.* It reads the fitted model and public rows, nothing else. For a differentially private model that is
@@ -483,16 +481,6 @@ class FairnessCalibrator(StatesPrivacy, ClassifierMixin, NamedEstimator):
         if self.sensitive_columns is not None:
             tags.input_tags.sparse = False
         return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return who asks for which metadata: the calibrator itself, and in ``fit`` the estimator that it fits.
-
-        Returns
-        -------
-        router : MetadataRouter
-            As scikit-learn's.
-        """
-        return router_of(self)
 
     @property
     def _asks_for_groups(self) -> bool:

@@ -109,7 +109,7 @@ class GuessPlan:
             self.scaling.settle(network.scales, units.X, noise)
         of_each = np.full((n_places, 1), -1)
         of_each[places, 0] = np.arange(len(places))
-        return network.trained(units.X, units.groups, self.step, noise, of_each=of_each, average_last=0.25)
+        return network.trained(units.X, units.groups, self.step, noise, of_each=of_each)
 
 
 def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str) -> Plan:
@@ -128,7 +128,7 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
     if n_groups < 2 or of_bins.snr_too_low:
         return plan
     cost: tuple[float, float] = (plan.epsilon, plan.delta)
-    read = partial(as_net, owner=owner, lr=None, batch_size=None, max_epochs=None)
+    read = partial(as_net, owner=owner, lr=None, batch_size=None, max_epochs=None, average_last=0.25)
     net = read("mlp")
     scaling = Scaling.planned(net, data, schema, n_rows, (*cost, plan.relation, FOR_GUESS), by_public_rows=False)
     n_features = data.X.shape[1] + (0 if scaling is None else scaling.n_added)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,6 +54,7 @@ from skfairdp.postprocessing._gated import (
 )
 from skfairdp.postprocessing._inputs import (
     FitArguments,
+    RoutesToEstimator,
     apart_from_ids,
     bins_of_amounts,
     check_takes,
@@ -71,7 +72,6 @@ from skfairdp.postprocessing._inputs import (
     read_groups,
     reads_whole,
     reject_label,
-    router_of,
     schema_for,
     shape_of,
     split_rows,
@@ -96,7 +96,7 @@ os.register_at_fork(after_in_child=_forked)
 
 @shared_docs
 @with_schema(kw_only=False)
-class IDP3(ClassifierMixin, NamedEstimator):
+class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     """Inference-time fairness post-processor: answers a stream of predictions, or refuses to.
 
     *Privacy.* The counters are counts of predictions: a function of the (private) model and of the rows it is asked
@@ -706,16 +706,6 @@ class IDP3(ClassifierMixin, NamedEstimator):
         except ValueError as error:  # it quotes labels, which may be private
             problem = without_values(error, owner=type(self).__name__, name="y")
         raise problem
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return who asks for which metadata: IDP3 itself, and the estimator in ``fit``.
-
-        Returns
-        -------
-        router : MetadataRouter
-            As scikit-learn's.
-        """
-        return router_of(self)
 
     def __getstate__(self) -> Any:
         with _COMMITS:  # tickets of one moment, and of this object alone

@@ -325,12 +325,23 @@ class FitArguments:
 _PUBLIC = ("X_public", "sensitive_features_public")
 
 
-def router_of(wrapper: Any) -> MetadataRouter:
-    """Who asks for which metadata: a post-processor itself, and in ``fit`` the estimator that it fits."""
-    router = MetadataRouter(owner=wrapper).add_self_request(wrapper)
-    if wrapper.estimator is not None:
-        router.add(estimator=wrapper.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-    return router
+class RoutesToEstimator:
+    """A post-processor that hands metadata on to the estimator that it fits."""
+
+    estimator: Any
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who asks for which metadata: the post-processor itself, and in ``fit`` the estimator that it fits.
+
+        Returns
+        -------
+        router : MetadataRouter
+            As scikit-learn's.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        if self.estimator is not None:
+            router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return router
 
 
 def is_fitted(estimator: Any) -> bool:

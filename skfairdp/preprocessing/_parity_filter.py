@@ -284,13 +284,7 @@ class DemographicParityFilter(_utils.NamedEstimator):
                     "parameter."
                 )
             return classes, codes.astype(np.int64)
-        given = _utils.given_domain(self.classes, owner=OWNER, parameter="classes").tolist()
-        try:
-            classes = np.asarray(sorted(given))  # as scikit-learn keeps its classes_
-        except TypeError:
-            classes = np.empty((0, 0))
-        if classes.ndim != 1:
-            raise ValueError(f"The 'classes' parameter of {OWNER} must be labels of one kind, such as strings or ints.")
+        classes = _utils.declared_classes(self.classes, OWNER)
         return classes, _utils.encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
 
     def _group_codes(

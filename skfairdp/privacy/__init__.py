@@ -71,7 +71,6 @@ from skfairdp.privacy._noise import (
     PoissonSample as PoissonSample,
     SecretChoice as SecretChoice,
     SecretDraws as SecretDraws,
-    name_of_release as name_of_release,
 )
 from skfairdp.privacy._report import (
     NeighboringRelation,
@@ -88,6 +87,7 @@ from skfairdp.privacy._spending import (
     PublicReads as PublicReads,
     Spending as Spending,
     public_facts as public_facts,
+    refuse_ledger_of_seed as refuse_ledger_of_seed,
 )
 from skfairdp.privacy._verify import (
     Check as Check,

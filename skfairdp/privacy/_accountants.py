@@ -93,27 +93,7 @@ def quick_epsilon_of(event: DpEvent, delta: float) -> float:
 
 
 def accountant_of(event: DpEvent, delta: float) -> str:
-    """Name the accountant whose bound :func:`epsilon_of` returns: one of its names, or ``"none"``.
-
-    Parameters
-    ----------
-    event : DpEvent
-        The tree of releases.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    name : str
-        ``"gdp"``, ``"pld"``, ``"rdp"``, ``"pure"`` or ``"none"``.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, accountant_of
-    >>> plain = GaussianDpEvent(1.0)
-    >>> accountant_of(plain, 1e-5), accountant_of(PoissonSampledDpEvent(0.01, plain), 1e-5)
-    ('gdp', 'pld')
-    """
+    """Name the accountant whose bound :func:`epsilon_of` returns: "gdp", "pld", "rdp" or "pure", or else "none"."""
     bounds = _bounds(event, delta, "auto")
     return min(bounds, key=lambda kind: bounds[kind])
 

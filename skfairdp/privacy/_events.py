@@ -306,28 +306,8 @@ def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None
     infinite and negative numbers, bools, counts that are no positive integers, probabilities outside (0, 1], empty
     compositions, more than 2**53 releases of one kind, and trees deeper than 128 levels. A noise of exactly 0 is
     allowed where dp-accounting allows it: it is a release without noise, and its ε is inf.
-
-    Parameters
-    ----------
-    event : DpEvent
-        The tree of releases.
-    neighboring_relation : NeighboringRelation or str, default=None
-        The neighbours that it is stated for: a release whose cost is not proven for those, such as a Poisson-sampled
-        one where a record is replaced, is refused as well, however deep it stands in the tree.
-
-    Raises
-    ------
-    ValueError
-        It names the type and the field, or the relations that a release is proven for.
-
-    Examples
-    --------
-    >>> from skfairdp.privacy import GaussianDpEvent, check_event
-    >>> check_event(GaussianDpEvent(1.0))
-    >>> check_event(GaussianDpEvent(-1.0))
-    Traceback (most recent call last):
-        ...
-    ValueError: noise_multiplier of GaussianDpEvent must be finite and at least 0 (0 is no noise). Got -1.0 instead.
+    With a ``neighboring_relation`` a release whose cost is not proven for those neighbours is refused as well, however
+    deep it stands in the tree. The ValueError names the type and the field, or the relations.
     """
     waiting: list[tuple[Any, int, int]] = [(event, 1, 1)]
     while waiting:

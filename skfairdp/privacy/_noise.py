@@ -325,11 +325,6 @@ def _heads_of_a_block(chance: int) -> tuple[int, list[int]]:
     return bits, thresholds
 
 
-def name_of_release() -> str:
-    """A name that nothing else has. It is public, and random: no value of a row has any part in it."""
-    return secrets.token_hex(16)
-
-
 def open_source(seed: int | None = None) -> NoiseSource:
     """Make a source of noise: the one place where sources come from, and where tests put a recording one."""
     return NoiseSource(seed)

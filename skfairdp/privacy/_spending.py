@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -230,6 +231,15 @@ _MOST_KINDS = 64
 _OF_THE_ROWS = ("n_features_in_", "feature_names_in_")  # what a fit has read when its budget opens
 
 
+def refuse_ledger_of_seed(owner: str, noise_seed: int | None, ledger: PrivacyLedger | Uncharged | None) -> None:
+    """Refuse a ledger, that of the block around as well, beside a seed of the noise."""
+    if noise_seed is not None and ledger_in_use(ledger) is not None:
+        raise ValueError(
+            f"{owner} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise protects "
+            "nobody, so no ledger may count it. Leave one of them out."
+        )
+
+
 class Spending:
     """The only thing that hands out noise, and the thing that charges for it.
 
@@ -238,46 +248,14 @@ class Spending:
     that drew nothing is on record all the same, and the report is handed over. An interrupted fit has charged if it
     drew.
 
-    Parameters
-    ----------
-    event : DpEvent
-        The cap of everything that will be released.
-    delta : float
-    relation : NeighboringRelation
-        Of the guarantee. A mechanism made for other neighbours is refused.
-    label : str
-        Who spends, for the ledger.
-    ledger : PrivacyLedger or None
-        None takes that of the ``with`` block around, if there is one.
-    noise_seed : int or None
-        For research and tests: the report then says ``epsilon=inf``.
-    releases : iterable of str, default=()
-        The kinds of release, in words, for the ledger.
-    public : iterable of str, default=()
-        What the guarantee takes as public knowledge.
-    report_to : callable or None, default=None
-        Called with the :class:`PrivacySpent` at the end.
-    holds : iterable of PrivacySpent, default=()
-        What was paid for before and is part of what comes out, such as a schema. The ledger is not charged for it
-        again; the report adds it up.
-    forgets : iterable of dict, default=()
-        ``vars`` of what is fitted. Fitted attributes of an earlier fit go once the budget is open, and those of this
-        one where the block fails or is interrupted: no report of one fit stands beside the model of another. Where
-        nothing was charged until then, those of the earlier fit come back.
-    rows_of : str, default=""
-        Where subjects are protected: the column that says who a subject is.
+    ``event`` caps everything that will be released, and ``relation`` says which neighbours it is for. ``holds`` was
+    paid for before and is part of what comes out, such as a schema: the report adds it up, and the ledger is not
+    charged for it again. ``forgets`` are ``vars`` of what is fitted. Fitted attributes of an earlier fit go once the
+    budget is open, and those of this one where the block fails or is interrupted: no report of one fit stands beside
+    the model of another. Where nothing was charged until then, those of the earlier fit come back.
 
-    Raises
-    ------
-    BudgetExceededError
-        On entering, where the ledger cannot afford the event.
-    ValueError
-        On entering, where the guarantee does not add up with what was paid for before.
-    RuntimeError
-        From the noise: outside the ``with`` block, in another process than the one that entered it, or for a mechanism
-        made for another neighbouring relation.
-    UnplannedReleaseError
-        From the noise, for a release that the event does not pay for.
+    The noise refuses to be used outside of the block, in another process, for a mechanism that was made for other
+    neighbours (RuntimeError), and for a release that the event does not pay for (UnplannedReleaseError).
 
     Examples
     --------
@@ -309,15 +287,11 @@ class Spending:
         rows_of: str = "",
     ) -> None:
         self.event, self.delta, self.relation = event, delta, NeighboringRelation(relation)
+        refuse_ledger_of_seed(label, noise_seed, ledger)
         self.label, self.ledger, self.noise_seed = label, ledger_in_use(ledger), noise_seed
-        if noise_seed is not None and self.ledger is not None:
-            raise ValueError(
-                f"{label} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise "
-                "protects nobody, so no ledger may count it. Leave one of them out."
-            )
         self.releases, self.public, self.report_to = tuple(releases), tuple(public), report_to
         self.holds, self.forgets, self.rows_of = tuple(holds), tuple(forgets), rows_of
-        self._name, self._on_record = _noise.name_of_release(), ""
+        self._name, self._on_record = secrets.token_hex(16), ""  # public: no value of a row has a part in it
         self._performed: dict[Any, int] = {}
         self._left: Allowance | None = None
         self._left_of_trial: Allowance | None = None  # while a selection is made

@@ -87,14 +87,7 @@ class UnreadableStatementError(ValueError):
 
 @dataclass(frozen=True)
 class Check:
-    """One claim.
-
-    Parameters
-    ----------
-    figure : str
-    claimed, recomputed : str
-    holds : bool
-    """
+    """One claim."""
 
     figure: str
     claimed: str
@@ -103,23 +96,8 @@ class Check:
 
 
 def verify_file(path: str | os.PathLike[str]) -> list[Check]:
-    """Recompute every claim in a file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Text of ``PrivacyStatement.to_json``, or the file of a ``PrivacyLedger``.
-
-    Returns
-    -------
-    list of Check
-        In the order of the file. The file is good if all of them hold.
-
-    Raises
-    ------
-    UnreadableStatementError
-        The text is no statement and no ledger. The message is one line.
-    """
+    """Recompute every claim in a file, a statement as JSON or a ledger; it is good if all of them hold.
+    What is neither is an UnreadableStatementError of one line."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(_LARGEST + 1)

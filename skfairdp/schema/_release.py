@@ -17,8 +17,7 @@ from scipy.special import ndtri
 from skfairdp import privacy
 from skfairdp._rows import Subjects
 from skfairdp._usefulness import units_of
-from skfairdp._utils import private_error, warn_caller
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp._utils import private_error, warn_caller, warn_of_seed
 from skfairdp.privacy import GaussianDpEvent, RareDisclosure
 from skfairdp.schema import _columns
 from skfairdp.schema._columns import Boolean, Category, _as_days, _as_numbers, _day_of
@@ -740,13 +739,5 @@ def _check(names: Sequence[Any], epsilon: float, delta: float, roles: Sequence[s
 def _check_seed(noise_seed: int | None, ledger: Any) -> None:
     if noise_seed is None:
         return
-    if privacy.ledger_in_use(ledger) is not None:
-        raise ValueError(
-            "Schema.release got both 'noise_seed' and 'ledger': seeded noise protects nobody, so no ledger may count "
-            "it. Leave one of them out."
-        )
-    warn_caller(
-        "Schema.release draws its noise from 'noise_seed': whoever knows the seed can remove the noise. "
-        "privacy_.epsilon will be inf; use this for research and tests only.",
-        PrivacyLeakWarning,
-    )
+    privacy.refuse_ledger_of_seed("Schema.release", noise_seed, ledger)
+    warn_of_seed("Schema.release")

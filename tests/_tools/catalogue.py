@@ -46,7 +46,15 @@ from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
 from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.papers import DataLensBackend, GlobalAdapt, GPATEBackend, GSWGANBackend, PATEGANBackend
-from skfairdp.pate import ConfidentVoting, ConstrainedStudent, FairTeachers, LabelGate, ParityPenaltyStudent, VoteGate
+from skfairdp.pate import (
+    ConfidentVoting,
+    ConstrainedStudent,
+    FairTeachers,
+    LabelGate,
+    ParityPenaltyStudent,
+    SoftVoting,
+    VoteGate,
+)
 from skfairdp.postprocessing import FineTuning, PrivateBarycenter, PrivateThresholds, Thresholds
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.lagrangian import BOUNDED
@@ -224,7 +232,7 @@ def _pate_fits() -> list[Fit]:
             ]  # fmt: skip
     options: list[tuple[str, dict[str, Any]]] = [
         ("unconstrained", {"gamma": None}),
-        ("discrete", {"noise": "discrete_gaussian", "max_queries": 40}),
+        ("discrete", {"voting": SoftVoting(noise="discrete_gaussian", max_queries=40)}),
         ("filter", {"voting": ConfidentVoting(accounting="gdp")}),
         ("student-data", {"gate": LabelGate(min_count=5)}),
         ("student-data-confident", {"gate": LabelGate(min_count=5), "voting": "confident"}),
@@ -300,7 +308,7 @@ def _attribute_fits() -> list[Fit]:
     return [
         of("SFPATE-student", sf_pate()),
         of("SFPATE-student-gnmax", sf_pate(voting="gnmax")),
-        of("SFPATE-student-discrete", sf_pate(noise="discrete_gaussian", max_queries=40)),
+        of("SFPATE-student-discrete", sf_pate(voting=SoftVoting(noise="discrete_gaussian", max_queries=40))),
         of("SFPATE-student-parity-logistic", sf_pate(fair_estimator=ParityLogisticRegression(slack=0.1))),
         of("SFPATE-student-3", sf_pate(classes=[0, 1, 2]), rows=three_classes),
         of("SFPATE-some-kept", partial(_FEW_KEPT, **sf_pate().keywords)),
@@ -376,7 +384,7 @@ def _gradient_fits() -> list[Fit]:
     several = [RateParity("selection_rate", ratio_bound=0.8), RateBound("false_negative_rate", upper=0.1)]
     bounds = {"parity": SignedLoss(constraints=several, dual_steps=4), "groups": [0, 1]}
     inside = PublicPenalty(apply_to="per_sample")
-    momentum = {"optimizer__momentum": 0.5}
+    momentum = {"optimizer__momentum": 0.5, "optimizer__average_last": 0.0}
     return [
         Fit("FairDPSGD-public", dpsgd(), with_public_groups, answers, NULL, X),
         Fit("FairDPSGD-public-3", dpsgd(**THREE), with_public_groups, answers, NULL, X, three_classes),
@@ -391,7 +399,7 @@ def _gradient_fits() -> list[Fit]:
         Fit("FairDPSGD-additive", dpsgd({"hidden": ()}), with_public_groups, answers_and_log_odds, NULL, X),
         Fit("FairDPSGD-second-look", dpsgd(lam=0.0, epsilon=0.3), without_groups, answers, NULL, X),
         Fit("FairDPSGD-declared-rows", dpsgd(lam=0.0, public_n_rows=250), without_groups, answers, GUEST, X),
-        Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0, average_last=0.0), without_groups, answers, NULL, X),
+        Fit("FairDPSGD-momentum", dpsgd(momentum, lam=0.0), without_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-plain", amounts(), without_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-few-rows", amounts(epsilon=1.0), without_groups, answers, NULL, X),
         Fit("FairDPSGDRegressor-poisson", amounts(loss="poisson"), without_groups, answers, NULL, X),

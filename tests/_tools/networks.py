@@ -10,7 +10,7 @@ from skfairdp.papers import DPSGDF, GlobalAdapt, Reweighting
 
 __all__ = ["clipping", "dpsgd", "net_of"]
 
-NET = ("lr", "batch_size", "max_epochs", "device", "optimizer", "optimizer__momentum")
+NET = ("lr", "batch_size", "max_epochs", "device", "optimizer", "optimizer__momentum", "optimizer__average_last")
 PARITY = {
     "public_penalty": (PublicPenalty, {"temperature": "temperature", "max_type": "max_type", "apply_to": "apply_to",
                                        "public_batch_size": "batch_size"}),

@@ -75,7 +75,7 @@ class FairPATEWithoutStudent(ReleasesOnly, FairPATEClassifier):
 
 def make_estimator(setting: dict[str, Any], *, learns: bool = True, **changes: Any) -> Any:
     """The estimator of a setting; parameters of its voting part are given like its own."""
-    own = {"accounting", "threshold", "sigma", "sigma_threshold"}
+    own = {"accounting", "threshold", "sigma", "sigma_threshold", "noise", "max_queries"}
     asked = {**setting, **changes}
     parameters = {key: value for key, value in asked.items() if key not in {"fair", "n_classes", "baseline", *own}}
     parameters = {

@@ -13,9 +13,8 @@ from torch import nn
 
 from skfairdp import PrivacyLedger, PublicData
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSampledDpEvent, epsilon_of
-from tests._tools.formulas import plain_formula
+from tests._tools.formulas import noise_scale_interval, plain_formula
 from tests._tools.inside import (
     DPStep,
     MajorityBaselineTest,
@@ -360,7 +359,7 @@ def test_the_weights_of_a_step_are_those_of_multiples_of_the_public_grid_in_eith
         max_epochs=1,
         batch_size=64,
         classes=[0, 1],
-        average_last=0.0,
+        optimizer__average_last=0.0,
         lr=1.0,
         max_grad_norm=1.0,
     ).fit(X, y)

@@ -171,7 +171,7 @@ def one_run(n_canaries, *, epsilon, seed, **settings):
     others[:, n_canaries:] = rng.normal(size=(50, 2))
     model = dpsgd(
         epsilon=epsilon, delta=DELTA, hidden=(), public_n_rows=n_canaries // 2, classes=[0, 1], lr=1e-5,
-        average_last=0.0, noise_seed=seed, random_state=0, **settings,
+        optimizer__average_last=0.0, noise_seed=seed, random_state=0, **settings,
     )  # fmt: skip
     public = PublicData(others, np.arange(50) % 2)
     model.fit(np.vstack([others, canaries[included]]), np.append(np.arange(50) % 2, labels[included]), X_public=public)

@@ -437,7 +437,7 @@ def test_it_works_where_regressors_of_scikit_learn_do():
     pipeline = make_pipeline(PublicPreprocessor(StandardScaler(), frame[3000:]), clone(model))
     assert pipeline.fit(frame[:3000], Y[TRAIN]).predict(frame[3000:]).shape == (1000,)
     assert len(cross_val_score(model, X[TRAIN], Y[TRAIN], cv=KFold(2))) == 2
-    search = GridSearchCV(model, {"average_last": [0.2, 0.5]}, cv=KFold(2)).fit(X[TRAIN], Y[TRAIN])
+    search = GridSearchCV(model, {"net__optimizer__average_last": [0.2, 0.5]}, cv=KFold(2)).fit(X[TRAIN], Y[TRAIN])
     assert search.best_estimator_.feature_names_in_.size if hasattr(search.best_estimator_, "feature_names_in_") else 1
 
 

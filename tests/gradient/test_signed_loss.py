@@ -11,8 +11,8 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
-from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
+from tests._tools.formulas import noise_scale_interval
 from tests._tools.inside import DPStep, DualPlan, PrivateRows, RateLagrangian, largest_price
 from tests._tools.layers import examples
 from tests._tools.networks import dpsgd
@@ -261,7 +261,8 @@ def trained_without_noise(asked, X, y, groups, lam):
     constraints = RateConstraints(read_rate_constraints(asked, "Test"), names, [0, 1])
     model = dpsgd(
         noise_seed=0, lam=lam, parity="signed_loss", constraints=asked, classes=[0, 1], groups=names, hidden=(8,),
-        max_epochs=25, batch_size=150, lr=0.2, dual_steps=200, dual_step=1.0, average_last=0.4, random_state=0,
+        max_epochs=25, batch_size=150, lr=0.2, dual_steps=200, dual_step=1.0, optimizer__average_last=0.4,
+        random_state=0,
     )  # fmt: skip
     with recording_noise(0):
         predicted = fit(model, X, y, groups).predict(X)

@@ -251,7 +251,7 @@ def test_released_groups_of_sfpate_satisfy_the_bound():
     y = (X[:, 1] + 0.5 * groups + 0.5 * rng.normal(size=1500) > 0).astype(int)
     truth = np.column_stack([1 - share, share])  # given x; y says a little more, which is part of eta's estimate
     model = SFPATEClassifier(
-        voting="gnmax", max_queries=1500, epsilon=100.0, groups=[0, 1], n_teachers=30, random_state=0
+        voting=GNMaxVoting(max_queries=1500), epsilon=100.0, groups=[0, 1], n_teachers=30, random_state=0
     ).fit(X, y, sensitive_features=groups)
     released = np.eye(2)[model.released_votes_]
     predicted = model.predict(X).astype(float)

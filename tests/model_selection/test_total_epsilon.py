@@ -138,7 +138,7 @@ def schema_that_cost(epsilon):
 def test_a_schema_that_was_paid_for_comes_off_the_total():
     table, schema = schema_that_cost(8.0)
     model = FairDPSGDClassifier(schema=schema, net=mlp((4,), max_epochs=1, batch_size=64), lam=0.0, random_state=0)
-    search = ParetoSearchCV(model, {"average_last": [0.1, 0.2]}, scoring=["accuracy"], cv=2)
+    search = ParetoSearchCV(model, {"max_grad_norm": [0.5, 1.0]}, scoring=["accuracy"], cv=2)
     enough = clone(search).set_params(total_epsilon=10.0).planned_privacy(table)
     assert 9.999 <= enough.epsilon <= 10.0
     with pytest.raises(ValueError, match="schemas that were paid for"):
@@ -151,7 +151,10 @@ def test_a_schema_that_was_paid_for_comes_off_the_total():
         (ParetoSearchCV(Calibrated(), {"epsilon": [0.5, 1.0]}, cv=2), "grid over 'epsilon'"),
         (PrivateSearchCV(Calibrated(), {"epsilon": [0.5, 1.0]}), "grid over 'epsilon'"),
         (ParetoSearchCV(Toy(), CUTS, cv=2), "parameter 'epsilon'"),
-        (ParetoSearchCV(dpsgd(lam=0.0, noise_multiplier=50.0), {"average_last": [0.1, 0.2]}, cv=2), "noise_multiplier"),
+        (
+            ParetoSearchCV(dpsgd(lam=0.0, noise_multiplier=50.0), {"max_grad_norm": [0.5, 1.0]}, cv=2),
+            "noise_multiplier",
+        ),
     ],
 )
 def test_what_cannot_be_divided_is_refused_before_anything_is_spent(search, message):

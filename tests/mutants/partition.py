@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skfairdp._rows._folds import _Kept
+from skfairdp._rows._keyed import _Kept
 from skfairdp._teachers import _logistic, fit_teachers, position_partition
 from skfairdp._teachers._teachers import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
@@ -130,12 +130,12 @@ def ids_by_their_chunk(patch):
 def ids_as_their_reader_has_them(patch):
     """Found in this package: 12.10 hashed as a number where its chunk had no text, and as a text elsewhere, so that the
     rows of one subject had several teachers. Right: what may be read as one number has one text."""
-    from skfairdp._utils import _ids
+    from skfairdp._utils import _labels
 
     def as_read(cell):
         return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
-    patch.setattr(_ids, "_text_of", as_read)
+    patch.setattr(_labels, "_text_of", as_read)
 
 
 @mutant

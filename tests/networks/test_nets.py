@@ -90,6 +90,20 @@ def test_what_a_net_leaves_none_is_the_choice_of_the_estimator():
     assert found.optimizer_options == {"momentum": 0.9, "weight_decay": 0.1}
 
 
+def test_how_many_iterates_are_averaged_is_a_setting_of_the_optimizer_where_an_estimator_averages_them():
+    net = NeuralNetClassifier(TwoLayers, optimizer__momentum=0.5, optimizer__average_last=0.5)
+    found = read(net, average_last=0.25)
+    assert found.average_last == 0.5 and found.optimizer_options == {"momentum": 0.5}
+    assert read("mlp", average_last=0.25).average_last == 0.25 and read("mlp").average_last == 0.0
+    for wrong in (-0.1, 1.5, "all", True):
+        with pytest.raises(ValueError, match="average_last' parameter of"):
+            read(net.set_params(optimizer__average_last=wrong), average_last=0.25)
+    built = read(net.set_params(optimizer__average_last=0.5))
+    module = built.build(4, 2, seed=0)
+    with pytest.raises(ValueError, match="cannot be built"):
+        built.make_optimizer(module)
+
+
 def test_the_settings_are_frozen():
     with pytest.raises(AttributeError):
         read("mlp").lr = 2.0

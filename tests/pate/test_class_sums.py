@@ -211,7 +211,7 @@ def test_sums_get_half_of_the_squared_cost_and_votes_the_rest():
         {"n_teachers": 200},
         {"voting": GNMaxVoting()},
         {"voting": SoftVoting(sigma=1e4)},
-        {"noise": "discrete_gaussian", "max_queries": 20},
+        {"voting": SoftVoting(noise="discrete_gaussian", max_queries=20)},
         {"n": 300},
     ],
 )

@@ -10,6 +10,7 @@ from skfairdp import PrivacyLedger, SFPATEClassifier
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning
 from skfairdp.lagrangian import LagrangianClassifier, mlp
 from skfairdp.metrics import demographic_disparity
+from skfairdp.pate import SoftVoting
 from tests._tools.inside import FAIR_NOISE, FAIR_PART, FairForecast, VoteForecast
 from tests._tools.sources import recording_noise
 
@@ -85,7 +86,9 @@ def test_a_small_group_is_told_of_by_the_released_votes_where_nothing_was_said_b
     assert not told(caught)
 
 
-@pytest.mark.parametrize("settings", [{}, {"variant": "teacher"}, {"voting": "gnmax"}, {"sigma": 1e4}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"variant": "teacher"}, {"voting": "gnmax"}, {"voting": SoftVoting(sigma=1e4)}]
+)
 def test_it_is_said_before_anything_is_spent(settings):
     """Whatever the budget says afterwards: here it refuses every charge."""
     X, y, groups = table(200, 0)

@@ -56,7 +56,7 @@ def released(monkeypatch):
 
 # ---- what is released ----------------------------------------------------------------------------------------
 def test_soft_votes_release_each_query_once(rows, released):
-    model = fair(max_queries=150).fit(rows.X, rows.y, X_public=rows.public)
+    model = fair(voting=SoftVoting(max_queries=150)).fit(rows.X, rows.y, X_public=rows.public)
     assert released == {"NoisyVotes": 150} and model.released_votes_.shape == (150, 2)
     np.testing.assert_allclose(model.released_votes_.sum(axis=1), 1)  # two classes: one number, and its rest
     model.refit(gamma=0.3).refit(voting__threshold=0.7).predict(rows.X)
@@ -72,7 +72,7 @@ def test_noisy_maxima_release_each_query_once(rows, released):
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 @pytest.mark.parametrize("max_answers", [None, 7])
 def test_confident_votes_stay_within_declared_counts(rows, released, noise, max_answers):
-    model = fair(voting=ConfidentVoting(accounting="binary", max_answers=max_answers), noise=noise, gamma=None)
+    model = fair(voting=ConfidentVoting(accounting="binary", max_answers=max_answers, noise=noise), gamma=None)
     model.fit(rows.X, rows.y, X_public=rows.X_public)
     cap = 120 if max_answers is None else max_answers
     assert released["NoisyThreshold"] <= 200 and released["GNMax"] <= cap
@@ -134,8 +134,8 @@ def test_both_admissible_classes_need_both_releases(released):
 def test_the_attributes_tell_one_story(voting, n_classes, n_groups):
     X, y, groups = make_rows(1200, n_classes=n_classes, n_groups=n_groups, seed=2)
     public = PublicData(X[600:], groups[600:])
-    model = fair(voting=voting, epsilon=200, classes=list(range(n_classes)), max_queries=400, gamma=0.1)
-    model.fit(X[:600], y[:600], X_public=public)
+    model = fair(voting=voting, epsilon=200, classes=list(range(n_classes)), gamma=0.1)
+    model.set_params(voting__max_queries=400).fit(X[:600], y[:600], X_public=public)
     assert model.n_queries_ == 400 == len(model.query_indices_) == len(set(model.query_indices_.tolist()))
     answered, labels = model.answered_mask_, model.released_labels_
     assert model.n_answered_ == answered.sum() > 100

@@ -36,7 +36,7 @@ class World:
         self.half, self.n_groups = n // 3, n_groups
         self.public = PublicData(self.X[self.half :], self.groups[self.half :])
         self.common = {"epsilon": 100.0, "n_teachers": 20, "classes": list(range(n_classes)), "random_state": 0,
-                       "max_queries": 700, "noise_seed": 0}  # fmt: skip
+                       "noise_seed": 0}  # fmt: skip
         self._fitted = {}
 
     def s_in(self, weight, **parameters):
@@ -44,7 +44,7 @@ class World:
 
     def fit(self, cls=FairPATEClassifier, **parameters):
         fair = {} if cls is PATEClassifier else {"gate": VoteGate(min_count=20), "gamma": 0.1}
-        model = cls(**{**self.common, **fair, **parameters})
+        model = cls(**{**self.common, **fair, **parameters}).set_params(voting__max_queries=700)
         if repr(model) not in self._fitted:  # seeded noise: fits of one setting are equal
             public = self.public.X if cls is PATEClassifier else self.public
             self._fitted[repr(model)] = model.fit(self.X[: self.half], self.y[: self.half], X_public=public)
@@ -93,13 +93,15 @@ def test_votes_and_guarantee_are_those_of_pate(voting, baseline, n_classes, n_gr
 @every_baseline
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])
 def test_certified_epsilon_is_that_of_pate_whatever_the_constraint(rows, voting, baseline, noise):
-    given = {"epsilon": 2.0, "n_teachers": 20, "classes": [0, 1], "random_state": 0, "max_queries": 60}
-    plain = PATEClassifier(voting=voting, noise=noise, **given).fit(rows.X, rows.y, X_public=rows.X_public).privacy_
+    given = {"epsilon": 2.0, "n_teachers": 20, "classes": [0, 1], "random_state": 0}
+    votes = {"voting__noise": noise, "voting__max_queries": 60}
+    plain = PATEClassifier(voting=voting, **given).set_params(**votes)
+    plain = plain.fit(rows.X, rows.y, X_public=rows.X_public).privacy_
     for gamma, weight in ((0.02, 0.5), (0.3, 5.0)):
         ledger = PrivacyLedger()
         model = FairPATEClassifier(
-            voting=voting, noise=noise, gamma=gamma, **BASELINES[baseline], ledger=ledger, **given
-        )
+            voting=voting, gamma=gamma, **BASELINES[baseline], ledger=ledger, **given
+        ).set_params(**votes)
         if baseline == "S_in":
             model.set_params(student__penalty_weight=weight)
         model.fit(rows.X, rows.y, X_public=rows.public)

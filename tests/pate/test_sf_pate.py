@@ -84,7 +84,7 @@ def raw_votes(model, X, y, groups, monkeypatch):
 LEARNERS = {
     "SFS-soft": {},
     "SFS-gnmax": {"voting": "gnmax"},
-    "SFS-discrete": {"noise": "discrete_gaussian"},
+    "SFS-discrete": {"voting": SoftVoting(noise="discrete_gaussian")},
     "SFS-mlp": {"variant": GroupTeachers(MLPTeachers(hidden=(4,), epochs=2))},
     "SFS-bayes": {"variant": GroupTeachers(GaussianNB())},
     "SFT-soft": {"variant": "teacher", "fair_estimator": CLOSE},
@@ -182,23 +182,19 @@ def test_the_partition_is_a_function_of_the_number_of_rows_alone(variant, monkey
 def test_the_student_is_a_function_of_released_votes_and_public_rows():
     """Two fits on different groups whose releases happen to be equal end with the same student."""
     X, y, groups = problem(200)
-    for settings in ({}, {"voting": "gnmax"}, {"variant": "teacher"}):
+    for settings in ({}, {"voting": GNMaxVoting(max_queries=60)}, {"variant": "teacher"}):
         fits = []
         for g in (groups, 1 - groups):
             with pytest.MonkeyPatch.context() as patch:
                 values = np.linspace(0.1, 0.9, 200)
                 constant = ReleasedVotes(
-                    (values[:60] > 0.5).astype(int) if settings.get("voting") == "gnmax" else None,
-                    None if settings.get("voting") == "gnmax" else np.column_stack([1 - values, values]),
+                    (values[:60] > 0.5).astype(int) if "voting" in settings else None,
+                    None if "voting" in settings else np.column_stack([1 - values, values]),
                     0.1,
                 )
                 for voting in (SoftVoting, GNMaxVoting):
                     patch.setattr(voting, "release", lambda *a, c=constant, **k: c)
-                fits.append(
-                    make(max_queries=None if "voting" not in settings else 60, **settings).fit(
-                        X, y, sensitive_features=g
-                    )
-                )
+                fits.append(make(**settings).fit(X, y, sensitive_features=g))
         np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
 
 
@@ -207,14 +203,16 @@ def test_the_student_is_a_function_of_released_votes_and_public_rows():
 def test_vectors_of_three_groups(vector):
     """The Gaussian bound of the histogram, for two hundred queries."""
     X, y, groups = problem(300, 2, 3)
-    settings = {"voting": "gnmax", "max_queries": vector["queries"], "delta": vector["delta"], "n_groups": 3,
+    settings = {"voting": GNMaxVoting(max_queries=vector["queries"]), "delta": vector["delta"], "n_groups": 3,
                 "fair_estimator": Watched()}  # fmt: skip
     if vector["epsilon"] == 1.0:
         model = make(epsilon=1.0, **settings).fit(X, y, sensitive_features=groups)
         assert model.sigma_ == pytest.approx(vector["sigma"], rel=2e-3)
         assert model.sigma_ >= vector["sigma"] * (1 - 1e-6)
     else:
-        model = make(epsilon=2.0, sigma=vector["sigma"], **settings).fit(X, y, sensitive_features=groups)
+        model = (
+            make(epsilon=2.0, **settings).set_params(voting__sigma=vector["sigma"]).fit(X, y, sensitive_features=groups)
+        )
         assert model.privacy_.epsilon == pytest.approx(vector["epsilon"], rel=1e-5)
 
 
@@ -222,8 +220,7 @@ def test_vectors_of_three_groups(vector):
 def test_vectors_of_soft_labels(vector):
     X, y, groups = problem(300, 2, 3)
     model = make(
-        sigma=float(vector["sigma"]),
-        max_queries=vector["queries"],
+        voting=SoftVoting(sigma=float(vector["sigma"]), max_queries=vector["queries"]),
         delta=vector["delta"],
         n_groups=3,
         fair_estimator=Watched(),
@@ -235,10 +232,10 @@ def test_vectors_of_soft_labels(vector):
 @pytest.mark.parametrize("variant", ["student", "teacher"])
 def test_two_groups_or_classes_pay_for_a_bit_or_for_one_number(variant):
     X, y, groups = problem(300)
-    settings = {"variant": variant, "max_queries": 200, "delta": 1e-4, "epsilon": 1.0, "fair_estimator": Watched()}
+    settings = {"variant": variant, "delta": 1e-4, "epsilon": 1.0, "fair_estimator": Watched()}
     gaussian = 63.71406  # of a histogram with sensitivity √2
-    soft = make(**settings).fit(X, y, sensitive_features=groups)
-    bits = make(voting="gnmax", **settings).fit(X, y, sensitive_features=groups)
+    soft = make(voting=SoftVoting(max_queries=200), **settings).fit(X, y, sensitive_features=groups)
+    bits = make(voting=GNMaxVoting(max_queries=200), **settings).fit(X, y, sensitive_features=groups)
     assert soft.sigma_ == pytest.approx(gaussian / math.sqrt(2), rel=2e-3)
     assert bits.sigma_ < 0.9 * gaussian
     for model in (soft, bits):
@@ -251,7 +248,7 @@ def test_two_classes_and_three_groups_vote_on_what_the_variant_says():
     student = make(n_groups=3).fit(X, y, sensitive_features=groups)
     teacher = make(n_groups=3, variant="teacher").fit(X, y, sensitive_features=groups)
     assert (student.released_votes_.shape, teacher.released_votes_.shape) == ((200, 3), (200, 2))
-    hard = make(n_groups=3, voting="gnmax", max_queries=50).fit(X, y, sensitive_features=groups)
+    hard = make(n_groups=3, voting=GNMaxVoting(max_queries=50)).fit(X, y, sensitive_features=groups)
     assert hard.released_votes_.shape == hard.query_indices_.shape == (50,)
     assert (np.diff(hard.query_indices_) > 0).all()
 
@@ -285,7 +282,7 @@ def transcripts(flipped, runs, **settings):
     out = []
     with fixed_entropy(int(flipped)), pytest.MonkeyPatch.context() as patch:
         patch.setattr(SFPATEClassifier, "_train", lambda self: setattr(self, "student_", ConstantStudent(2)))
-        model.set_params(sigma=model.fit(X, y, sensitive_features=groups).sigma_)  # calibrated once
+        model.set_params(voting__sigma=model.fit(X, y, sensitive_features=groups).sigma_)  # calibrated once
         for _ in range(runs):
             out.append(model.fit(X, y, sensitive_features=groups).released_votes_)
     return np.array(out), model
@@ -407,7 +404,7 @@ def test_a_learner_without_weights_gets_groups_drawn_from_the_released_shares():
     assert set(seen_groups) == {0, 1} and 0.05 < np.mean(seen_groups != groups) < 0.5
     assert not hasattr(model, "predict_proba")
     assert set(model.predict(X)) == {0, 1}
-    paper = make(fair_estimator=Watched(), voting="gnmax", max_queries=30).fit(X, y, sensitive_features=groups)
+    paper = make(fair_estimator=Watched(), voting=GNMaxVoting(max_queries=30)).fit(X, y, sensitive_features=groups)
     assert len(paper.student_.seen[1]) == 30
     np.testing.assert_array_equal(paper.student_.seen[2], paper.released_votes_)
 
@@ -489,7 +486,7 @@ def test_one_group_or_one_class_given_is_no_error(variant):
 def test_a_group_that_the_votes_do_not_show_is_warned_of():
     X, y, groups = problem(80)
     learner = LagrangianClassifier(net=mlp((4,), max_epochs=30, lr=0.05), lam_max=0.1)  # does not give way
-    given = {"groups": [0, 1, 2], "voting": "gnmax", "max_queries": 60, "epsilon": 1e6, "fair_estimator": learner}
+    given = {"groups": [0, 1, 2], "voting": GNMaxVoting(max_queries=60), "epsilon": 1e6, "fair_estimator": learner}
     with pytest.warns(FairnessWarning, match="one of the groups has about 0 of the 60 rows") as caught:
         make(**given).fit(X, y, sensitive_features=groups)
     assert caught[0].filename == __file__
@@ -519,9 +516,9 @@ def test_groups_as_columns_tuples_and_names():
         ({"constraints": "equalized_odds", "fair_estimator": QUICK}, "got both 'constraints' and a 'fair_estimator'"),
         ({"constraints": ["accuracy_parity", "accuracy_parity"]}, "'constraints' parameter of SFPATEClassifier"),
         ({"n_teachers": 61}, "more teachers than rows"),
-        ({"max_queries": 0}, "'max_queries'"),
+        ({"voting": SoftVoting(max_queries=0)}, "'max_queries'"),
         ({"proximal_weight": -1.0}, "'proximal_weight'"),
-        ({"sigma": 0.5}, "cost epsilon=.*lower 'max_queries'"),
+        ({"voting": SoftVoting(sigma=0.5)}, "cost epsilon=.*lower 'max_queries'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
         ({"fair_estimator": LagrangianClassifier(net=mlp((-1,)))}, "'hidden'"),
         ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Give it a constraint"),
@@ -624,7 +621,7 @@ def test_a_pickle_holds_neither_groups_nor_teachers_nor_raw_votes(monkeypatch):
         ({}, {"fair_estimator": ParityLogisticRegression()}),
         ({}, {"fair_estimator": Says()}),
         pytest.param({"fair_estimator": None}, {"constraints": "equalized_odds"}, marks=pytest.mark.slow),
-        ({"voting": "gnmax", "max_queries": 50}, {"proximal_weight": 0.0}),
+        ({"voting": GNMaxVoting(max_queries=50)}, {"proximal_weight": 0.0}),
         ({"variant": "teacher"}, {"variant__student": LogisticRegression()}),
         ({"variant": "teacher", "voting": "gnmax"}, {"proximal_weight": 0.5}),
     ],
@@ -709,7 +706,7 @@ def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
     search.fit(X, y, sensitive_features=groups)
     assert len(search.cv_results_["params"]) == 4 and len(releases) == 2
     releases.clear()
-    ParetoSearchCV(make(), {"max_queries": [50, 60]}, scoring="accuracy", cv=2, refit=False).fit(
+    ParetoSearchCV(make(), {"voting__max_queries": [50, 60]}, scoring="accuracy", cv=2, refit=False).fit(
         X, y, sensitive_features=groups
     )
     assert len(releases) == 4

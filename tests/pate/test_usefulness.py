@@ -75,7 +75,9 @@ def test_the_noise_of_the_forecast_is_that_of_the_mean_of_released_shares():
 def test_counts_and_votes_together_cost_at_most_epsilon(n_classes, voting):
     X, y = table(400, 0.3, n_classes=n_classes)
     for epsilon in (0.5, 1.0):
-        model = PATEClassifier(epsilon=epsilon, classes=range(n_classes), voting=voting, max_queries=40)
+        model = PATEClassifier(epsilon=epsilon, classes=range(n_classes), voting=voting).set_params(
+            voting__max_queries=40
+        )
         plan = model._plan(model._read(X[100:], y[100:], X_public=X[:100]))
         assert plan.counts is not None
         together = compose(plan.counts.event, plan.votes.event)
@@ -101,28 +103,28 @@ def test_one_replaced_row_moves_the_counts_by_their_sensitivity():
 def test_where_votes_decide_nothing_counts_are_released_with_the_less_noise_of_two_kinds(n_values, epsilon):
     forecast = VoteForecast(int(60 / epsilon), n_values, epsilon, 1e-5)
     assert forecast.snr_too_low
-    counts, left, _ = plan_counts(forecast, SoftVoting(), "gaussian")
+    counts, left, _ = plan_counts(forecast, SoftVoting())
     assert isinstance(counts, LaplaceCounts) and left.share == pytest.approx(1 - ALL_BUT)
     gaussian = (1 if n_values == 2 else np.sqrt(2)) / (np.sqrt(ALL_BUT) * gdp_mu(epsilon, 1e-5))
     assert counts.sigma < 0.75 * gaussian
     together = compose(counts.event, GaussianDpEvent(1 / left.mu))
     assert 0.97 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     half = replace(forecast, share=0.5)  # the other half is another's: a pure ε would have to be added to it
-    other, _, _ = plan_counts(half, SoftVoting(), "gaussian")
+    other, _, _ = plan_counts(half, SoftVoting())
     assert isinstance(other, LaplaceCounts if n_values == 2 else NoisyVotes)
 
 
 def test_classes_are_counted_only_where_votes_cannot_name_the_most_frequent():
     for forecast in (VoteForecast(n, k, e, 1e-5) for n in (150, 1000, 5000) for k in (1, 2, 4) for e in (0.5, 1, 4)):
-        counts, left, _ = plan_counts(forecast, SoftVoting(), "gaussian")
+        counts, left, _ = plan_counts(forecast, SoftVoting())
         assert (counts is not None) == (forecast.n_values > 1 and forecast.noise > CLEAR)
         if counts is None:
             assert left == forecast
         else:
             assert left.share < forecast.share and left.noise > forecast.noise
             assert counts.sigma / forecast.n_rows <= COUNT_NOISE * 1.001 or left.snr_too_low
-    assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), SoftVoting(), "discrete_gaussian")[0] is None
-    assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), GNMaxVoting(sigma=40.0), "gaussian")[0] is None
+    assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), SoftVoting(noise="discrete_gaussian"))[0] is None
+    assert plan_counts(VoteForecast(150, 2, 0.5, 1e-5), GNMaxVoting(sigma=40.0))[0] is None
 
 
 def test_the_counts_are_released_and_on_record():

@@ -62,7 +62,7 @@ def of(X, groups):
 
 
 def searching(**parameters):
-    return ParetoSearchCV(pate(**parameters), {"max_queries": [50, 100]}, scoring=("accuracy", "epsilon"), cv=2)
+    return ParetoSearchCV(pate(**parameters), {"voting__max_queries": [50, 100]}, scoring=("accuracy", "epsilon"), cv=2)
 
 
 def fitted_search(X, groups):

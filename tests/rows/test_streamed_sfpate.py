@@ -9,7 +9,7 @@ from skfairdp import KeyedRows, PrivacyLedger, SFPATEClassifier
 from skfairdp._utils import child_seeds
 from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.lagrangian import LagrangianClassifier, mlp
-from skfairdp.pate import FairTeachers, GroupTeachers, _fair_votes as room
+from skfairdp.pate import FairTeachers, GroupTeachers, SoftVoting, _fair_votes as room
 from skfairdp.schema import Category, RawTable, Schema, subsample_rows
 from tests._tools.engines import Retried
 from tests._tools.inside import Chunk, FrameRows, MLPTeachers, fit_teachers, opened, row_hashes, streamed_counts
@@ -28,7 +28,7 @@ SMALL = LagrangianClassifier(constraints="demographic_parity", net=mlp((3,), max
 VARIANTS = {
     "groups": {},
     "groups, whole votes": {"voting": "gnmax", "proximal_weight": 0.0},
-    "groups, exact noise": {"noise": "discrete_gaussian", "max_queries": 50},
+    "groups, exact noise": {"voting": SoftVoting(noise="discrete_gaussian", max_queries=50)},
     "groups, trees": {"variant": GroupTeachers(DecisionTreeClassifier(max_depth=2, random_state=0))},
     "labels": {"variant": FairTeachers(QUICK), "fair_estimator": SMALL},
     "labels, clones": {"variant": FairTeachers(QUICK), "fair_estimator": ParityLogisticRegression(max_rounds=1)},

@@ -7,7 +7,7 @@ import pytest
 from skfairdp import KeyedRows, PFGuardGenerator, PrivacyLedger, SFPATEClassifier, SyntheticDataClassifier
 from skfairdp.lagrangian import LagrangianClassifier, mlp
 from skfairdp.papers import GSWGANBackend
-from skfairdp.pate import FairTeachers
+from skfairdp.pate import FairTeachers, SoftVoting
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.engines import Retried
 from tests._tools.inside import StreamedTable, Subjects, counted_once, opened
@@ -136,7 +136,11 @@ def sorted_rows(values):
     return values[np.lexsort(values.T)] if values.ndim == 2 else values
 
 
-VARIANTS = {"groups": {}, "labels": {"variant": FairTeachers(QUICK)}, "exact": {"noise": "discrete_gaussian"}}
+VARIANTS = {
+    "groups": {},
+    "labels": {"variant": FairTeachers(QUICK)},
+    "exact": {"voting": SoftVoting(noise="discrete_gaussian")},
+}
 
 
 @pytest.mark.parametrize("agree", [True, False])

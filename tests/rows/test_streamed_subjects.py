@@ -24,6 +24,7 @@ from skfairdp import (
     SyntheticRows,
 )
 from skfairdp.ensemble import MLPTeachers
+from skfairdp.pate import SoftVoting
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.engines import Doubled, Retried
 from tests._tools.inside import (
@@ -164,7 +165,7 @@ def test_teachers_are_those_of_memory(teacher):
 def test_the_plan_is_that_of_memory(noise):
     for options in ({}, {"n_teachers": "auto", "epsilon": 0.3}):
         in_memory, chunked = (
-            made(noise=noise, **options).planned_privacy(X, X_public=PUBLIC, subject="patient_id")
+            made(voting=SoftVoting(noise=noise), **options).planned_privacy(X, X_public=PUBLIC, subject="patient_id")
             for X in (visits(), in_chunks(visits()))
         )
         assert in_memory.event == chunked.event and in_memory.neighboring_relation == chunked.neighboring_relation

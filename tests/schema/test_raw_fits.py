@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 import skfairdp
 from skfairdp.baselines import GroupRandomizer, LagrangianClassifier
 from skfairdp.gradient import SignedLoss, mlp
-from skfairdp.pate import VoteGate
+from skfairdp.pate import SoftVoting, VoteGate
 from skfairdp.schema import Boolean, Category
 from tests._tools.inside import PrivateEstimator
 from tests._tools.raw import RAW_SCHEMA, raw_rows
@@ -51,7 +51,7 @@ ATTRIBUTE = {
     "pfld": (skfairdp.PFLDClassifier(net=mlp((), max_epochs=1), random_state=0, **SEEDED), False),
     "sf_pate": (
         skfairdp.SFPATEClassifier(
-            n_teachers=2, max_queries=60, fair_estimator=FEW_FAIR_STEPS, random_state=0, **SEEDED
+            n_teachers=2, voting=SoftVoting(max_queries=60), fair_estimator=FEW_FAIR_STEPS, random_state=0, **SEEDED
         ),
         False,
     ),

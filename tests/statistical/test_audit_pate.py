@@ -28,9 +28,9 @@ CONFIDENCE = 0.99
 def plan_for(
     voting: str, n_classes: int, n_queries: int, noise: str = "gaussian", **scales: Any
 ) -> tuple[Any, VotePlan]:
-    part = voting_part(voting, max_answers=n_queries, **scales)
+    part = voting_part(voting, max_answers=n_queries, noise=noise, **scales)
     votes = {"n_queries": n_queries, "n_teachers": N_TEACHERS, "n_classes": n_classes}
-    return part, part.plan(epsilon=EPSILON, delta=DELTA, noise=noise, **votes)
+    return part, part.plan(epsilon=EPSILON, delta=DELTA, **votes)
 
 
 def released(part: Any, plan: VotePlan, votes: list[int], n_runs: int, factor: float, gate: Any = None) -> list[Any]:
@@ -152,11 +152,10 @@ def audit_a_fit(voting: str, factor: float, n_runs: int, n_queries: int, seed: i
         delta=DELTA,
         gamma=0.2,
         gate=VoteGate(min_count=n_queries // 2),
-        voting=voting,
+        voting=voting_part(voting, max_queries=n_queries),
         n_teachers=20,
         teacher=LoudestRow(),
         classes=[0, 1],
-        max_queries=n_queries,
         random_state=0,
     )
     worlds: list[list[Any]] = [[], []]

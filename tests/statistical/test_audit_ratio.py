@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PATEClassifier, PublicData
 from skfairdp.inspection import poisoned_queries
+from skfairdp.pate import SoftVoting
 from skfairdp.privacy import NoiseSource
 
 pytestmark = [
@@ -123,7 +124,9 @@ def test_a_poisoned_record_turns_the_vote_of_one_teacher_in_every_answer(teacher
     for place, label in (canary.first, canary.second):
         table, labels = X.copy(), y.copy()
         table[canary.row], labels[canary.row] = place, label
-        loud = PATEClassifier(epsilon=1e9, classes=[0, 1], n_teachers=6, teacher=teacher, random_state=0, max_queries=6)
+        loud = PATEClassifier(
+            epsilon=1e9, classes=[0, 1], n_teachers=6, teacher=teacher, random_state=0, voting=SoftVoting(max_queries=6)
+        )
         loud.fit(table, labels, X_public=PublicData(queries, np.arange(6) % 2))
         votes.append(np.rint(6 * loud.released_votes_[:, 1]))
     moved = votes[1] - votes[0]

@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from skfairdp import PublicData
-from skfairdp.inspection import noise_scale_interval
 from skfairdp.privacy import (
     ArgmaxBit,
     DiscreteGaussian,
@@ -26,6 +25,7 @@ from skfairdp.privacy import (
     gdp_mu,
 )
 from skfairdp.privacy._mechanisms import _Noise
+from tests._tools.formulas import noise_scale_interval
 from tests._tools.sources import fixed_entropy, recording_noise
 from tests._tools.worlds import SETTINGS, in_turn, make_estimator, make_world
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import PATEClassifier, PrivacyLedger
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
-from skfairdp.pate import ConfidentVoting
+from skfairdp.pate import ConfidentVoting, SoftVoting
 from skfairdp.privacy import (
     ArgmaxBit,
     DiscreteGaussian,
@@ -248,7 +248,9 @@ def test_a_fit_the_ledger_cannot_afford_draws_nothing():
 def test_seven_fits_of_a_search_are_seven_entries_and_their_composition():
     world = make_world(2)
     ledger = PrivacyLedger()
-    estimator = PATEClassifier(n_teachers=4, classes=[0, 1], random_state=0, max_queries=10, ledger=ledger)
+    estimator = PATEClassifier(
+        n_teachers=4, classes=[0, 1], random_state=0, voting=SoftVoting(max_queries=10), ledger=ledger
+    )
     search = GridSearchCV(estimator, {"epsilon": [0.5, 1.0]}, cv=KFold(3))
     search.fit(world.X, world.y, X_public=world.public)
     assert search.best_estimator_.ledger is ledger
