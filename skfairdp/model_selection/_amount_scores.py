@@ -106,7 +106,8 @@ class AmountTable:
     """Releases how predicted amounts of private rows turned out, one vector of noisy sums.
 
     By distances d in [-1, 1] of each amount from a released middle, each row adds its squared error, in [0, 1], d² and
-    d / 2, and counts in one cell of its group by its prediction. So a record that comes or goes moves these sums by 1,
+    d / 2, and counts in one cell of its group by its prediction (of counts the rate, and errors are those of the rate
+    times the exposure of the row, which is the row's own). So a record that comes or goes moves these sums by 1,
     1, 1/2 and one cell. One in the place of another moves the first by 1 and two cells; the other two, of d and e
     with s = |d - e| and |d + e| ≤ 2 - s, by a square of s²((2 - s)² + 1/4), which is largest at s = (6 - √2) / 4.
     """
@@ -141,15 +142,22 @@ class AmountTable:
         cells = (2 * rows * COUNTED / len(self.groups) / self.mechanism.sigma) ** (2 / 3)
         return int(np.clip(cells, FEWEST_CELLS, MOST_CELLS))
 
-    def sums(self, amounts: Array, predicted: Array, codes: NDArray[np.int64], spread: tuple[float, float]) -> Array:
+    def sums(
+        self,
+        amounts: Array,
+        predicted: Array,
+        codes: NDArray[np.int64],
+        spread: tuple[float, float],
+        exposure: Array | float = 1.0,
+    ) -> Array:
         """The exact vector. A row without a prediction is as far away as any, in the first cell. Private."""
         (middle, width), n_cells = spread, self.n_cells(len(amounts))
         missing = np.isnan(predicted)
-        found, said = (
-            np.clip((one - middle) / (FARTHEST * width), -1.0, 1.0)
-            for one in (amounts, np.where(missing, 0.0, predicted))
+        known = np.where(missing, 0.0, predicted)
+        found, said, expected = (
+            np.clip((one - middle) / (FARTHEST * width), -1.0, 1.0) for one in (amounts, known, known * exposure)
         )
-        errors = np.where(missing, 1.0, np.minimum((found - said) ** 2, 1.0))
+        errors = np.where(missing, 1.0, np.minimum((found - expected) ** 2, 1.0))
         cells = np.searchsorted(np.linspace(-1, 1, n_cells + 1)[1:-1], np.where(missing, -1.0, said), side="right")
         counts = np.bincount(codes * n_cells + cells, minlength=len(self.groups) * n_cells)
         exact = [float((np.trunc(one * _GRID) / _GRID).sum()) for one in (errors, found**2, found / 2)]
@@ -174,6 +182,7 @@ class AmountScores(PaidScores):
     group_codes: NDArray[np.int64] | None
     groups: NDArray[Any] | None
     private_part: Callable[[Any], Any]
+    exposure: Array | None = None
 
     @property
     def with_groups(self) -> bool:
@@ -217,4 +226,5 @@ class AmountScores(PaidScores):
         codes = np.zeros(len(rows), dtype=np.int64) if self.group_codes is None else self.group_codes[rows]
         inner = self.private_part(fitted)
         spread = inner.y_center_, inner.y_spread_
-        return self.table.sums(self.amounts[rows], predicted, codes, spread), len(rows)
+        exposure = 1.0 if self.exposure is None else self.exposure[rows]
+        return self.table.sums(self.amounts[rows], predicted, codes, spread, exposure), len(rows)

@@ -113,6 +113,7 @@ class Rows:
     sensitive_features: Any
     public: Mapping[str, Any]
     subjects: Subjects | None = None
+    exposure: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -125,7 +126,8 @@ class Rows:
 
     def arguments(self, estimator: Any, part: Part | None = None) -> tuple[Any, Any, dict[str, Any]]:
         """X, y and what else the estimator's ``fit`` takes, of all rows or of some."""
-        given = {**self.public, "sensitive_features": self.sensitive_features}
+        beside = {"sensitive_features": self.sensitive_features, "exposure": self.exposure}
+        given = {**self.public, **beside}
         X, y, positions = self.X, self.y, part
         if self.subjects is not None:
             mine = part if isinstance(part, SubjectRows) else self.subjects.part(np.arange(self.subjects.n))
@@ -134,8 +136,7 @@ class Rows:
             X = positions
         elif positions is not None:
             X, y = take_rows(X, positions), take_rows(y, positions)
-            if self.sensitive_features is not None:
-                given["sensitive_features"] = take_rows(self.sensitive_features, positions)
+            given |= {name: take_rows(values, positions) for name, values in beside.items() if values is not None}
         if self.subjects is not None and hasattr(X, "index") and hasattr(X, "columns"):
             given["subject"] = mine.subject.set_axis(X.index)
         given = {name: value for name, value in given.items() if value is not None}

@@ -197,6 +197,7 @@ class ParetoSearchCV(SearchBase):
         sensitive_features_public: ArrayLike | None = None,
         validation: PublicData | None = None,
         subject: ArrayLike | str | None = None,
+        exposure: ArrayLike | None = None,
     ) -> "ParetoSearchCV":
         """Search, and refit the winner.
 
@@ -218,6 +219,9 @@ class ParetoSearchCV(SearchBase):
             Public rows with labels (and groups) to score on instead of folds.
         {subject}
             A fold holds all rows of its subjects, and a score counts one row of each.
+        exposure : array-like of shape (n_rows,), default=None
+            Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
+            y, and scores compare counts with the rate times it. Not with ``validation``.
 
         Returns
         -------
@@ -231,6 +235,7 @@ class ParetoSearchCV(SearchBase):
         data, plan = self._planned(
             X, y, sensitive_features=sensitive_features, X_public=X_public,
             sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
+            exposure=exposure,
         )  # fmt: skip
         run = SearchRun(data, plan.failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
         try:

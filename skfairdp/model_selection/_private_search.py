@@ -224,6 +224,7 @@ class PrivateSearchCV(SearchBase):
         sensitive_features_public: ArrayLike | None = None,
         validation: PublicData | None = None,
         subject: ArrayLike | str | None = None,
+        exposure: ArrayLike | None = None,
     ) -> "PrivateSearchCV":
         """Search, and keep the winner.
 
@@ -245,6 +246,9 @@ class PrivateSearchCV(SearchBase):
             Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
         {subject}
             A fold holds all rows of its subjects, and a score counts one row of each.
+        exposure : array-like of shape (n_rows,), default=None
+            Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
+            y, and scores compare counts with the rate times it. Not with ``validation``.
 
         Returns
         -------
@@ -254,6 +258,7 @@ class PrivateSearchCV(SearchBase):
         data, plan = self._planned(
             X, y, sensitive_features=sensitive_features, X_public=X_public,
             sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
+            exposure=exposure,
         )  # fmt: skip
         spending = self._spending(plan)
         with spending as noise, silence():  # a warning a trial would tell how many there were

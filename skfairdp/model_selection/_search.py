@@ -154,7 +154,9 @@ def _note_domains(
             reads.note(name, "read", None, "from the rows: outside the guarantee where those are private")
 
 
-_NOT_GIVEN = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation", "subject"))
+_NOT_GIVEN = dict.fromkeys(
+    ("sensitive_features", "X_public", "sensitive_features_public", "validation", "subject", "exposure")
+)
 
 
 def _winner_has(name: str) -> Any:
@@ -173,7 +175,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     bounds: Mapping[str, str] | None
     privacy_: privacy.PrivacySpent
     __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
-    __metadata_request__score = {"sensitive_features": True}
+    __metadata_request__score = {"sensitive_features": True, "exposure": True}
 
     def _validate_params(self) -> None:
         if isinstance(self.estimator, PFGuardGenerator):
@@ -275,6 +277,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         y: ArrayLike | None = None,
         *,
         sensitive_features: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """Score of the winner on the given rows, exact.
@@ -286,6 +289,8 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
             Their labels. None takes those of X, where a schema of the winner says which column holds them.
         sensitive_features : array-like of shape (n_rows,), default=None
             Their groups.
+        exposure : array-like of shape (n_rows,), default=None
+            Of counts, for a winner that takes it.
         sample_weight : array-like of shape (n_rows,), default=None
             Their weights.
 
@@ -296,9 +301,9 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         """
         winner = self._winner()
         taken = inspect.signature(winner.score).parameters
-        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        # Groups are handed on where they are taken; a weight that is not is an error of the winner's.
-        kept = {n: v for n, v in given.items() if v is not None and (n in taken or n == "sample_weight")}
+        given = {"sensitive_features": sensitive_features, "exposure": exposure, "sample_weight": sample_weight}
+        # Groups are handed on where they are taken; what else is not is an error of the winner's.
+        kept = {n: v for n, v in given.items() if v is not None and (n in taken or n != "sensitive_features")}
         return winner.score(X, y, **kept)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,5 +1,6 @@
 """What the searches read before they spend anything: rows, candidates, folds, and where to score them."""
 
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -359,6 +360,7 @@ def read_search(
     sensitive_features_public: Any,
     validation: Any,
     subject: Any = None,
+    exposure: Any = None,
     objectives: Sequence[Objective],
     shown: Sequence[Objective] = (),
     holdout: float | None = None,
@@ -372,6 +374,8 @@ def read_search(
     public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
     subject = getattr(schema, "subject", None) if subject is None else subject
     rows = _rows(owner, X, y, sensitive_features, public, schema, subject)
+    if exposure is not None:
+        rows = replace(rows, exposure=_exposure(owner, candidate, rows, exposure, validation))
     grid = list(ParameterGrid(search.param_grid))
     if not grid:
         raise ValueError(
@@ -426,6 +430,23 @@ def _splits(
     else:
         cut = make_holdout(holdout, n_units, planned=planned, seed=seed, secret=secret, owner=owner)
     return cut if subjects is None else [(subjects.part(train), subjects.part(test)) for train, test in cut]
+
+
+def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, validation: Any) -> NDArray[np.float64]:
+    """One number for each row, where the estimator takes it and the scores can compare by it."""
+    part = candidate.private_part(candidate.estimator)
+    if "exposure" not in inspect.signature(part.fit).parameters:
+        raise ValueError(
+            f"{owner} got an exposure, and {type(part).__name__} takes none. Leave it out, or search "
+            "FairDPSGDRegressor(loss='poisson')."
+        )
+    if validation is not None or rows.y is None:
+        raise ValueError(
+            f"{owner} takes an exposure only for private rows in memory, which it scores by folds: public rows of "
+            "'validation' have none. Leave out the one or the other."
+        )
+    _utils.check_same_index(owner, X=rows.X, exposure=exposure)
+    return _utils.as_amounts(exposure, rows.n_rows, owner=owner, name="exposure")
 
 
 def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any]) -> Rows:
@@ -621,7 +642,7 @@ def _private_scores(
         if candidate.of_amounts:
             candidate.check_unit(owner)
             sums = AmountTable(_or_one(domain), *table)
-            scores = AmountScores(sums, every, rows.X, labels, of_groups, groups, candidate.private_part)
+            scores = AmountScores(sums, every, rows.X, labels, of_groups, groups, candidate.private_part, rows.exposure)
         else:
             tables = ScoreTable(classes, _or_one(domain), *table, may_refuse)
             scores = PrivateScores(tables, every, rows.X, labels, of_groups, groups)

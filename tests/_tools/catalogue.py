@@ -189,6 +189,12 @@ def without_groups(estimator: Any, rows: Rows) -> Any:
     return estimator.fit(rows.X, rows.y)
 
 
+def with_exposures(estimator: Any, rows: Rows) -> Any:
+    """A private number above 0 beside every row."""
+    numbers = pd.to_numeric(pd.Series(np.asarray(rows.X)[:, 0]), errors="coerce").fillna(0.0)
+    return estimator.fit(rows.X, rows.y, exposure=1.5 + np.tanh(numbers.to_numpy(np.float64)))
+
+
 def without_answers(fitted: Any, rows: Rows) -> dict[str, Any]:
     """Of what is replayed for its releases alone."""
     return {"edges": fitted.edges_, "answers": fitted.answers_}
@@ -895,6 +901,9 @@ def _search_fits() -> list[Fit]:
                                    score_epsilon=4.0), without_groups, _searched, NULL, X),
         Fit("Pareto-Regressor", pareto(amounts({"max_epochs": 1}), {"net__lr": [0.5, 2.0]}, scoring=("epsilon", "r2"),
                                        cv=2, score_epsilon=4.0), without_groups, _searched, NULL, X),
+        Fit("Pareto-Regressor-exposure", pareto(amounts({"max_epochs": 1}, loss="poisson"), {"net__lr": [0.5, 2.0]},
+                                                scoring=("epsilon", "r2"), cv=2, score_epsilon=4.0), with_exposures,
+            _searched, NULL, X),
         Fit("Pareto-attribute", pareto(randomised(), {"debias": [True, False]}, cv=2, score_epsilon=4.0, delta=1e-5),
             with_private_groups, _searched, ATTRIBUTE, ("groups",)),
         Fit("Private-selection", private(pate(), {"voting__threshold": [0.6, 0.7, 0.8, 0.9]}, method="selection",

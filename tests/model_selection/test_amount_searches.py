@@ -1,5 +1,6 @@
 """Searches and frontiers of predicted amounts: what is released of private rows, what it costs, and what is refused."""
 
+import inspect
 import math
 import warnings
 
@@ -51,16 +52,18 @@ def test_no_neighbour_moves_the_sums_by_more_than_their_sensitivity(relation):
         n = int(rng.integers(2, 30))
         amounts, codes = rng.normal(0, rng.choice([0.1, 10.0]), n), rng.integers(3, size=n)
         predicted = np.where(rng.random(n) < 0.2, np.nan, rng.normal(0, rng.choice([0.1, 10.0]), n))
-        here = table.sums(amounts, predicted, codes, (0.0, 1.0))
+        years = rng.choice([np.ones(n), rng.lognormal(0, 2, n)])
+        here = table.sums(amounts, predicted, codes, (0.0, 1.0), years)
         if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
-            there = table.sums(amounts[:-1], predicted[:-1], codes[:-1], (0.0, 1.0))
+            there = table.sums(amounts[:-1], predicted[:-1], codes[:-1], (0.0, 1.0), years[:-1])
         else:
-            amounts[-1], predicted[-1], codes[-1] = (
+            amounts[-1], predicted[-1], codes[-1], years[-1] = (
                 rng.choice([-9.0, 0.0, 9.0]),
                 rng.choice([-9.0, 0.0]),
                 rng.integers(3),
+                rng.choice([1.0, 1e-6, 1e6]),
             )
-            there = table.sums(amounts, predicted, codes, (0.0, 1.0))
+            there = table.sums(amounts, predicted, codes, (0.0, 1.0), years)
         farthest = max(farthest, float(np.linalg.norm(here - there)))
     assert 0.95 * table.mechanism.sensitivity < farthest <= table.mechanism.sensitivity * (1 + 1e-12)
 
@@ -73,6 +76,58 @@ def test_scores_without_noise_are_those_of_the_rows():
     released = table.release(sums, ZeroNoise(), N)
     assert released.r2 == pytest.approx(r2_score(Y, predicted), abs=0.02)
     assert released.gaps[0] == pytest.approx(ks_disparity(None, predicted, sensitive_features=GROUPS), abs=0.03)
+
+
+def test_errors_of_counts_are_those_of_the_expected_count_and_groups_compare_rates():
+    table = AmountTable(np.array(["f", "m"]), 1e4, 1e-5, NeighboringRelation.REPLACE_ONE)
+    years, rates = RNG.uniform(0.1, 2.0, N), np.exp(0.4 * X[:, 0])
+    counts, codes = RNG.poisson(years * rates).astype(float), (GROUPS == "m").astype(np.int64)
+    spread = 0.0, 8.0
+    released = table.release(table.sums(counts, rates, codes, spread, years), ZeroNoise(), N)
+    assert released.r2 == pytest.approx(r2_score(counts, rates * years), abs=0.02)
+    assert released.gaps[0] == pytest.approx(ks_disparity(None, rates, sensitive_features=GROUPS), abs=0.05)
+    without = table.release(table.sums(counts, rates, codes, spread), ZeroNoise(), N)
+    assert without.r2 < released.r2 - 0.1 and without.gaps == released.gaps
+
+
+@pytest.mark.parametrize("kind", [ParetoSearchCV, PrivateSearchCV])
+def test_folds_cut_exposures_as_rows_and_scores_compare_by_them(kind, monkeypatch):
+    years = np.exp(0.8 * X[:, 1])
+    counts, seen, honest = RNG.poisson(years * np.exp(0.5 * X[:, 0])), [], FairDPSGDRegressor.fit
+
+    def fit(self, rows, y=None, *, exposure=None, **given):
+        seen.append((len(rows), np.allclose(exposure, np.exp(0.8 * rows[:, 1]))))
+        return honest(self, rows, y, exposure=exposure, **given)
+
+    fit.__signature__ = inspect.signature(honest)
+    monkeypatch.setattr(FairDPSGDRegressor, "fit", fit)
+    model = network(loss="poisson", bounds=(0, 60), epsilon=8.0)
+    search = kind(model, {"average_last": [0.25, 0.5]}, score_epsilon=500.0, random_state=0)
+    search = search.fit(X, counts, exposure=years, **ROWS)
+    assert all(alike for _, alike in seen) and min(n for n, _ in seen) < N
+    winner = search.best_estimator_
+    exact = winner.score(X, counts, exposure=years)
+    assert search.score(X, counts, exposure=years) == exact > winner.score(X, counts) + 0.05
+    told = search.best_score_ if kind is PrivateSearchCV else search.cv_results_["mean_test_r2"].max()
+    assert told == pytest.approx(exact, abs=0.12)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "says"),
+    [
+        (SyntheticDataRegressor(bounds_y=(0, 60), bounds=(-6.0, 6.0), dtypes=float), {}, "takes none"),
+        (network(loss="poisson"), {"validation": PublicData(X[:50], GROUPS[:50], Y[:50])}, "public rows"),
+        (network(loss="poisson"), {"exposure": np.ones(N - 1)}, "exposure"),
+        (network(loss="poisson"), {"exposure": np.zeros(N)}, "not above 0"),
+        (network(), {}, "loss='poisson'"),
+    ],
+)
+def test_an_exposure_that_cannot_be_is_refused_before_anything_is_spent(model, given, says):
+    ledger = PrivacyLedger()
+    search = ParetoSearchCV(model.set_params(ledger=ledger), {"epsilon": [1.0]}, scoring=("epsilon", "r2"))
+    with pytest.raises((ValueError, TypeError), match=says):
+        search.fit(X, Y, **{"exposure": np.ones(N), **given})
+    assert ledger.entries == ()
 
 
 def test_a_row_without_a_prediction_is_as_wrong_as_any():
