@@ -31,8 +31,13 @@ from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing._charged import ChargedForRows, thawed
-from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.postprocessing._guessed_transport import GuessedTransport, GuessedTransportPlan
+from skfairdp.postprocessing._group_guess import (
+    GuessedTransport,
+    GuessedTransportPlan,
+    guessed_kinds,
+    guessing_network,
+    with_guess,
+)
 from skfairdp.postprocessing._inputs import attribute_of, check_fitted
 from skfairdp.privacy import PrivacyLedger
 from skfairdp.schema import Schema, with_schema
