@@ -487,6 +487,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 f"{owner} got both {name!r} and a 'fair_estimator', which has its own. Leave {name!r} None, "
                 "and give the constraint to the 'fair_estimator'."
             )
+        if getattr(self._voting, "threshold", SoftVoting.threshold) != SoftVoting.threshold:
+            raise ValueError(
+                f"{owner} teaches its student by shares and leaves no label out: it has no use for the 'threshold' "
+                f"({self._voting.threshold:g}) of 'voting'. Leave it out."
+            )
         if getattr(self._variant, "student", None) is not None:
             clone(self._variant.student, safe=False)
         if self.fair_estimator is not None:
