@@ -35,7 +35,7 @@ class KeyedRows:
     key : str
         The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column. What readers of
         files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``.
-        Dates, and floats of more than 15 digits, are refused.
+        Dates and other objects, and floats of more than 15 digits, are refused.
 
     See Also
     --------
