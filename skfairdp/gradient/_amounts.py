@@ -430,8 +430,8 @@ class AmountsMoved(PublicPenalty):
         n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
         if not 2 <= n_groups <= MOST_GROUPS:
             raise ValueError(
-                f"constraints='demographic_parity' compares every two groups, and got {n_groups}: at least 2, and at "
-                f"most {MOST_GROUPS}, as each needs rows enough to show through the noise."
+                f"constraints='demographic_parity' compares every two 'groups', and got {n_groups}: list at least 2, "
+                f"and at most {MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
         tables = TransportPlan(n_rows, n_groups, epsilon, delta, relation, of, FOR_MOVES)
         assert self.asked.distance is not None

@@ -143,7 +143,8 @@ def test_the_winner_reports_the_cost_of_the_search_not_of_its_fit():
 def test_nothing_but_the_winner_is_left():
     search = fitted(Toy(verbose=1))
     assert set(vars(search)) - set(search.get_params(deep=False)) == {
-        "method_", "privacy_", "n_candidates_", "best_params_", "best_score_", "best_estimator_"
+        "method_", "privacy_", "n_candidates_", "best_params_", "best_score_", "best_estimator_",
+        "_fitted_with",  # values that parameters had where they were set after the fit
     }  # fmt: skip
     made = len(Toy.made)
     payload = pickle.dumps(search)

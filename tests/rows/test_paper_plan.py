@@ -1,4 +1,4 @@
-"""The paper plan for 10¹⁰ rows: what passes, tasks and parts hand on is what the formulas of the guide say."""
+"""The paper plan for 10¹⁰ rows: what passes, tasks and parts hand on is what the formulas of the page on speed say."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.rows.test_streamed_generator import SCHEMA, N, generator, table
 from tests.rows.test_streamed_teachers import N_TEACHERS, public_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
-GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "large_tables.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "benchmarks" / "speed.md").read_text(encoding="utf-8")
 
 
 class Weighed(FrameRows):
@@ -72,7 +72,7 @@ def test_dp_sgd_keeps_the_encoded_rows_with_the_driver():
     assert rows.rows.nbytes == storage_bytes(SCHEMA, N) and labels.nbytes == groups.nbytes == 8 * N
 
 
-def test_the_table_of_the_guide_follows_from_the_formulas():
+def test_the_table_of_the_page_follows_from_the_formulas():
     """20 columns of 24 codes at most, 4 groups times labels; 63 features, 85 bytes a row; 5000 queries, 2 classes."""
     rows, workers, tasks, teachers = 10**10, 100, 10**4, 1000
     sums = 8 * (4 * 20 * 24 + 20 * 19 * 24**2 // 2)
@@ -86,4 +86,4 @@ def test_the_table_of_the_guide_follows_from_the_formulas():
         "votes": f"{parts * 8 * (5000 * 2 + 1) / 1e6:.0f} MB",
     }
     for name, figure in found.items():
-        assert re.search(rf"\| {name} \|[^|]*\| {figure} \|", GUIDE), (name, figure)
+        assert re.search(rf"\| {name} \|[^|]*\| {figure} \|", PAGE), (name, figure)
