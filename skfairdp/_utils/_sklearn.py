@@ -102,18 +102,16 @@ class NamedEstimator(PlainState, BaseEstimator):
             if inspect.isfunction(method := cls.__dict__.get(name)):
                 setattr(cls, name, wrapped(method))
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        fitted_with = vars(self).get("_fitted_with") if name in _READ_AFTER_FIT else None
-        if fitted_with is not None and name not in fitted_with:
-            self.__dict__["_fitted_with"] = {**fitted_with, name: vars(self).get(name)}
-        super().__setattr__(name, value)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_skfairdp_version": _version()}
+        state = {**super().__getstate__(), "_skfairdp_version": _version()}
+        if "_fitted_with" in state:  # nothing is stored twice
+            now = vars(self)
+            state["_fitted_with"] = {n: v for n, v in now["_fitted_with"].items() if now.get(n) is not v}
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        written = state.pop("_skfairdp_version", "of unknown number")
+        written, fitted_with = state.pop("_skfairdp_version", "of unknown number"), state.pop("_fitted_with", None)
         if written != _version():
             warnings.warn(
                 InconsistentVersionWarning(
@@ -124,6 +122,9 @@ class NamedEstimator(PlainState, BaseEstimator):
                 stacklevel=2,
             )
         super().__setstate__(state)
+        if fitted_with is not None:
+            now = {name: vars(self)[name] for name in _READ_AFTER_FIT & vars(self).keys()}
+            vars(self)["_fitted_with"] = {**now, **fitted_with}
 
 
 def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,7 +171,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         vars(self).pop("_fitted_with", None)
         try:
             result = fit(self, *args, **named)
-            vars(self)["_fitted_with"] = {}
+            vars(self)["_fitted_with"] = {name: vars(self)[name] for name in _READ_AFTER_FIT & vars(self).keys()}
             return result
         except BaseException:
             now = vars(self)
@@ -185,11 +186,12 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 def as_fitted(estimator: Any) -> Any:
     """The estimator as its fit left it: parameters that were set since count from the next fit on."""
-    fitted_with = vars(estimator).get("_fitted_with")
-    if not fitted_with:
+    now = vars(estimator)
+    fitted_with = now.get("_fitted_with", {})
+    if all(now.get(name) is value for name, value in fitted_with.items()):
         return estimator
     view = object.__new__(type(estimator))
-    vars(view).update({**vars(estimator), **fitted_with, "_fitted_with": None})
+    vars(view).update({**now, **fitted_with})
     return view
 
 
