@@ -205,6 +205,7 @@ def _check_entries(document: Mapping[str, Any]) -> None:
             raise ValueError(f"its {name} has more than {_MOST_POINTS} points")
     if document["ledger"] is not None:
         _only(ledger, _OF["ledger"] | ({"id"} & {*ledger}))
+        _check_id(ledger)
     for name in ("totals", "entries"):
         for row in ledger.get(name, []):
             _only(row, _OF[name])
@@ -233,7 +234,6 @@ def _check_words(document: Mapping[str, Any]) -> None:
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
     for entry in (document["ledger"] or {"entries": []})["entries"]:
         words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
-    words.append((document["ledger"] or {}).get("id", ""))
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
     if others := sorted(
@@ -581,6 +581,12 @@ def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
     return Check("ledger: this fit is on it", f"yes{_named(ledger)}", said, found > 0 and not absent)
 
 
+def _check_id(ledger: Mapping[str, Any]) -> None:
+    """Of earlier versions a ledger has none."""
+    if "id" in ledger and not re.fullmatch("[0-9a-f]{32}", str(ledger["id"])):
+        raise ValueError("the id of a ledger is 32 hexadecimal digits")
+
+
 def _named(ledger: Mapping[str, Any]) -> str:
     """Which ledger a statement or a file is of, where it has an id."""
     return f", on {str(ledger['id'])[:12]}" if ledger.get("id") else ""
@@ -695,6 +701,7 @@ def _ledger_file(text: str) -> list[Check]:
     if budget["format"] != _LEDGER:
         raise ValueError(f"the format {str(budget['format'])[:40]!r} is of another version of skfairdp")
     _only(budget, {"format", "epsilon", "delta", "count", "head"} | ({"id"} & {*budget}))
+    _check_id(budget)
     for entry in entries:
         _only(entry, _OF["entries"] | {"index", "hash"})
     unbroken, last = _chained(header, lines)

@@ -483,7 +483,7 @@ def test_every_field_that_is_changed_is_refused(kind, change, step, verified):
 def test_every_field_that_is_left_out_is_refused(kind, verified):
     document = whole_statement(kind)
     ways = {way[:end] for way in leaves(document) for end in range(1, len(way) + 1) if isinstance(way[end - 1], str)}
-    for way in sorted(ways, key=str):
+    for way in sorted(ways - {("ledger", "id")}, key=str):  # ledgers of earlier versions have none
         edited = copy.deepcopy(document)
         place = functools.reduce(lambda inside, step: inside[step], way[:-1], edited)
         del place[way[-1]]
