@@ -92,7 +92,7 @@ def test_the_refusal_names_the_event_to_state_instead_and_that_one_is_taken():
 # ---- files -----------------------------------------------------------------------------------------------------------
 def written(path, *fits, epsilon=1e6, again=()):
     """A ledger's file with an unbroken chain, as a program that checks nothing would write it."""
-    budget = json.dumps({"format": "skfairdp-ledger-2", "epsilon": epsilon, "delta": 1e-5})
+    budget = json.dumps({"format": "skfairdp-ledger-2", "epsilon": epsilon, "delta": 1e-5, "id": "0" * 32})
     last, lines = hashlib.sha256(budget.encode()).hexdigest(), []
     with_events = PrivacyLedger(path=path)
     for event, _ in fits:
