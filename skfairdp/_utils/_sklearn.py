@@ -124,7 +124,7 @@ class NamedEstimator(PlainState, BaseEstimator):
         super().__setstate__(state)
         if fitted_with is not None:
             now = {name: vars(self)[name] for name in _READ_AFTER_FIT & vars(self).keys()}
-            vars(self)["_fitted_with"] = {**now, **fitted_with}
+            self.__dict__["_fitted_with"] = {**now, **fitted_with}
 
 
 def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
