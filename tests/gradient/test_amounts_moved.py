@@ -111,7 +111,7 @@ def test_a_gap_that_is_left_and_a_group_that_nobody_sees_are_told():
         ({"gamma": 2.0}, "the largest Kolmogorov-Smirnov distance"),
         ({"lam": 1.0}, "at no price"),
         ({"constraints": ["demographic_parity", "mean_parity"]}, "'demographic_parity' alone"),
-        ({"groups": [0]}, "compares every two groups"),
+        ({"groups": [0]}, "compares every two 'groups'"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_spent(options, says):
