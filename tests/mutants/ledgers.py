@@ -148,7 +148,8 @@ def a_chain_without_a_count(patch):
             if "its header" not in str(error):
                 raise
             *lines, _ = data.split(b"\n")
-            return _ledger_chain.Chain.empty(known.epsilon, known.delta).continued(lines[1:])
+            identity = json.loads(lines[0])["id"]
+            return _ledger_chain.Chain.empty(known.epsilon, known.delta, identity).continued(lines[1:])
 
     patch.setattr(_ledger_file.LedgerFile, "_parsed", headless)
 
@@ -159,7 +160,7 @@ def an_older_copy_is_taken_for_the_ledger(patch):
     read = _ledger_file.LedgerFile.read
 
     def gullible(self, known):
-        return read(self, _ledger_chain.Chain.empty(known.epsilon, known.delta))
+        return read(self, _ledger_chain.Chain.empty(known.epsilon, known.delta, known.identity))
 
     patch.setattr(_ledger_file.LedgerFile, "read", gullible)
     patch.setattr(PrivacyLedger, "_verified", lambda self, chain: chain)

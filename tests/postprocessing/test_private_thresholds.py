@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import math
 import warnings
 
 import numpy as np
@@ -280,7 +281,7 @@ def test_the_statement_says_the_bound_and_is_verified_with_it(tmp_path):
     model = fitted()
     statement = model.privacy_statement()
     for text in (statement.to_markdown(), statement.to_html()):
-        assert f"at most {model.gap_bound_:.3f}, with a confidence of 95%" in text
+        assert f"at most {math.ceil(1000 * model.gap_bound_) / 1000:.3f}, with a confidence of 95%" in text
     assert "gap_bound" not in statement.content  # nobody can compute it again without the data
     (tmp_path / "statement.json").write_text(statement.to_json(), encoding="utf-8")
     assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
