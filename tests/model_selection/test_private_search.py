@@ -144,7 +144,7 @@ def test_nothing_but_the_winner_is_left():
     search = fitted(Toy(verbose=1))
     assert set(vars(search)) - set(search.get_params(deep=False)) == {
         "method_", "privacy_", "n_candidates_", "best_params_", "best_score_", "best_estimator_",
-        "_fitted_with",  # values that parameters had where they were set after the fit
+        "_fitted_with",  # values that parameters had in the fit
     }  # fmt: skip
     made = len(Toy.made)
     payload = pickle.dumps(search)
