@@ -100,11 +100,13 @@ def accountant_of(event: DpEvent, delta: float) -> str:
 
 def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) -> dict[str, float]:
     leaves = _events.flatten(event)
-    if any(map(_is_bare, _elementary(leaves))):
+    elementary = [*_elementary(leaves)]
+    types = {*map(type, elementary)}
+    if any(map(_is_bare, elementary)):
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
-    if any(isinstance(leaf, RareDisclosure) for leaf in _elementary(leaves)):
+    if RareDisclosure in types:
         if branches := _branches(key) if delta > 0 else []:
             found = [_bounds(branch, delta, accountant, coarseness) for branch in branches]
             return max(found, key=lambda bounds: min(bounds.values()))
@@ -122,8 +124,7 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
         return {"pure": _certain(pure)}
     bounds: dict[str, float] = {}
     # Of a worst case beside bits "pld" knows no more than the Gaussian that is above them.
-    of_bits = any(isinstance(leaf, _BITS) for leaf in _elementary(leaves))
-    knows_all = not (of_bits and any(isinstance(leaf, WorstOf) for leaf in leaves))
+    knows_all = types.isdisjoint(_BITS) or WorstOf not in {*map(type, leaves)}
     for kind in kinds:
         # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
         if not (accountant == "auto" and kind == "rdp" and knows_all and bounds.get("pld", math.inf) < math.inf):
@@ -399,7 +400,7 @@ def _replace_sampled_pld(leaf: _events.ReplaceSampledGaussian, grid: float) -> d
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     """Valid at every δ, and nearly tight for one release at the δ that people report."""
-    if any(isinstance(leaf, _WITHOUT_PURE) for leaf, _ in leaves):
+    if not {*map(type, dict(leaves))}.isdisjoint(_WITHOUT_PURE):
         return None
     costs = [(_pure(leaf, delta), times) for leaf, times in leaves]
     if any(cost is None for cost, _ in costs):

@@ -9,6 +9,7 @@ fraction of a release would make an accountant print less than was spent.
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import attr
@@ -321,7 +322,7 @@ def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None
                 f"An event may hold at most {_DEEPEST} levels and 2**53 repetitions of a release. Write the tree with "
                 "fewer, for example by repeat(event, times) instead of nested compositions."
             )
-        waiting.extend((child, times, depth + 1) for child in inner)
+        waiting += product(inner, [times], [depth + 1])
 
 
 def repeat(event: DpEvent, times: int) -> DpEvent:
