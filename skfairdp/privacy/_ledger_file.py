@@ -89,6 +89,12 @@ class LedgerEntry:
             **({"rows_of": self.rows_of} if self.rows_of else {}),
         }
 
+    @classmethod
+    def of_plain(cls, said: dict[str, Any]) -> "LedgerEntry":
+        """Inverse of :attr:`plain`, of what else a line says as well."""
+        named = {name: said[name] for name in ("label", "protects", "neighboring_relation", "releases")}
+        return cls(event=event_from_dict(said["event"]), rows_of=said.get("rows_of", ""), **named)
+
     @property
     def kind(self) -> tuple[str, str]:
         """Entries that agree in it add up."""
@@ -184,11 +190,7 @@ class Chain:
         a hash, a value or a space, means that a line was changed, moved, doubled, or that one before it was cut.
         """
         lines = list(lines)
-        found = []
-        for said in map(json.loads, lines):
-            named = {name: said[name] for name in ("label", "protects", "neighboring_relation", "releases")}
-            found.append(LedgerEntry(event=event_from_dict(said["event"]), rows_of=said.get("rows_of", ""), **named))
-        longer = self.appended(*found)
+        longer = self.appended(*(LedgerEntry.of_plain(json.loads(line)) for line in lines))
         if longer.lines[len(self.lines) :] != b"".join(line + b"\n" for line in lines):
             raise ValueError("a line does not continue the chain of those before it")
         return longer
