@@ -233,14 +233,11 @@ def encode_groups(
     sensitive_features: Any, domain: NDArray[np.object_], n_rows: int, *, owner: str, parameter: str
 ) -> NDArray[np.int64]:
     """Return the position of each row's group in ``domain``; whole numbers need no Python object for each row."""
-    column = sensitive_features.to_numpy() if _has_numpy_type(sensitive_features) else sensitive_features
+    numpys = isinstance(sensitive_features, pd.Series) and isinstance(sensitive_features.dtype, np.dtype)
+    column: Any = sensitive_features.to_numpy() if numpys else sensitive_features
     whole = type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iub" and len(column) == n_rows
     values = column if whole else as_groups(sensitive_features, n_rows, owner=owner)
     return encode_many(values, domain, owner=owner, name="sensitive_features", parameter=parameter)
-
-
-def _has_numpy_type(values: Any) -> bool:
-    return isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype)
 
 
 def split_sensitive_columns(
@@ -344,12 +341,16 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[n
         problem = without_values(error, owner=owner, name=name, missing="missing amount")
     if problem is not None:
         raise problem
-    if len(amounts) != n_rows:
+    return _one_for_each(np.asarray(amounts, dtype=np.float64), n_rows, owner, name, "number")
+
+
+def _one_for_each(values: NDArray[Any], n_rows: int, owner: str, name: str, what: str) -> NDArray[Any]:
+    if len(values) != n_rows:
         raise ValueError(
-            f"{name} of {owner} has inconsistent length: it must have one number per row of X. Compare len({name}) "
+            f"{name} of {owner} has inconsistent length: it must have one {what} per row of X. Compare len({name}) "
             "with len(X): counts of private rows are not printed."
         )
-    return np.asarray(amounts, dtype=np.float64)
+    return values
 
 
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:
@@ -377,12 +378,7 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
             problem = private_error("no labels", owner=owner, name=name)
     if problem is not None:
         raise problem
-    if len(labels) != n_rows:
-        raise ValueError(
-            f"{name} of {owner} has inconsistent length: it must have one label per row of X. Compare len({name}) with "
-            "len(X): counts of private rows are not printed."
-        )
-    return np.asarray(labels)
+    return _one_for_each(np.asarray(labels), n_rows, owner, name, "label")
 
 
 _DIGITS = 15  # a float keeps so many

@@ -32,6 +32,7 @@ from skfairdp.inspection._audit_worlds import (
     Observer,
     Seen,
     World,
+    chance_of_order,
     default_canaries,
     fit_and_see,
     make_world,
@@ -272,7 +273,8 @@ def audit(
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
     given = _checked(usual(world, relation) if canaries is None else list(canaries), relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
-    _warn_of_reach(found["reach"], claim)
+    if found["reach"] < claim:
+        warnings.warn(_NO_REACH.format(reach=found["reach"], claim=claim), UserWarning, stacklevel=2)
     return EstimatorAudit(
         type(estimator).__name__,
         claim=claim,
@@ -369,15 +371,11 @@ def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
     return epsilon_of(attribute_event(claim.event, own), delta), delta
 
 
-def _warn_of_reach(reach: float, claim: float) -> None:
-    if reach < claim:
-        warnings.warn(
-            f"These runs prove an epsilon of {reach:.4g} at most, which is below the claim of {claim:.4g}: no fault "
-            "can be seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by "
-            "method='gaussian' with a score.",
-            UserWarning,
-            stacklevel=3,
-        )
+_NO_REACH = (
+    "These runs prove an epsilon of {reach:.4g} at most, which is below the claim of {claim:.4g}: no fault can be "
+    "seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a "
+    "score."
+)
 
 
 # ---------------------------------------------------------------- runs
@@ -462,8 +460,7 @@ class _GivenScore:
     """The number that the caller's score returns; runs that failed are put at 0."""
 
     def __init__(self, pilot: Sequence[Sequence[Seen]]) -> None:
-        scores = [self(runs) for runs in pilot]
-        self.strength = float(np.mean(scores[0][:, None] < scores[1]) + np.mean(scores[0][:, None] == scores[1]) / 2)
+        self.strength = chance_of_order(*(self(runs) for runs in pilot))
 
     def __call__(self, runs: Sequence[Seen]) -> Array:
         return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])

@@ -5,7 +5,8 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from numbers import Real
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import NamedEstimator, PublicData
+from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._scores import Objective, PublicScores, read_scoring
@@ -177,6 +179,68 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
     __metadata_request__score = {"sensitive_features": True, "exposure": True}
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "param_grid": [dict, list],
+        "scoring": "no_validation",
+        "bounds": [dict, None],
+        "cv": "no_validation",
+        "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
+        "delta": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+    }
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+        validation: PublicData | None = None,
+        subject: ArrayLike | str | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
+        """Search, and keep the winner, fitted on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or DataFrame
+            Private rows. With a schema of the estimator also rows that are read in chunks, if the estimator reads such:
+            a path of Parquet files, a Polars LazyFrame, a dask DataFrame, a function. They are folded by their keys.
+        y : array-like of shape (n_rows,), default=None
+            Labels. None takes those of X, where a schema of the estimator says which column holds them.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
+            of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Public rows, handed on to every fit.
+        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
+            Their groups, where ``X_public`` does not carry them.
+        validation : PublicData, default=None
+            Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
+        {subject}
+            A fold holds all rows of its subjects, and a score counts one row of each.
+        exposure : array-like of shape (n_rows,), default=None
+            Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
+            y, and scores compare counts with the rate times it. Not with ``validation``.
+
+        Returns
+        -------
+        {returns_self}
+        """
+        self._validate_params()
+        self._search(
+            *self._planned(
+                X, y, sensitive_features=sensitive_features, X_public=X_public,
+                sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
+                exposure=exposure,
+            )
+        )  # fmt: skip
+        return self
+
     def _validate_params(self) -> None:
         if isinstance(self.estimator, PFGuardGenerator):
             raise ValueError(
@@ -213,6 +277,10 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, Any]:
         """What the search reads, and what it is going to release."""
+        raise NotImplementedError
+
+    def _search(self, data: SearchData, plan: Any) -> None:
+        """Spend, and keep what is found."""
         raise NotImplementedError
 
     def _winner(self) -> Any:

@@ -269,9 +269,18 @@ class AdversarialPlan(BackendPlan):
     layout: Layout
     loss: ClassVar[str] = "logistic"
 
-    @abstractmethod
+    @property
+    def n_answers(self) -> int:
+        """One to each row that is asked about."""
+        return int(self.backend.n_steps * self.backend.batch_size)
+
+    def mechanism_at(self, scale: float) -> Any:
+        """Of one answer."""
+        raise NotImplementedError
+
     def answers_at(self, scale: float) -> privacy.DpEvent:
         """The event of all that the teachers let out at this noise scale."""
+        return privacy.repeat(self.mechanism_at(scale).event, self.n_answers)
 
     @property
     @abstractmethod

@@ -242,10 +242,7 @@ class PrivacyLedger:
         """
         if protects not in PROTECTS:
             raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
-        with self._locked() as unknown:
-            if unknown:
-                raise LedgerError(unknown)
-            entries = self._chain.entries
+        entries = self._known().entries
         of_kind = [entry for entry in entries if entry.protects == protects]
         if not of_kind:
             return None
@@ -398,8 +395,10 @@ class PrivacyLedger:
                     raise BudgetExceededError(self._too_much(label, kind, total, longer))
             if not dry_run:
                 kinds = [one.protects for one in self._chain.entries]
-                if kinds and entry.protects not in kinds:
-                    _tell_of_kinds(entry, kinds[-1])
+                if kinds and entry.protects not in kinds:  # its totals leave some of them out
+                    says = [text for kind, text in _UNCOUNTED.items() if kind in (entry.protects, kinds[-1])]
+                    told = f"{label} protects a {entry.protects}, and the earlier fits on this ledger a {kinds[-1]}."
+                    warnings.warn(f"{told} {' '.join(says)}", PrivacyLeakWarning, stacklevel=2)
                 unnamed = NeighboringRelation(neighboring_relation).of_subjects and not rows_of
                 if unnamed and kinds.count(entry.protects) == 1:
                     warnings.warn(UNNAMED, PrivacyLeakWarning, stacklevel=2)
@@ -499,9 +498,7 @@ class PrivacyLedger:
         The file is complete and on disk before it takes the place of what is in memory; if it cannot be written,
         nothing has changed. Its folder is new and belongs to this user alone: nobody else can plant a link there.
         """
-        with self._locked() as unknown:
-            if unknown:
-                raise LedgerError(unknown)
+        self._known()
         try:
             folder = os.path.realpath(tempfile.mkdtemp(prefix="skfairdp-ledger-"))
         except OSError as error:
@@ -571,17 +568,6 @@ _UNCOUNTED = {
 }
 
 
-def _tell_of_kinds(entry: LedgerEntry, earlier: str) -> None:
-    """Warn, at the first entry of another kind, which fits the totals leave out."""
-    kinds = (entry.protects, earlier)
-    says = [text for kind, text in _UNCOUNTED.items() if kind in kinds]
-    warnings.warn(
-        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. {' '.join(says)}",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
-
-
 def _missing(path: Path) -> str:
     return (
         f"The ledger file {path} no longer exists, so what was spent is unknown and the budget counts as exhausted. "
@@ -636,21 +622,19 @@ _COLUMNS = ("index", "label", "protects", "neighboring_relation", "releases", "e
 
 def _rows_of(chain: Chain) -> list[dict[str, Any]]:
     """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
-    rows: list[dict[str, Any]] = []
-    for index, entry in enumerate(chain.entries, 1):
-        rows.append(
-            {
-                "index": index,
-                "label": entry.label,
-                "protects": str(entry.protects),
-                "neighboring_relation": str(entry.neighboring_relation),
-                "releases": "; ".join(entry.releases),
-                "epsilon": epsilon_of(entry.event, chain.delta),
-                "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
-                "hash": chain.hashes[index],
-            }
-        )
-    return rows
+    return [
+        {
+            "index": index,
+            "label": entry.label,
+            "protects": str(entry.protects),
+            "neighboring_relation": str(entry.neighboring_relation),
+            "releases": "; ".join(entry.releases),
+            "epsilon": epsilon_of(entry.event, chain.delta),
+            "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
+            "hash": chain.hashes[index],
+        }
+        for index, entry in enumerate(chain.entries, 1)
+    ]
 
 
 def _html_of(chain: Chain, where: str) -> str:

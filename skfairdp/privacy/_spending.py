@@ -105,16 +105,9 @@ def allowance(event: DpEvent) -> Allowance:
 
 def _square(leaf: DpEvent) -> float:
     """Squared distance over noise of one release."""
-    if isinstance(leaf, ours.ThresholdBit):
-        distance, noise = 1.0, leaf.sigma
-    elif isinstance(leaf, ours.ArgmaxBit):
-        distance, noise = math.sqrt(2.0), leaf.sigma
-    elif isinstance(leaf, ours.DiscreteGaussian):
-        distance, noise = leaf.sensitivity, leaf.sigma
-    elif isinstance(leaf, ours.ReplaceSampledGaussian):
-        distance, noise = leaf.difference, leaf.noise_multiplier
-    else:
-        distance, noise = 1.0, getattr(leaf, "event", leaf).noise_multiplier
+    distance = math.sqrt(2.0) if isinstance(leaf, ours.ArgmaxBit) else 1.0
+    distance = getattr(leaf, "sensitivity", getattr(leaf, "difference", distance))
+    noise = leaf.sigma if hasattr(leaf, "sigma") else getattr(leaf, "event", leaf).noise_multiplier
     return (distance / noise) ** 2 if noise else math.inf
 
 

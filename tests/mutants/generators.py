@@ -83,7 +83,7 @@ def noise_on_labels_in_place_of_votes(patch):
 def bits_charged_once_a_round(patch):
     """Found: a round of queries charged as one. Right: every bit is charged."""
     patch.setattr(
-        PATEGANPlan, "answers_at", lambda self, scale: repeat(self.bits_at(scale).event, self.backend.n_steps)
+        PATEGANPlan, "answers_at", lambda self, scale: repeat(self.mechanism_at(scale).event, self.backend.n_steps)
     )
 
 
