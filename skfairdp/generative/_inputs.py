@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, validate_data
 
@@ -564,7 +565,7 @@ def _read_labels(
         return np.zeros(n_rows, dtype=np.int64), None, None
     keeps_types = isinstance(y, list | tuple) and estimator.classes is not None  # of entries, which numpy would join
     read = partial(read_classes, estimator, as_entries(y) if keeps_types else y, n_rows, reads)
-    classes, codes = _among(estimator, "classes", "y", read)
+    classes, codes = read() if issparse(y) else _among(estimator, "classes", "y", read)
     return codes, classes, Form.of(y, estimator.classes)
 
 
