@@ -29,6 +29,7 @@ from skfairdp._utils._labels import (
     group_membership as group_membership,
     labels_are_codes as labels_are_codes,
     note_label_codes as note_label_codes,
+    sensitive_positions as sensitive_positions,
     split_sensitive_columns as split_sensitive_columns,
     texts_of_ids as texts_of_ids,
 )

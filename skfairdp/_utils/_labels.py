@@ -245,30 +245,10 @@ def split_sensitive_columns(
 ) -> tuple[Any, NDArray[np.object_] | None]:
     """Take the named columns out of X and read them as groups."""
     X = as_pandas(X)
-    wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
-    if not wanted:
-        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
     frame = isinstance(X, pd.DataFrame)
-    if not frame:
-        X = _as_table(X, owner)
-        if X.ndim != 2:
-            raise ValueError(f"{owner} needs a 2-d X to take 'sensitive_columns' from; got {X.ndim} dimension(s).")
-    positions = []
-    for column in wanted:
-        if isinstance(column, int | np.integer) and not isinstance(column, bool):
-            if not -X.shape[1] <= column < X.shape[1]:
-                raise ValueError(
-                    f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns."
-                )
-            positions.append(int(column) % X.shape[1])
-        elif frame and list(X.columns).count(column) == 1:
-            positions.append(list(X.columns).index(column))
-        else:
-            where = "is not exactly one column of X" if frame else "needs X to be a DataFrame"
-            raise ValueError(f"'sensitive_columns' of {owner} names {column!r}, which {where}.")
-    keep = [j for j in range(X.shape[1]) if j not in set(positions)]
-    if not keep:
-        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    X = X if frame else _as_table(X, owner)
+    positions = sensitive_positions(X, sensitive_columns, owner=owner)
+    keep = [j for j in range(X.shape[1]) if j not in positions]
     features = X.iloc[:, keep] if frame else X[:, keep]
     if not read_groups:
         return features, None
@@ -280,6 +260,32 @@ def split_sensitive_columns(
         name="sensitive_columns",
     )
     return features, groups
+
+
+def sensitive_positions(X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str) -> list[int]:
+    """Positions of the named columns in a DataFrame or an array, of which one is left at least."""
+    wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
+    if not wanted:
+        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
+    if X.ndim != 2:
+        raise ValueError(f"{owner} needs a 2-d X to take 'sensitive_columns' from; got {X.ndim} dimension(s).")
+    names = list(X.columns) if isinstance(X, pd.DataFrame) else []
+    positions = []
+    for column in wanted:
+        if isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -X.shape[1] <= column < X.shape[1]:
+                raise ValueError(
+                    f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns."
+                )
+            positions.append(int(column) % X.shape[1])
+        elif names.count(column) == 1:
+            positions.append(names.index(column))
+        else:
+            where = "is not exactly one column of X" if names else "needs X to be a DataFrame"
+            raise ValueError(f"'sensitive_columns' of {owner} names {column!r}, which {where}.")
+    if len(set(positions)) == X.shape[1]:
+        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    return positions
 
 
 def _as_table(X: Any, owner: str) -> NDArray[Any]:
