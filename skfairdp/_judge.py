@@ -23,7 +23,16 @@ from skfairdp.fairness import (
     read_rate_constraints,
     violation_bounds,
 )
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
+from skfairdp.privacy import (
+    DpEvent,
+    GaussianMechanism,
+    NeighboringRelation,
+    NoiseSource,
+    gdp_mu,
+    repeat,
+    rounded_down,
+    rounded_up,
+)
 
 Array = NDArray[np.float64]
 
@@ -161,11 +170,16 @@ class Judgement:
         )
         if not named or beyond[worst] > WORTH_A_WORD:
             is_known = not math.isnan(self.gap)
-            found = f"a gap of about {self.gap:.2g}" if is_known else f"a violation of {self._surely_broken[worst]:.2g}"
+            found = (
+                f"a gap of about {self.gap:.2g}"
+                if is_known
+                else f"a violation of {rounded_down(self._surely_broken[worst], 2)}"
+            )
             warn_caller(
                 f"{owner} did not reach its constraint '{asked.inequalities[worst]}': its predictions for {rows} "
                 f"have {found}{'' if is_known else ' or more'}, in the population a gap of at most "
-                f"{self.gap_bound:.2g} at {LEVEL:.0%} confidence. Noise and sampling do not explain it. {instead}",
+                f"{rounded_up(self.gap_bound, 2)} at {LEVEL:.0%} confidence. Noise and sampling do not explain it. "
+                f"{instead}",
                 FairnessWarning,
             )
 

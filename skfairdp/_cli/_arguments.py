@@ -45,6 +45,7 @@ def command_line() -> argparse.ArgumentParser:
         "data. Exit code 1 and a line for each claim that is too low.",
     )
     verify.add_argument("file", metavar="FILE", help="statement (JSON) or ledger")
+    verify.add_argument("--ledger", metavar="LEDGER", help="the ledger's file that the statement has to be of")
     return parser
 
 

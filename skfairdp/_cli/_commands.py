@@ -78,11 +78,14 @@ def print_frontier(table: "pd.DataFrame") -> None:
 
 def _print_noise(table: "pd.DataFrame") -> None:
     """Print how far the figures of a table are to be trusted, where they are noisy."""
-    for utility, name, shape in (("accuracy", "accuracy", ".1%"), ("r2", "R²", ".2f")):
+    from skfairdp.privacy import rounded_up
+
+    for utility, name, factor, unit in (("accuracy", "accuracy", 100, "%"), ("r2", "R²", 1, "")):
         if f"{utility}_error" in table:
+            most = rounded_up(factor * table[f"{utility}_error"].max(), 2)
             print(
-                f"Each {name} is right to within {table[f'{utility}_error'].max():{shape}} (95 %), noise and sampling "
-                "together: closer models cannot be distinguished."
+                f"Each {name} is right to within {most}{unit} (95 %), noise and sampling together: closer models "
+                "cannot be distinguished."
             )
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
@@ -188,7 +191,7 @@ def _swept(
 
     def announce(most: float) -> None:
         ceiling = "no ceiling" if math.isinf(ledger.epsilon) else f"a ceiling of {ledger.epsilon:g}"
-        price = f"ε = {math.ceil(most * 1000) / 1000:g} at δ = {_delta(arguments.delta)}"
+        price = f"ε = {epsilon_text(most)} at δ = {_delta(arguments.delta)}"
         print(
             f"This will spend {price} in all, for the schema, models and figures. In the ledger {ledger.path}: "
             f"ε = {epsilon_text(ledger.epsilon_spent)}, {ceiling}.",
@@ -437,7 +440,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
     from skfairdp.privacy import UnreadableStatementError, verify_file
 
     try:
-        checks = verify_file(arguments.file)
+        checks = verify_file(arguments.file, ledger=arguments.ledger)
     except UnreadableStatementError as error:
         raise UsageError(str(error)) from None
     header = ("claim", "claimed", "recomputed")

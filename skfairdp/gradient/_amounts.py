@@ -18,7 +18,7 @@ from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise, smallest,
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, rounded_up
 
 if TYPE_CHECKING:
     from skfairdp._networks import Network
@@ -138,9 +138,11 @@ class AmountConstraints:
 
     def __str__(self) -> str:
         """What is asked, in words."""
-        means = [] if self.difference is None else [f"means of groups differ by {self.difference:.3g} at most"]
-        losses = [] if self.largest_loss is None else [f"the loss of each group is {self.largest_loss:.3g} at most"]
-        return ", and ".join(means + losses)
+        asked = {
+            "means of groups differ by {} at most": self.difference,
+            "the loss of each group is {} at most": self.largest_loss,
+        }
+        return ", and ".join(words.format(rounded_up(most, 3)) for words, most in asked.items() if most is not None)
 
 
 def _distance_asked(estimator: Any) -> float:
@@ -225,7 +227,7 @@ class AmountJudgement:
             warn_caller(
                 f"{owner} did not reach its constraint ({self.constraints}): its predictions for its private rows "
                 f"differ by {'too much' if math.isnan(gap) else f'about {gap:.3g}'}, in the population by at most "
-                f"{bound:.3g} at {LEVEL:.0%} confidence. {advice}",
+                f"{rounded_up(bound, 3)} at {LEVEL:.0%} confidence. {advice}",
                 FairnessWarning,
             )
 
@@ -313,23 +315,22 @@ class HopelessGradients:
         """What the gradients have."""
         return gradient_noise(self.n_rows, self.n_features + 1, epsilon=self.epsilon, delta=self.delta)
 
-    def constant_of(self, module: Any, owner: str) -> Any:
-        """Return the constant that a network has learned from rows without features, and say that it is one."""
+    def constant(self, scale: Any, amount: float, owner: str) -> Any:
+        """Return what predicts the noisy mean of the amounts alone, and say so."""
         from skfairdp._networks import constant_amount
 
-        amount = float(predicted_amounts(module, np.zeros((1, self.n_features)), self.relation)[0])
         rows = smallest(lambda n: replace(self, n_rows=int(n)).noise <= HOPELESS, float(self.n_rows), 1e8)
         epsilon = smallest(lambda value: replace(self, epsilon=value).noise <= HOPELESS, self.epsilon, 1e3)
         ways = [f"about {rows:,.0f} {units_of(self.relation)}"] if rows is not None else []
         ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
         warn_caller(
-            f"{owner} predicts for every row the noisy constant {amount:.4g}: with {self.n_rows:,} "
+            f"{owner} predicts for every row the noisy mean {amount:.4g}: with {self.n_rows:,} "
             f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} the relative noise "
             f"of the gradients is {self.noise:.2g}, and above {HOPELESS:g} a network learns hardly anything. "
             f"To learn more needs at least {' or '.join(ways) or 'a larger delta'}.",
             UtilityWarning,
         )
-        return constant_amount(module[-1], amount)
+        return constant_amount(scale, amount)
 
 
 class AmountParity(SignedLoss):
@@ -375,7 +376,8 @@ class MovedAmounts:
         """Say so where distributions are farther apart than noise and sampling explain, or a group is not seen."""
         gap, bound, holds = self.said
         if not self.seen.sees_all or holds == "no":
-            found = f"are about {gap:.2g} apart, in the population at most {bound:.2g} with a confidence of {LEVEL:.0%}"
+            most = f"in the population at most {rounded_up(bound, 2)} with a confidence of {LEVEL:.0%}"
+            found = f"are about {gap:.2g} apart, {most}"
             hidden = "of a group are hidden by noise, so they may be moved anywhere"
             warn_caller(
                 f"{owner} did not reach its constraint ('demographic_parity' up to {self.gamma:g}): moved predictions "

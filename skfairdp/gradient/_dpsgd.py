@@ -10,7 +10,7 @@ from skfairdp._inputs import TrainingData, subject_given
 from skfairdp._usefulness import DOUBTFUL, default_net
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
-from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for
+from skfairdp.privacy import NeighboringRelation, epsilon_of, relation_for, rounded_up
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -162,7 +162,8 @@ class TrainsNetwork(PrivateEstimator):
         cost = epsilon_of(plan.event, self.delta)
         if cost > self.epsilon:
             raise ValueError(
-                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={cost:.4g} for "
+                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={rounded_up(cost)} "
+                "for "
                 f"{plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
                 "'net__max_epochs' or 'net__batch_size', or leave it None."
             )

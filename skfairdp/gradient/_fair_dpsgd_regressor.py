@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 STEADY = 0.006
 #: And noise of a network above which hidden units cost more than they find.
 MOST_FOR_LINES = 0.03
-#: Of the squared cost, for the mean of so few rows that nobody can see where amounts lie; and how far off the middle of
-#: the bounds may be, in units of :class:`AmountMean`.
-FOR_MEAN, ANYWHERE = 0.25, 0.5 * REACH
+#: Of the squared cost, for the mean of so few rows that nobody can see where amounts lie; of even fewer, where it is
+#: all that is learned; and how far off the middle of the bounds may be, in units of :class:`AmountMean`.
+FOR_MEAN, FOR_CONSTANT, ANYWHERE = 0.25, 0.95, 0.5 * REACH
 
 
 @shared_docs
@@ -68,9 +68,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     columns of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a
     constant. Where it may not be, that constant is predicted, with a UtilityWarning. With so few rows that nobody can
     see where amounts lie, the constant is their noisy mean, and the check counts in how many rows the network is
-    closer; each costs a quarter of the squared cost. With even fewer, whose gradients are mere noise, the network is
-    taught one constant alone, and told as well. (None of these with ``noise_multiplier``; of the three only scales for
-    counts.)
+    closer; each costs a quarter of the squared cost. With even fewer, whose gradients are mere noise, no step is taken:
+    the noisy mean, for nearly all of ε, is predicted for every row, and told as well. (None of these with
+    ``noise_multiplier``; of the three only scales for counts.)
 
     **Fairness.** With ``constraints`` or ``gamma``, noisy sums of the predictions by group steer pulls at their means
     inside the clipping, and the groups are protected as well. With public rows instead, a penalty on the difference of
@@ -132,14 +132,14 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         Which network ``net="auto"`` took.
     y_center_, y_spread_ : float
         Where amounts lie, by released counts: the constant that a network has to beat, and a standard deviation. Of few
-        rows the noisy mean and half of the bounds; of counts, and of fewer rows, the middle and half of the bounds.
+        rows the noisy mean and half of the bounds; of counts the middle and half of the bounds.
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
     {privacy_, epsilon_spent_}
     noise_multiplier_ : float
         The noise multiplier used.
     n_steps_ : int
-        Number of noisy steps.
+        Number of noisy steps; 0 where the noisy mean is predicted instead.
     gap_ : float
         The largest difference of two groups' mean predictions, in units of y, by noisy sums; of a bound on losses
         alone, the largest mean loss of a group; with "demographic_parity" the largest distance of two groups. Only
@@ -263,23 +263,23 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         )
         plan = self._plan(data)
         counted, hopeless = data.one_row_each, self._hopeless(plan, data)
-        taught = replace(data, X=np.zeros_like(data.X)) if hopeless else data  # which teach a constant
-        network, terms = self._network(taught, plan)
+        network, terms = self._network(data, plan)
 
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
             usual = self._settle(terms["loss"].scale, plan, counted, noise)
-            module = _trained(self, network, taught, plan, terms, noise)
             if hopeless:
-                module = hopeless.constant_of(module, type(self).__name__)
+                module = hopeless.constant(terms["loss"].scale, usual, type(self).__name__)
+            else:
+                module = _trained(self, network, data, plan, terms, noise)
             if plan.look is not None:
                 module = kept_or_constant(plan.look, module, counted, usual, noise, type(self).__name__)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
         self.y_center_, self.y_spread_ = usual, float(terms["loss"].scale.spread)
         self.net_, self.net_taken_ = fitted_net(plan.net, module, data.classes, self.privacy_), plan.taken
-        self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, plan.step.steps
+        self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, 0 if hopeless else plan.step.steps
         if data.domain is not None:
             self.groups_ = data.domain
         self._transport = getattr(judgement, "transport", None)
@@ -446,13 +446,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if tables.should_release:
             power = 1 if self.loss == "absolute" else 2
             return {"target": tables, "look": AmountLook(n_rows, n_features, *cost, power=power)}
-        if gradient_noise(n_rows, n_features + 1, epsilon=self.epsilon, delta=self.delta) > HOPELESS:
-            return {}
+        hopeless = gradient_noise(n_rows, n_features + 1, epsilon=self.epsilon, delta=self.delta) > HOPELESS
         epsilon, delta, relation, left = cost
-        return {
-            "target": AmountMean(n_rows, epsilon, delta, relation, FOR_MEAN * left, off=ANYWHERE),
-            "look": AmountLook(n_rows, n_features, *cost, power=0),
-        }
+        most = FOR_CONSTANT if hopeless else FOR_MEAN
+        target = {"target": AmountMean(n_rows, epsilon, delta, relation, most * left, off=ANYWHERE)}
+        return target if hopeless else target | {"look": AmountLook(n_rows, n_features, *cost, power=0)}
 
     def _hopeless(self, plan: DPSGDPlan, data: TrainingData) -> HopelessGradients | None:
         """Rows so few that nobody can compare a network with a constant, and that gradients are mere noise."""

@@ -40,7 +40,7 @@ from skfairdp.inspection._audit_worlds import (
     rates_of_band,
     seeds_of_noise,
 )
-from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use
+from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use, rounded_down, rounded_up
 from skfairdp.schema import Schema
 
 Array = NDArray[np.float64]
@@ -116,9 +116,10 @@ class EstimatorAudit:
         verdict = "is refuted" if self.violates else "is not refuted"
         runs = f"{self.n_runs} runs in each world" if self.n_runs > 1 else f"one run with {self.n_canaries} canaries"
         return (
-            f"{self.estimator} claims epsilon={self.claim:.4g} at delta={self.delta:g} ({self.relation}): the claim "
-            f"{verdict}. At least {self.epsilon_lower:.4g} at {self.confidence:.0%} confidence, from {runs} "
-            f"(canary: {self.canary}; reach {self.reach:.4g}), assuming {self.assumes}. {self._seen()}"
+            f"{self.estimator} claims epsilon={rounded_up(self.claim)} at delta={self.delta:g} ({self.relation}): "
+            "the claim "
+            f"{verdict}. At least {rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence, from {runs} "
+            f"(canary: {self.canary}; reach {rounded_down(self.reach)}), assuming {self.assumes}. {self._seen()}"
         )
 
     def _seen(self) -> str:
@@ -126,17 +127,18 @@ class EstimatorAudit:
             return "No fault can be seen: these runs prove no more than their reach, which is below the claim."
         if math.isinf(self.reach):
             return "Smaller faults need more runs."
-        return f"A fault that leaves the true epsilon below {self.reach:.4g}, the reach, is not seen by so many runs."
+        least = rounded_down(self.reach)
+        return f"A fault that leaves the true epsilon below {least}, the reach, is not seen by so many runs."
 
     def _repr_html_(self) -> str:
         rows = {
-            "claimed ε": f"{self.claim:.4g} at δ = {self.delta:g}",
-            "at least": f"{self.epsilon_lower:.4g} at {self.confidence:.0%} confidence",
+            "claimed ε": f"{rounded_up(self.claim)} at δ = {self.delta:g}",
+            "at least": f"{rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence",
             "claim": "refuted" if self.violates else "not refuted",
             "neighbours": self.relation,
             "canary": self.canary,
             "runs in each world": str(self.n_runs),
-            "reach": f"{self.reach:.4g}",
+            "reach": rounded_down(self.reach),
             "assumes": self.assumes,
             "sees": self._seen(),
         }
@@ -274,7 +276,7 @@ def audit(
     given = _checked(usual(world, relation) if canaries is None else list(canaries), relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
     if found["reach"] < claim:
-        warnings.warn(_NO_REACH.format(reach=found["reach"], claim=claim), UserWarning, stacklevel=2)
+        warnings.warn(_NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim)), UserWarning, stacklevel=2)
     return EstimatorAudit(
         type(estimator).__name__,
         claim=claim,
@@ -372,7 +374,7 @@ def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
 
 
 _NO_REACH = (
-    "These runs prove an epsilon of {reach:.4g} at most, which is below the claim of {claim:.4g}: no fault can be "
+    "These runs prove an epsilon of {reach} at most, which is below the claim of {claim}: no fault can be "
     "seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a "
     "score."
 )

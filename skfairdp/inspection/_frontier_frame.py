@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp.model_selection import utility_in
-from skfairdp.privacy import NeighboringRelation
+from skfairdp.privacy import NeighboringRelation, rounded_up
 
 _NEEDED = (
     "epsilon",
@@ -96,7 +96,7 @@ class Part:
         errors = self.rows.get(f"{self.utility}_error")
         if errors is None:
             return ""
-        most = f"{errors.max():.2f}" if self.of_amounts else f"{errors.max():.1%}"
+        most = rounded_up(errors.max(), 2) if self.of_amounts else f"{rounded_up(100 * errors.max(), 2)}%"
         return (
             f" Each {'R²' if self.of_amounts else 'accuracy'} is right to within {most} (95 %), noise and sampling "
             "together: models that lie closer are not told apart."
@@ -184,8 +184,7 @@ def epsilon_text(value: float) -> str:
     """Write ε with three significant digits, rounded up: an upper bound rounded down would no longer be one."""
     if not math.isfinite(value) or value <= 0:
         return "0" if value == 0 else "∞"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit - 1e-6) * unit:.6g}"
+    return rounded_up(value, 3)
 
 
 _ONE = {

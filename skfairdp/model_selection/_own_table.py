@@ -38,6 +38,7 @@ from skfairdp.privacy import (
     gdp_mu,
     held_by,
     public_facts,
+    rounded_up,
 )
 from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
 
@@ -232,7 +233,8 @@ def _found(
     total = epsilon_of(budget.total, asked.delta)
     if total > most:
         raise BudgetExceededError(
-            f"By the schema that was found everything would cost epsilon={total:.4g}, more than the {most:.4g} that "
+            f"By the schema that was found everything would cost epsilon={rounded_up(total)}, more than the "
+            f"{most:.4g} that "
             "was announced. Nothing but the schema was paid for: start again with it."
         )
     return schema, budget
@@ -589,7 +591,7 @@ class _Budget:
     def spending(self, ledger: PrivacyLedger | None, n_units: int) -> Spending:
         """Of all models and figures: one entry on the ledger, and the noise of the figures."""
         reads = self.facts(n_units)
-        releases = [f"{method} at epsilon={release.epsilon:.4g}" for method, release in self.releases]
+        releases = [f"{method} at epsilon={rounded_up(release.epsilon)}" for method, release in self.releases]
         return Spending(
             self.models_and_figures, self.figures.delta, self.relation, label="frontier of a table", ledger=ledger,
             noise_seed=None, releases=(*releases, f"{self.figures.n_tables} noisy tables of predictions"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from skfairdp._typing import ArrayLike
+from skfairdp.privacy import rounded_up
 
 Array = NDArray[np.float64]
 
@@ -307,7 +308,8 @@ class NonPrivateDiagnostic:
 
     def __repr__(self) -> str:
         return (
-            f"NonPrivateDiagnostic(epsilon={self.epsilon:.6g}, delta={self.delta:g}, n_queries={self.n_queries}; "
+            f"NonPrivateDiagnostic(epsilon={rounded_up(self.epsilon, 6)}, delta={self.delta:g}, "
+            f"n_queries={self.n_queries}; "
             "computed from raw votes: not private, never publish)"
         )
 

@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import as_groups, fit_softmax, group_domain, invalid_parameter, public_generator
+from skfairdp.privacy import rounded_up
 
 Array = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class PATEAnalysis:
     def __repr__(self) -> str:
         return (
             f"PATEAnalysis(sensitivity={self.hard.sensitivity:.4g} hard, {self.soft.sensitivity:.4g} soft, "
-            f"bound={self.sensitivity_bound:.4g}; computed from raw votes: not private, never publish)"
+            f"bound={rounded_up(self.sensitivity_bound)}; computed from raw votes: not private, never publish)"
         )
 
 

@@ -181,7 +181,8 @@ class Voting(BaseEstimator):
         cost = privacy.epsilon_of(privacy.compose(beside, plan.event), delta)
         if cost > epsilon:
             raise ValueError(
-                f"The noise scales given to {type(self).__name__} cost epsilon={cost:.4g} at delta={delta:g} for "
+                f"The noise scales given to {type(self).__name__} cost epsilon={privacy.rounded_up(cost)} at "
+                f"delta={delta:g} for "
                 f"{n_queries} queries, more than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', "
                 "or leave them None."
             )
@@ -439,7 +440,7 @@ class ConfidentVoting(Voting):
                 f"With the noise scales given to ConfidentVoting not even one query fits epsilon={asked.epsilon:g}. "
                 "Raise 'sigma_threshold' or 'sigma', or leave them None."
             )
-        releases = (f"thresholds and noisy maxima until mu={filter_mu:.6g}",)
+        releases = (f"thresholds and noisy maxima until mu={privacy.rounded_up(filter_mu, 6)}",)
         return plan(
             event=privacy.GaussianDpEvent(1 / cap), releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu
         )

@@ -39,7 +39,7 @@ from skfairdp.postprocessing._group_guess import (
     with_guess,
 )
 from skfairdp.postprocessing._inputs import attribute_of, check_fitted
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import Schema, with_schema
 
 _MOST_GROUPS = 100
@@ -344,7 +344,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
                 )
             warn_caller(
                 f"{owner} did not reach gamma={self.gamma:g}: moved predictions of two groups are about "
-                f"{self.gap_:.2g} apart, in the population at most {self.gap_bound_:.2g} at 95 % confidence. {more}",
+                f"{self.gap_:.2g} apart, in the population at most {rounded_up(self.gap_bound_, 2)} at 95 % "
+                f"confidence. {more}",
                 FairnessWarning,
             )
 

@@ -30,7 +30,7 @@ from skfairdp.postprocessing._charged import ChargedForRows, thawed
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
 from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
-from skfairdp.privacy import PrivacyLedger
+from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -445,7 +445,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             group = self.groups_.tolist()[unsure.argmax()]
             warn_caller(
                 f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only "
-                f"to ±{unsure.max():.2g}, and its constraints hold only that closely. More rows or a larger epsilon "
+                f"to ±{rounded_up(unsure.max(), 2)}, and its constraints hold only that closely. More rows or a "
+                "larger epsilon "
                 "would help.",
                 FairnessWarning,
             )

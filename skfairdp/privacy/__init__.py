@@ -79,6 +79,8 @@ from skfairdp.privacy._report import (
     Protects,
     StatesPrivacy as StatesPrivacy,
     relation_for as relation_for,
+    rounded_down as rounded_down,
+    rounded_up as rounded_up,
 )
 from skfairdp.privacy._spending import (
     SIZES as SIZES,

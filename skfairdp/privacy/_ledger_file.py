@@ -11,6 +11,7 @@ import importlib
 import json
 import math
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -159,6 +160,8 @@ class Chain:
         fields = json.loads(line)
         if _budget(fields["epsilon"], fields["delta"]) != _budget(_plain(self.epsilon), self.delta):
             raise OtherBudgetError(fields["epsilon"], fields["delta"])
+        if self.identity and not is_identity(self.identity):
+            raise ValueError("its id is none that a ledger draws")
         if fields.get("id", "") != self.identity:
             raise ValueError("it was replaced by another ledger after it was last read")
         count = fields["count"]
@@ -216,6 +219,11 @@ def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:
                 f"one {entry.rows_of or 'subject'!r} does not add up with them. Name the same column, or keep a "
                 "separate PrivacyLedger for it."
             )
+
+
+def is_identity(value: Any) -> bool:
+    """Whether a ledger may have drawn it: 32 hexadecimal digits."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
 
 
 class OtherBudgetError(Exception):
@@ -320,7 +328,7 @@ class LedgerFile:
         """The chain in the file, which has to continue the one that is known. Call it under the lock."""
         try:
             os.lseek(self._descriptor, 0, os.SEEK_SET)
-            return self._parsed(b"".join(iter(lambda: os.read(self._descriptor, 1 << 20), b"")), known)
+            return self.parsed(b"".join(iter(lambda: os.read(self._descriptor, 1 << 20), b"")), known)
         except OtherBudgetError as error:
             epsilon, delta = error.args
             raise LedgerError(
@@ -335,7 +343,8 @@ class LedgerFile:
         except OSError as error:
             raise self._failure("read", error) from error
 
-    def _parsed(self, data: bytes, known: Chain) -> Chain:
+    def parsed(self, data: bytes, known: Chain) -> Chain:
+        """The chain in these bytes, as ``read``; what is wrong with them is an error."""
         header, newline, body = data.partition(b"\n")
         if not data:
             raise ValueError("it is empty, which a ledger never is; to start one there, delete the file first")

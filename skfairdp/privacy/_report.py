@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
@@ -166,11 +166,21 @@ def relation_for(n_rows: int | None, *, by_subject: bool = False) -> Neighboring
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """The figure with so many significant digits, never below the certified one."""
+    """An upper bound with so many significant digits, never below it."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """A lower bound with so many significant digits, never above it."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    """By the digits that a float is printed with: 0.1 is written as 0.1 either way."""
     if not math.isfinite(value):
         return f"{value:g}"
-    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
-    return f"{float(up):.{digits}g}"
+    found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
+    return f"{float(found):.{max(digits, 6)}g}"
 
 
 PROTECTS = tuple(Protects)

@@ -16,7 +16,7 @@ from skfairdp.privacy._account import composed, held_by
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._ledger_block import Uncharged, ledger_in_use, note_release
-from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects
+from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects, rounded_up
 
 _SLACK = 1e-9  # of the roundings of many squares
 
@@ -68,7 +68,7 @@ class Allowance:
 
     def __str__(self) -> str:
         chance = f" and {self.answers} answers by chance" if self.answers else ""
-        return f"Σ (Δ/σ)² ≤ {self.squares:.6g}, Σ Δ/b ≤ {self.ratios:.6g}{chance}"
+        return f"Σ (Δ/σ)² ≤ {rounded_up(self.squares, 6)}, Σ Δ/b ≤ {rounded_up(self.ratios, 6)}{chance}"
 
 
 def _minus(left: float, cost: float) -> float:

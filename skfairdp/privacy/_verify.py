@@ -1,19 +1,21 @@
 """Checks a statement or a ledger's file by recomputing every figure in it, without data and without our accountants."""
 
-import hashlib
+import contextlib
 import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scipy import stats
 
+from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import _statement as statement
 from skfairdp.privacy._events import compose, event_from_dict, flatten
+from skfairdp.privacy._ledger_file import FORMAT, Chain, LedgerFile, OtherBudgetError, is_identity
 from skfairdp.privacy._recompute import SecondOpinion, check_effort, to_replace_one, together
 from skfairdp.privacy._report import NeighboringRelation
 from skfairdp.privacy._spending import Allowance, allowance
@@ -70,7 +72,6 @@ _OF = {
 }
 _LARGEST = 2**25  # bytes of a file
 _MOST_POINTS = 100  # of the curve, and of attacks
-_LEDGER = "skfairdp-ledger-2"
 
 
 class UnreadableStatementError(ValueError):
@@ -87,9 +88,45 @@ class Check:
     holds: bool
 
 
-def verify_file(path: str | os.PathLike[str]) -> list[Check]:
-    """Recompute every claim in a file, a statement as JSON or a ledger; it is good if all of them hold.
-    What is neither is an UnreadableStatementError of one line."""
+def verify_file(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> list[Check]:
+    """Recompute every claim in a file, a statement as JSON or a ledger; it is good if all of them hold. With
+    ``ledger``, a file, the statement has to be of it. What is neither is an UnreadableStatementError of one line."""
+    with _unreadable(path):
+        data = _bytes_of(path)
+        text = data.decode("utf-8-sig")
+        if text.lstrip().startswith('{"format": "skfairdp-ledger-'):
+            document, checks = {"ledger": None}, _ledger_file(Path(path), data)
+        else:
+            document = _object(text)
+            if document.get("format") != "skfairdp-statement-1":
+                raise ValueError("it is neither a privacy statement (format skfairdp-statement-1) nor a privacy ledger")
+            checks = _statement(document)
+    if ledger is not None:
+        with _unreadable(ledger):
+            checks.append(_of_this_file(document, Path(ledger)))
+    return checks
+
+
+@contextlib.contextmanager
+def _unreadable(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong with a file is one line that names it."""
+    try:
+        yield
+    except UnreadableStatementError:
+        raise
+    except RecursionError:
+        raise UnreadableStatementError(f"{path} cannot be verified: its event is nested without end") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise UnreadableStatementError(
+            f"{path} cannot be verified: its JSON is broken at {where}: {error.msg}"
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError) as error:
+        what = f"the entry {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise UnreadableStatementError(f"{path} cannot be verified: {what}") from None
+
+
+def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     try:
         with Path(path).open("rb") as file:
             data = file.read(_LARGEST + 1)
@@ -102,24 +139,7 @@ def verify_file(path: str | os.PathLike[str]) -> list[Check]:
             f"{path} is {other}, and neither a privacy statement nor a ledger. Give the JSON that "
             "PrivacyStatement.to_json or skfairdp frontier (privacy.json) wrote, or the file of a PrivacyLedger"
         )
-    text = data.decode("utf-8-sig")
-    try:
-        if text.lstrip().startswith('{"format": "skfairdp-ledger-'):
-            return _ledger_file(text)
-        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
-        if not isinstance(document, dict) or document.get("format") != "skfairdp-statement-1":
-            raise ValueError("it is neither a privacy statement (format skfairdp-statement-1) nor a privacy ledger")
-        return _statement(document)
-    except RecursionError:
-        raise UnreadableStatementError(f"{path} cannot be verified: its event is nested without end") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise UnreadableStatementError(
-            f"{path} cannot be verified: its JSON is broken at {where}: {error.msg}"
-        ) from None
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError) as error:
-        what = f"the entry {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-        raise UnreadableStatementError(f"{path} cannot be verified: {what}") from None
+    return data
 
 
 _FIRST_BYTES = {
@@ -549,13 +569,13 @@ def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
 
 def _check_id(ledger: Mapping[str, Any]) -> None:
     """Of earlier versions a ledger has none."""
-    if "id" in ledger and not re.fullmatch("[0-9a-f]{32}", str(ledger["id"])):
+    if "id" in ledger and not is_identity(ledger["id"]):
         raise ValueError("the id of a ledger is 32 hexadecimal digits")
 
 
 def _named(ledger: Mapping[str, Any]) -> str:
-    """Which ledger a statement or a file is of, where it has an id."""
-    return f", on {str(ledger['id'])[:12]}" if ledger.get("id") else ""
+    """Which ledger a statement or a file is of; without an id nobody can tell."""
+    return f", on {str(ledger['id'])[:12]}" if ledger.get("id") else ", on a ledger that it does not name"
 
 
 def _of_whom(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -658,31 +678,51 @@ def _add_up(entries: Any) -> list[Check]:
     return checks
 
 
-def _ledger_file(text: str) -> list[Check]:
-    if not text.endswith("\n"):
-        raise ValueError("its last line is cut")
-    header, *lines = text[:-1].split("\n")
-    budget = json.loads(header, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
-    entries = [json.loads(line, parse_constant=_no_constant, object_pairs_hook=_no_doubles) for line in lines]
-    if budget["format"] != _LEDGER:
+def _ledger_file(path: Path, data: bytes) -> list[Check]:
+    """The figures of a ledger's file."""
+    budget, entries, wrong = _read_ledger(path, data)
+    delta, ceiling = _delta(budget["delta"]), _figure(budget["epsilon"], "epsilon")
+    claimed, found = f"{budget['count']} entries{_named(budget)}", f"{len(entries)} entries"
+    return [Check("chain of entries", claimed, wrong or found, not wrong), *_totals(entries, delta, ceiling, None)]
+
+
+def _read_ledger(path: Path, data: bytes) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
+    """Budget and entries of a ledger's file, read as PrivacyLedger reads it, and why that refuses it, if it does."""
+    header, *lines = data.removesuffix(b"\n").split(b"\n")
+    budget = _object(header.decode("utf-8-sig"))
+    if budget["format"] != FORMAT:
         raise ValueError(f"the format {str(budget['format'])[:40]!r} is of another version of skfairdp")
     _only(budget, {"format", "epsilon", "delta", "count", "head"} | ({"id"} & {*budget}))
     _check_id(budget)
+    wrong = ""
+    try:
+        known = Chain.empty(_figure(budget["epsilon"], "epsilon"), _delta(budget["delta"]), None)
+        lines = LedgerFile(path).parsed(data, known).lines.splitlines()
+    except OtherBudgetError:
+        wrong = "the header is not as it was written"
+    except (LedgerError, ValueError, KeyError, TypeError) as error:
+        wrong = " ".join(str(error).split())
+    entries = [_object(line.decode()) for line in lines]
     for entry in entries:
         _only(entry, _OF["entries"] | {"index", "hash"})
-    unbroken, last = _chained(header, lines)
-    whole = unbroken and budget["count"] == len(lines) and budget["head"] == last
-    chain = Check("chain of entries", f"{budget['count']} entries{_named(budget)}", f"{len(lines)} entries", whole)
-    delta, ceiling = _delta(budget["delta"]), _figure(budget["epsilon"], "epsilon")
-    return [chain, *_totals(entries, delta, ceiling, None)]
+    return budget, entries, wrong
 
 
-def _chained(header: str, lines: list[str]) -> tuple[bool, str]:
-    """Whether each line carries the hash of itself and of the one before; and the last hash."""
-    last = hashlib.sha256((header.split(', "count": ')[0] + "}").encode()).hexdigest()
-    for number, line in enumerate(lines, 1):
-        content, _, carried = line.rpartition(', "hash": "')
-        last = hashlib.sha256(f"{last}\n{content}}}".encode()).hexdigest()
-        if carried != last + '"}' or not content.startswith(f'{{"index": {number}, '):
-            return False, last
-    return True, last
+def _of_this_file(document: Mapping[str, Any], path: Path) -> Check:
+    """The ledger that a statement is of is the one in this file, which may have gone on since."""
+    story = document["ledger"] or {"entries": []}
+    budget, entries, wrong = _read_ledger(path, _bytes_of(path))
+    begun = [{name: entry[name] for name in entry.keys() - {"index", "hash"}} for entry in entries]
+    if document["ledger"] is None or story.get("id") != budget.get("id"):
+        wrong = wrong or f"the file{_named(budget)}"
+    same = all(story.get(name) == budget[name] for name in ("epsilon", "delta"))
+    if not same or begun[: len(story["entries"])] != story["entries"]:
+        wrong = wrong or "other entries in the file"
+    return Check("ledger: that of the file", f"the ledger{_named(story)}", wrong or "the same", not wrong)
+
+
+def _object(text: str) -> dict[str, Any]:
+    document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+    if not isinstance(document, dict):
+        raise ValueError("what should be an object is none")
+    return document

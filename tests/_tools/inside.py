@@ -101,7 +101,7 @@ PLACES = {
     "privacy._recompute": "SecondOpinion to_replace_one",
     "privacy._statement": "PrivacyStatement attack_bound digest_of",
     "privacy._account": "carrying held_by record_of",
-    "privacy._report": "PerformedRelease rounded_up",
+    "privacy._report": "PerformedRelease rounded_down rounded_up",
     "privacy._verify": "UnreadableStatementError verify_file",
     "schema._release": "plan_release",
     "_utils": "PrivateRowsError",

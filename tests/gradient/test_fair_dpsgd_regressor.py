@@ -21,7 +21,7 @@ from skfairdp import PrivacyLedger, Schema
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.gradient import FairDPSGDRegressor, mlp
 from skfairdp.preprocessing import PublicPreprocessor
-from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation, epsilon_of, flatten
+from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation, epsilon_of, flatten, gdp_mu
 from skfairdp.schema import Category, Number
 from tests._tools.inside import (
     AmountConstraints,
@@ -141,9 +141,20 @@ def test_amounts_that_nothing_tells_end_as_one_constant_and_that_is_said():
 def test_so_few_rows_that_gradients_are_noise_end_as_one_constant_and_that_is_said(n, options):
     """Found: the noise itself, R² from -5 to -1.7, without a word: where nothing shows, nobody compares."""
     rows = {"sensitive_features": GROUPS[:n]} if "gamma" in options else {}
-    with pytest.warns(UtilityWarning, match=r"for every row the noisy constant .*at least about \d+"):
+    with pytest.warns(UtilityWarning, match=r"for every row the noisy mean .*at least about \d+"):
         model = FairDPSGDRegressor(bounds=BOUNDS, delta=1e-6, random_state=0, **options).fit(X[:n], Y[:n], **rows)
-    assert len(set(model.predict(X))) == 1
+    assert len(set(model.predict(X))) == 1 and model.n_steps_ == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_constant_of_so_few_rows_is_about_as_close_as_their_noisy_mean():
+    """Found: of a network that was taught one constant alone, and it was three times as far off as a noisy mean."""
+    rng, off = np.random.default_rng(0), []
+    y = np.clip(0.75 + 0.1 * rng.normal(size=50), 0, 1)
+    for seed in range(20):
+        model = FairDPSGDRegressor(epsilon=0.5, bounds=(0, 1), random_state=0, noise_seed=seed)
+        off.append(float(model.fit(rng.normal(size=(50, 4)), y).predict(np.zeros((1, 4)))[0] - y.mean()))
+    assert np.sqrt(np.mean(np.square(off))) < 1.5 * 0.5 / gdp_mu(0.5, 1e-5) / 50
 
 
 def test_rates_of_counts_follow_exposure_and_add_up():

@@ -4,6 +4,7 @@ The truth is computed with 60 digits or more. Each test also says how much is gi
 """
 
 import math
+import re
 
 import mpmath
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.special import log_ndtr
 
+from skfairdp.inspection import EstimatorAudit
 from skfairdp.privacy import (
     ArgmaxBit,
     GaussianDpEvent,
@@ -31,7 +33,7 @@ from skfairdp.privacy import (
     rdp_to_epsilon,
     repeat,
 )
-from tests._tools.inside import epsilon_from_pld, gaussian_pld, self_compose
+from tests._tools.inside import epsilon_from_pld, epsilon_text, gaussian_pld, rounded_down, rounded_up, self_compose
 
 DELTAS = (1e-300, 1e-100, 1e-30, 1e-15, 1e-12, 1e-10, 1e-6, 1e-5, 1e-3, 0.01, 0.1, 0.5)
 MUS = (*np.geomspace(1e-4, 300.0, 28), 0.25, 0.5, 1.0, 2.0)
@@ -226,3 +228,38 @@ def test_calibration_is_judged_to_the_last_digit(epsilon):
 
 def test_the_reference_of_this_file_is_right():
     assert mpmath.almosteq(true_delta("1.993091", "0.5"), mpf("1e-5"), rel_eps=1e-5)
+
+
+# ---- figures in texts ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "value", [1.23451, 1.23449, 0.1, 0.99996, 12345.6, 1e-7 / 3, 2.0, 1.0000000001, -0.123456, 0.0]
+)
+@pytest.mark.parametrize("digits", [2, 3, 4, 6])
+def test_printed_bounds_are_rounded_to_their_own_side(value, digits):
+    low, high = float(rounded_down(value, digits)), float(rounded_up(value, digits))
+    assert low <= value <= high
+    assert high - low <= abs(value) * 10.0 ** (1 - digits) * (1 + 1e-9)
+    if value == float(f"{value:.{digits}g}"):
+        assert low == value == high
+
+
+def test_a_page_rounds_epsilon_up_by_the_smallest_part():
+    assert epsilon_text(1.0) == "1" and epsilon_text(1.0 + 1e-9) == "1.01" and epsilon_text(0.7) == "0.7"
+
+
+@pytest.mark.parametrize(("claim", "lower", "reach"), [(1.00004, 0.99996, 1.49996), (2.0, 1.23456, math.inf)])
+def test_an_audit_prints_no_more_than_it_has_found(claim, lower, reach):
+    found = EstimatorAudit(
+        estimator="A", claim=claim, epsilon_lower=lower, confidence=0.95, delta=1e-5, method="counts",
+        relation="replace one record", assumes="nothing", canary="a row", n_runs=9, n_canaries=1, n_fits=18,
+        reach=reach,
+    )  # fmt: skip
+    text = str(found)
+    said = {
+        "claim": float(re.search(r"claims epsilon=([\d.]+)", text)[1]),
+        "lower": float(re.search(r"At least ([\d.]+)", text)[1]),
+        "reach": float(re.search(r"reach ([\d.inf]+)", text)[1].rstrip(".")),
+    }
+    assert said["claim"] >= claim and said["lower"] <= lower and said["reach"] <= reach
+    page = found._repr_html_()
+    assert f"{said['lower']:g} at 95%" in page and f"{said['claim']:g} at δ" in page

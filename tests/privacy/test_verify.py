@@ -5,6 +5,7 @@ import copy
 import functools
 import json
 import math
+import re
 import time
 import warnings
 
@@ -12,6 +13,7 @@ import pytest
 
 import skfairdp.__main__ as cli
 from skfairdp import PATEClassifier, privacy as dp
+from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, compose, composed, epsilon_of, repeat
 from tests._tools.catalogue import OF_EACH_KIND, SPENDING, what_spent
 from tests._tools.inside import SecondOpinion, UnreadableStatementError, verify_file
@@ -386,6 +388,90 @@ def test_a_ledger_cannot_show_a_second_total_nor_a_ceiling_below_one(verified):
     twice = story | {"totals": [story["totals"][0] | {"epsilon": 0.01}, *story["totals"]]}
     with pytest.raises(UnreadableStatementError, match="two totals of one kind"):
         verified(honest | {"ledger": twice})
+
+
+def without_its_last_newline(data):
+    return data.removesuffix(b"\n")
+
+
+def a_charge_that_was_never_completed(data):
+    return data + b'{"index": 3, "label": "half'
+
+
+#: What may become of a ledger's file.
+FILES = {
+    "as it was written": lambda data: data,
+    "without its last newline": without_its_last_newline,
+    "with a torn line": a_charge_that_was_never_completed,
+    "with a whole line that the header does not count": lambda data: re.sub(
+        rb'"count": *2, "head": "\w+"', rb'"count":          1, "head": "' + re.findall(rb'"hash": "(\w+)', data)[0]
+        + b'"', data),
+    "with a byte-order mark": lambda data: b"\xef\xbb\xbf" + data,
+    "with the newlines of another system": lambda data: data.replace(b"\n", b"\r\n"),
+    "with an empty line": lambda data: data + b"\n",
+    "cut in its last line": lambda data: data[:-20],
+    "cut after its header": lambda data: data.partition(b"\n")[0] + b"\n",
+    "of one header alone": lambda data: data.partition(b"\n")[0],
+    "with a space": lambda data: data.replace(b'"label": ', b'"label":  ', 1),
+    "with a whole number for its budget": lambda data: data.replace(b'"epsilon": 3.0', b'"epsilon": 3', 1),
+    "with another id": lambda data: re.sub(rb'"id": "\w{4}', b'"id": "0000', data, count=1),
+    "with no id": lambda data: re.sub(rb'"id": "\w+", ', b"", data, count=1),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:The ledger file")
+@pytest.mark.parametrize("change", FILES)
+def test_verify_takes_the_files_that_a_ledger_takes_and_no_other(change, tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    ledger = PrivacyLedger(epsilon=3.0, delta=1e-5, path=path)
+    for sigma in (4.0, 9.0):
+        ledger.charge(dp.GaussianDpEvent(sigma), label="a mean", **RECORD)
+    changed = tmp_path / "changed.jsonl"
+    changed.write_bytes(FILES[change](path.read_bytes()))
+    try:
+        entries = len(PrivacyLedger(epsilon=3.0, delta=1e-5, path=changed).entries)
+    except LedgerError:
+        entries = None
+    try:
+        checks = verify_file(changed)
+        found = int(checks[0].recomputed.split()[0]) if all(check.holds for check in checks) else None
+    except UnreadableStatementError:
+        found = None
+    assert found == entries
+    assert (entries is None) == (change not in [*FILES][:4])
+
+
+def test_a_statement_is_of_the_ledger_that_its_id_names(tmp_path, capsys):
+    path, other = tmp_path / "ledger.jsonl", tmp_path / "other.jsonl"
+    for one in (path, other):  # the same fits, of other rows
+        ledger = PrivacyLedger(epsilon=10.0, path=one)
+        ledger.charge(GAUSSIAN, label="a mean", **RECORD)
+    ledger = PrivacyLedger(epsilon=10.0, path=path)
+    said = PrivacySpent.of(GAUSSIAN, ledger.delta, **RECORD, label="a mean").statement(ledger=ledger).to_dict()
+    ledger.charge(GAUSSIAN, label="a later fit", **RECORD)
+    unnamed = copy.deepcopy(said)
+    del unnamed["ledger"]["id"]
+    alone = digested(said | {"ledger": None})
+    file = tmp_path / "statement.json"
+    for document, of, holds in (
+        (said, path, True), (said, other, False), (digested(unnamed), path, False), (alone, path, False),
+    ):  # fmt: skip
+        file.write_text(json.dumps(document), "utf-8")
+        assert all(check.holds for check in verify_file(file))
+        assert [check.figure for check in verify_file(file, ledger=of) if not check.holds] == (
+            [] if holds else ["ledger: that of the file"]
+        )
+        assert cli.main(["verify", str(file), "--ledger", str(of)]) == (0 if holds else 1)
+    capsys.readouterr()
+    file.write_text(json.dumps(digested(unnamed)), "utf-8")
+    assert cli.main(["verify", str(file)]) == 0
+    assert "a ledger that it does not name" in capsys.readouterr().out
+    path.write_bytes(path.read_bytes()[:-20])
+    file.write_text(json.dumps(said), "utf-8")
+    with pytest.raises(UnreadableStatementError, match=r"ledger\.jsonl cannot be verified"):
+        verify_file(file, ledger=path)
+    with pytest.raises(UnreadableStatementError, match="no_ledger"):
+        verify_file(file, ledger=tmp_path / "no_ledger.jsonl")
 
 
 def test_a_header_of_another_ledger_is_refuted(tmp_path):

@@ -27,7 +27,8 @@
     if (v === null) return "∞";
     if (v <= 0) return "0";
     var unit = Math.pow(10, Math.floor(Math.log10(v)) - 2);
-    return String(Number((Math.ceil(v / unit - 1e-6) * unit).toPrecision(6)));
+    var near = Number(v.toPrecision(3));
+    return String(Number((near < v ? near + unit : near).toPrecision(6)));
   }
   function gammaText(p) { return p.gamma === null ? "none" : String(p.gamma); }
 
