@@ -101,6 +101,7 @@ def _own_table_parser(commands: Any) -> None:
         "--bounds", metavar=("LOW", "HIGH"), nargs=2, type=float,
         help="smallest and largest amount of the label by public knowledge, where no schema says them",
     )  # fmt: skip
+    frontier.add_argument("--exposure", metavar="COLUMN", help="of counts: how long or how much each was taken of")
     frontier.add_argument(
         "--subject", metavar="COLUMN",
         help="whose each row is, such as patient_id: all rows of one are protected together (default: as the schema)",

@@ -132,7 +132,7 @@ def run_frontier(arguments: argparse.Namespace) -> int:
         )
     amount = _bounds_of_label(said["known"].get(label) if said else None, label, arguments)
     subject = arguments.subject or (said.get("subject") if said else None)
-    roles = (label, *groups, *([] if subject is None else [subject]))
+    roles = (label, *groups, *(role for role in (subject, arguments.exposure) if role is not None))
     if schema is not None:
         schema = _files.with_roles(schema, label, groups, subject, arguments.schema)
     _files.check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
@@ -209,8 +209,8 @@ def _swept(
         warnings.simplefilter("always")
         try:
             found = frontier_of_table(
-                table, label=label, groups=groups, subject=subject, epsilons=sorted(set(arguments.epsilon)),
-                delta=arguments.delta, schema=schema,
+                table, label=label, groups=groups, subject=subject, exposure=arguments.exposure,
+                epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta, schema=schema,
                 methods=arguments.methods and list(dict.fromkeys(arguments.methods)),
                 dataset=Path(arguments.table).name, verbose=1, random_state=arguments.seed, ledger=ledger,
                 announce=announce, keep=keep,

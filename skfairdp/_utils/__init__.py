@@ -15,6 +15,7 @@ from skfairdp._utils._containers import (
 from skfairdp._utils._files import page as page, section as section, write_csv as write_csv, write_text as write_text
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,
+    as_exposures as as_exposures,
     as_groups as as_groups,
     as_labels as as_labels,
     as_series as as_series,

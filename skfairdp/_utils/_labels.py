@@ -359,6 +359,14 @@ def _one_for_each(values: NDArray[Any], n_rows: int, owner: str, name: str, what
     return values
 
 
+def as_exposures(exposure: Any, n_rows: int, *, owner: str) -> NDArray[np.float64]:
+    """Read one number above 0 per row."""
+    found = as_amounts(exposure, n_rows, owner=owner, name="exposure")
+    if (found <= 0).any():
+        raise private_error("no exposure", owner=owner)
+    return found
+
+
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:
     """Read one label per row."""
     if y is None:

@@ -24,7 +24,7 @@ from skfairdp._inputs import (
 from skfairdp._transport import as_amounts_within, as_scores
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
-from skfairdp._utils import PublicData, RandomStateLike, as_amounts, private_error
+from skfairdp._utils import PublicData, RandomStateLike, as_exposures
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient._amounts import (
     AmountConstraints,
@@ -383,10 +383,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             return np.ones(n_rows)
         if self.loss != "poisson":
             raise ValueError(f"{owner} takes an exposure with loss='poisson' only. Got loss={self.loss!r}.")
-        found = as_amounts(exposure, n_rows, owner=owner, name="exposure")
-        if (found <= 0).any():
-            raise private_error("no exposure", owner=owner)
-        return found
+        return as_exposures(exposure, n_rows, owner=owner)
 
     def _read(
         self,

@@ -276,7 +276,9 @@ def audit(
     given = _checked(usual(world, relation) if canaries is None else list(canaries), relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
     if found["reach"] < claim:
-        warnings.warn(_NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim)), UserWarning, stacklevel=2)
+        warnings.warn(
+            _NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim)), UserWarning, stacklevel=2
+        )
     return EstimatorAudit(
         type(estimator).__name__,
         claim=claim,

@@ -117,9 +117,11 @@ class LabelFigures(_Figures):
         return 1.96 * math.sqrt(n_cells * (self.mechanism.sigma / n_rows) ** 2 + sampled)
 
 
+@dataclass(frozen=True)
 class AmountFigures(_Figures):
     """The same of predicted amounts: noisy sums of squared errors, and counts of predictions of each group."""
 
+    exposure: str | None = None
     utility: ClassVar[str] = "r2"
 
     @property
@@ -146,7 +148,9 @@ class AmountFigures(_Figures):
         """R² and gap, from one vector of noisy sums. Groups that the noise hides are left out of the gap."""
         groups, amounts = truth
         predicted = row_wise_amounts(model, rows, None, places=np.arange(len(rows)))
-        sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_))
+        # a subject without rows has NaN
+        exposure = 1.0 if self.exposure is None else rows[self.exposure].fillna(1.0).to_numpy()
+        sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_), exposure)
         released = self.table.release(sums, noise, len(rows)).without_last_group()
         gap, bound = released.gaps
         one_answer = _has_one_answer(model)
@@ -157,6 +161,7 @@ class AmountFigures(_Figures):
             "gap_bound": 0.0 if one_answer else bound,
             "coverage": 1.0,
             "groups_seen": int(released.seen.sum()),
+            **({} if self.exposure is None else {"exposure": self.exposure}),
         }
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:

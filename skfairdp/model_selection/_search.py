@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
@@ -177,7 +178,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     bounds: Mapping[str, str] | None
     privacy_: privacy.PrivacySpent
     __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
-    __metadata_request__score = {"sensitive_features": True, "exposure": True}
+    __metadata_request__predict = __metadata_request__score = {"sensitive_features": True, "exposure": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"])],
@@ -324,12 +325,25 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
             raise AttributeError(str(error)) from None
 
     @available_if(_winner_has("predict"))
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(
+        self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> NDArray[Any]:
         """Predictions of the winner.
 
-        {predicts_labels}
+        Parameters
+        ----------
+        {X_predict}
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Group of each row, for a winner whose predictions use it.
+        exposure : array-like of shape (n_rows,), default=None
+            Of counts, for a winner that takes it.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows,)
+            Class labels, or amounts.
         """
-        return self._winner().predict(X)
+        return self._answer("predict", X, sensitive_features=sensitive_features, exposure=exposure)
 
     @available_if(_winner_has("predict_proba"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -367,12 +381,17 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         score : float
             Accuracy, or what the winner's own ``score`` is.
         """
-        winner = self._winner()
-        taken = inspect.signature(winner.score).parameters
         given = {"sensitive_features": sensitive_features, "exposure": exposure, "sample_weight": sample_weight}
-        # Groups are handed on where they are taken; what else is not is an error of the winner's.
-        kept = {n: v for n, v in given.items() if v is not None and (n in taken or n != "sensitive_features")}
-        return winner.score(X, y, **kept)
+        return self._answer("score", X, y, **given)
+
+    def _answer(self, method: str, X: Any, *y: Any, **given: Any) -> Any:
+        """The winner's answer. Groups are handed on where they are taken; what else is not is an error of its own."""
+        asked, given = self._winner(), {name: value for name, value in given.items() if value is not None}
+        if isinstance(asked, Pipeline) and not given.keys() <= {"sample_weight"}:  # a score of it hands on no others
+            X, asked = asked[:-1].transform(X) if len(asked) > 1 else X, asked[-1]
+        taken = inspect.signature(getattr(asked, method)).parameters
+        kept = {name: value for name, value in given.items() if name in taken or name != "sensitive_features"}
+        return getattr(asked, method)(X, *y, **kept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

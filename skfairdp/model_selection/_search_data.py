@@ -457,7 +457,7 @@ def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, valid
             "'validation' have none. Leave out the one or the other."
         )
     _utils.check_same_index(owner, X=rows.X, exposure=exposure)
-    return _utils.as_amounts(exposure, rows.n_rows, owner=owner, name="exposure")
+    return _utils.as_exposures(exposure, rows.n_rows, owner=owner)
 
 
 def _rows(
