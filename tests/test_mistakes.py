@@ -659,7 +659,7 @@ RAW_TABLES = [
     mistake(
         "texts and dates without a schema",
         lambda ledger: fit_pate(ledger, frame(R.X).assign(job=SECRET), public=frame(R.X_public)),
-        "X of PATEClassifier", "not numbers", r"schema=Schema\(...\) reads texts",
+        "X of PATEClassifier", "not numbers", r"set schema=Schema\(...\)",
     ),
     mistake(
         "an amount to predict",

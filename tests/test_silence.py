@@ -289,7 +289,7 @@ def test_a_template_marks_what_texts_look_like_as_a_guess_that_is_no_schema(name
     assert column.pop("guess", None) == guess
     assert column["kind"] == "category" and column["values"] is None
     if guess is not None:
-        with pytest.raises(ValueError, match=r"not filled in yet: values.*guess of the template"):
+        with pytest.raises(ValueError, match=r"not filled in yet: values.*the template guesses"):
             Schema.from_dict({"columns": {"a": {**column, "guess": guess}}})
         ends = {"date": {"first": "2001-01-01", "last": "2009-01-01"}, "number": {"low": 0.0, "high": 1e7}}
         schema = Schema.from_dict({"columns": {"a": {**guess, **ends.get(guess["kind"], {}), "missing": True}}})

@@ -12,7 +12,13 @@ from skfairdp._utils._containers import (
     refuse_private_as_public as refuse_private_as_public,
     row_blocks as row_blocks,
 )
-from skfairdp._utils._files import page as page, section as section, write_csv as write_csv, write_text as write_text
+from skfairdp._utils._files import (
+    html_table as html_table,
+    page as page,
+    section as section,
+    write_csv as write_csv,
+    write_text as write_text,
+)
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,
     as_exposures as as_exposures,

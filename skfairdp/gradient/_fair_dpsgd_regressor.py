@@ -405,7 +405,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if given and asked.asks:
             raise ValueError(
                 f"{owner} got public rows together with {'constraints' if self.gamma is None else 'gamma'!r}, which "
-                "private rows hold. Leave out the public rows, or what is to hold: the penalty has a weight, 'lam'."
+                "is enforced with private rows. Leave one of the two out: public rows serve the penalty of weight "
+                "'lam' alone."
             )
         self._holds = asked.asks or given
         private = asked.asks and self.lam != 0

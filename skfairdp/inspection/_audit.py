@@ -281,7 +281,9 @@ def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str) -> 
 def _check_runs(n_runs: tuple[int, int], method: str) -> None:
     least = _LEAST_RUNS[method]
     if min(n_runs) < least:
-        raise ValueError(f"An audit by {method!r} needs at least {least} runs a world. Got {n_runs} instead.")
+        raise ValueError(
+            f"An audit by {method!r} needs at least {least} runs of each of the two tables. Got {n_runs} instead."
+        )
 
 
 def _check_delta(delta: float) -> None:

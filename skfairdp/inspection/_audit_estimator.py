@@ -2,6 +2,7 @@
 
 import html
 import math
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import column_names, section
+from skfairdp._utils import column_names, html_table, page, section, write_text
 from skfairdp.inspection._audit import (
     _check_confidence,
     audit_matched_filter,
@@ -113,40 +114,57 @@ class EstimatorAudit:
         return self.epsilon_lower / self.claim
 
     def __str__(self) -> str:
-        verdict = "is refuted" if self.violates else "is not refuted"
-        runs = f"{self.n_runs} runs in each world" if self.n_runs > 1 else f"one run with {self.n_canaries} canaries"
+        verdict = "refutes" if self.violates else "does not refute"
+        runs = f"{self.n_runs} runs with each of two tables" if self.n_runs > 1 else "one run"
+        canaries = f"{self.n_canaries} canaries" if self.n_runs == 1 else f"canary: {self.canary}"
         return (
-            f"{self.estimator} claims epsilon={rounded_up(self.claim)} at delta={self.delta:g} ({self.relation}): "
-            "the claim "
-            f"{verdict}. At least {rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence, from {runs} "
-            f"(canary: {self.canary}; reach {rounded_down(self.reach)}), assuming {self.assumes}. {self._seen()}"
+            f"An audit of {self.estimator} {verdict} its claim of epsilon={rounded_up(self.claim)} at "
+            f"delta={self.delta:g} ({self.relation}). With {self.confidence:.0%} confidence the true epsilon is at least "
+            f"{rounded_down(self.epsilon_lower)}, by {runs} ({canaries}), assuming {self.assumes}. {self._seen()}"
         )
 
     def _seen(self) -> str:
         if self.reach < self.claim:
-            return "No fault can be seen: these runs prove no more than their reach, which is below the claim."
+            return f"No fault can be seen: so many runs prove at most {rounded_up(self.reach)}, less than the claim."
         if math.isinf(self.reach):
             return "Smaller faults need more runs."
         least = rounded_down(self.reach)
         return f"A fault that leaves the true epsilon below {least}, the reach, is not seen by so many runs."
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One page that needs no other file: what was found in a sentence, then the figures.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write the page; None only returns it.
+
+        Returns
+        -------
+        page : str
+            The page.
+        """
+        whole = page(f"Audit of {self.estimator}", f"<h2>Audit of {html.escape(self.estimator)}</h2>{self._html}")
+        if path is not None:
+            write_text(path, whole)
+        return whole
+
     def _repr_html_(self) -> str:
-        rows = {
-            "claimed ε": f"{rounded_up(self.claim)} at δ = {self.delta:g}",
-            "at least": f"{rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence",
-            "claim": "refuted" if self.violates else "not refuted",
-            "neighbours": self.relation,
-            "canary": self.canary,
-            "runs in each world": str(self.n_runs),
-            "reach": rounded_down(self.reach),
-            "assumes": self.assumes,
-            "sees": self._seen(),
-        }
-        cells = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
-        )
-        said = f"<p>{html.escape(str(self))}</p>"
-        return section(f"{said}<table><caption>Audit of {html.escape(self.estimator)}</caption>{cells}</table>")
+        return section(self._html)
+
+    @property
+    def _html(self) -> str:
+        rows = [
+            ("claimed ε", f"{rounded_up(self.claim)} at δ = {self.delta:g}"),
+            ("true ε, at least", f"{rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence"),
+            ("claim", "refuted" if self.violates else "not refuted"),
+            ("neighbouring tables", self.relation),
+            ("canary", self.canary),
+            ("runs with each table", str(self.n_runs)),
+            ("most that so many runs can prove", rounded_down(self.reach)),
+            ("assumption", self.assumes),
+        ]
+        return f"<p>{html.escape(str(self))}</p>{html_table(('', 'value'), rows)}"
 
 
 def audit(

@@ -170,8 +170,8 @@ def frontier_of_table(
     names = (groups,) if isinstance(groups, str) else tuple(groups)
     if isinstance(schema, Schema) and (schema.label, sorted(schema.groups)) != (label, sorted(names)):
         raise ValueError(
-            f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' says {schema.label!r} "
-            f"and {list(schema.groups)}. Give what it says, or Schema(schema.columns, label=..., groups=...)."
+            f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' has {schema.label!r} "
+            f"and {list(schema.groups)}. Give the same, or Schema(schema.columns, label=..., groups=...)."
         )
     methods = _methods(methods, isinstance(_known_of(schema, label), Number), exposure is not None)
     subject = getattr(schema, "subject", None) if subject is None else subject
@@ -263,9 +263,8 @@ def _found(
     total = epsilon_of(budget.total, asked.delta)
     if total > most:
         raise BudgetExceededError(
-            f"By the schema that was found everything would cost epsilon={rounded_up(total)}, more than the "
-            f"{most:.4g} that "
-            "was announced. Nothing but the schema was paid for: start again with it."
+            f"With the released schema the fits would cost epsilon={rounded_up(total)} in all, more than the "
+            f"{most:.4g} announced. Only the schema was charged: start again with 'schema' set to it."
         )
     return schema, budget
 
@@ -304,7 +303,7 @@ def _fitted(method: str, release: "_Release", planned: DpEvent) -> "list[_Point]
     points = _METHODS[release.of_amounts][method](release)
     made = points[0].event
     if made != planned and epsilon_of(made, release.delta) > epsilon_of(planned, release.delta) * (1 + 1e-12):
-        raise RuntimeError(f"{method} released something else than planned_privacy said. This is a bug; report it.")
+        raise RuntimeError(f"{method} released something else than planned_privacy states. This is a bug; report it.")
     return points
 
 
@@ -459,7 +458,8 @@ class _ToFind:
         if keep is not None:
             keep(found)
         _refuse_one_value(
-            found, "No more is spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
+            found,
+            "No more is spent. Raise epsilons, or give the values if they are public: known={'name': Category([...])}.",
         )
         return found
 
@@ -512,10 +512,10 @@ def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sw
     larger = (smallest * 1.1**k for k in range(1, 150))
     enough = next((epsilon for epsilon in larger if of(_SCHEMA_SHARES[-1], epsilon)[1] <= hoped), math.inf)
     raise ValueError(
-        f"At epsilon={smallest:g} the schema would look in vain for the values of {[*roles.values()]}: one that fewer "
-        f"than {math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share is lost in noise. Nothing was spent. "
-        f"Start with epsilon={enough:.3g}, give {lost / hoped:.1f} times as many {asked.units}, or say what you know: "
-        "known={'name': Category([...])}."
+        f"At epsilon={smallest:g} the values of {[*roles.values()]} cannot be found: noise hides one that fewer than "
+        f"{math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share. Nothing was spent. Start with "
+        f"epsilon={enough:.3g}, give {lost / hoped:.1f} times as many {asked.units}, or give the values if they are "
+        "public: known={'name': Category([...])}."
     )
 
 

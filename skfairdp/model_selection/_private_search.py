@@ -205,7 +205,10 @@ class PrivateSearchCV(SearchBase):
             best = self._best(plan.trials, noise)
         self.n_candidates_ = len(data.grid)
         if best is None:
-            warn_caller(f"{type(self).__name__} has no winner: no trial was made.")
+            warn_caller(
+                f"{type(self).__name__} has no winner: the random number of trials was 0, and the cost is spent all "
+                "the same. Raise 'mean_trials' to make this rarer."
+            )
             return
         index, winner, value = best
         if winner is None:

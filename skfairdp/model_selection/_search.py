@@ -67,8 +67,8 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
         if abs(end) >= _FARTHEST:
             raise ValueError(
                 f"No budget of its fits brings {data.owner} to total_epsilon={total:g}: they cost {tried[end]:.3g} at "
-                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise ('noise_multiplier', "
-                "'sigma'), and see that schemas that were paid for cost less than the total."
+                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise "
+                "('noise_multiplier', 'sigma'), and make sure that released schemas cost less than the total."
             )
         end = math.copysign(min(abs(2 * end), _FARTHEST), end)
     brentq(excess, min(0.0, end), max(0.0, end), xtol=_CLOSE / 10, rtol=1e-12)

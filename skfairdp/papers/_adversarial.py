@@ -247,8 +247,8 @@ class AdversarialBackend(GeneratorBackend):
         given = [name for name in ("sampling", "normalization") if getattr(self, name) is not None]
         if layout.balance is None and given:
             raise ValueError(
-                f"The '{given[0]}' parameter of {owner} says how groups and labels are balanced, but the generator has "
-                "balance=None. Leave it None, or give the generator a 'balance'."
+                f"The '{given[0]}' parameter of {owner} sets how groups and labels are balanced, but the generator "
+                "has balance=None. Leave it None, or give the generator a 'balance'."
             )
         if self.n_teachers > layout.n_rows:
             raise ValueError(
@@ -465,7 +465,7 @@ class SanitisedGradient(_RowGradients):
     def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> NDArray[np.float64]:
         """Noisy clipped gradients (batch_size, n_features)."""
         if len(gradients) != self.batch_size:
-            raise ValueError(f"One step lets out {self.batch_size} gradients, but there are {len(gradients)}.")
+            raise ValueError(f"One step releases {self.batch_size} gradients, but there are {len(gradients)}.")
         return self._vector.release(self.clipped(gradients), source)
 
 
@@ -491,7 +491,7 @@ class MeanGradient(_RowGradients):
         """Mean of gradients of norm at most C."""
         if gradients.shape[:2] != (self.n_discriminators, self.batch_size):
             raise ValueError(
-                f"One step lets out {self.n_discriminators} x {self.batch_size} gradients, but there are "
+                f"One step releases {self.n_discriminators} x {self.batch_size} gradients, but there are "
                 f"{gradients.shape[0]} x {gradients.shape[1]}."
             )
         total = np.zeros(gradients.shape[1:])

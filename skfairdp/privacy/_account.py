@@ -114,8 +114,8 @@ def releases_of(records: Any, *, owner: str) -> dict[str, PrivacySpent]:
         spent = _from_record(record)
         if spent is None or spent.release in found:
             raise ValueError(
-                f"{owner} says what was paid for it ('releases'), and not as it was written: it was edited or cut. "
-                "What it cost is unknown, so it cannot be used. Take the file as it was saved."
+                f"The 'releases' of {owner}, which record its cost, were edited or cut since they were written. What "
+                "it cost is unknown, so it cannot be used. Take the file as it was saved."
             )
         found[spent.release] = spent
     return found
@@ -226,7 +226,7 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     if away := found.away:
         warnings.warn(
             f"privacy_of cannot see the ledger that {', '.join(away)} was charged to: its file is gone or elsewhere, "
-            "or it was in the memory of another process. What else is on it comes on top. Ask whoever keeps it.",
+            "or it was in the memory of another process. Other fits on it are not included. Ask whoever keeps it.",
             PrivacyLeakWarning,
             stacklevel=2,
         )

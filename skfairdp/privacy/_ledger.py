@@ -546,12 +546,12 @@ _INSIDE = (
     "same thread. Nothing was released. Fit outside of handlers."
 )
 _WITHOUT_IDENTITY = (
-    "The ledger file {path} has no id, as none had that was made by an earlier version: another file with the same "
-    "first entries cannot be told from it. It goes on counting; open a new ledger for a new data set."
+    "The ledger file {path} was made by an earlier version and has no id, so a copy with the same first entries "
+    "cannot be distinguished from it. It keeps counting; open a new ledger for a new data set."
 )
 _FORKED = (
-    "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
-    "file. What was spent there is unknown here, so the budget counts as exhausted. Give the ledger a path."
+    "This ledger is in the memory of the process that was forked, and could not be moved to a file. What was spent "
+    "there is unknown here, so the budget counts as exhausted. Give the ledger a path."
 )
 
 
@@ -559,12 +559,12 @@ _FORKED = (
 _UNCOUNTED = {
     Protects.SENSITIVE_ATTRIBUTE: (
         "The total for sensitive attributes counts all of them. The total for records covers the fits for records "
-        "alone: fits for attributes take features and labels as public. Keep to one kind where whole records are what "
+        "alone: fits for attributes take features and labels as public. Keep to one kind: records, if these are what "
         "you protect."
     ),
     Protects.SUBJECT: (
-        "The total for subjects covers the fits for subjects alone: others may tell more of a subject of several rows. "
-        "Keep to fits for subjects where these are what you protect."
+        "The total for subjects covers the fits for subjects alone: others may reveal more about a subject with "
+        "several rows. To protect subjects, use fits for subjects only."
     ),
 }
 
@@ -639,25 +639,20 @@ def _rows_of(chain: Chain) -> list[dict[str, Any]]:
 
 
 def _html_of(chain: Chain, where: str) -> str:
+    from skfairdp._utils import html_table  # only here: accounting needs no tables
+
     titles = ("", "who", "protects one", "neighbours", "releases", "ε alone", "ε so far", "hash")
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    body = "".join(f"<tr>{''.join(map(_cell, row.items()))}</tr>" for row in _rows_of(chain))
+    table = html_table(titles, (list(map(_cell, row.items())) for row in _rows_of(chain)), numbers=titles[5:7])
     total = max(chain.totals.values(), default=0.0)
     said = (
         f"Whoever sees the results of all entries learns at most ε = {rounded_up(total)} at δ = {chain.delta:g} about "
         "one of those that they protect."
     )
     ceiling = f"Ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
-    return (
-        f"<h2>Privacy ledger</h2><p>{said}</p><p>{escape(ceiling)}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    head = f'<p class="note">Head: {len(chain.entries)}:{chain.hashes[-1]}</p>'
+    return f"<h2>Privacy ledger</h2><p>{said}</p><p>{escape(ceiling)}</p>{table}{head}"
 
 
 def _cell(item: tuple[str, Any]) -> str:
     name, value = item
-    if name == "hash":
-        return f'<td><code title="{value}">{value[:12]}</code></td>'
-    if isinstance(value, str):
-        return f"<td>{escape(value)}</td>"
-    return f'<td class="n">{rounded_up(value)}</td>' if isinstance(value, float) else f'<td class="n">{value}</td>'
+    return value[:12] if name == "hash" else rounded_up(value) if isinstance(value, float) else str(value)

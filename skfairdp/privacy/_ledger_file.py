@@ -73,7 +73,7 @@ class LedgerEntry:
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
         check_event(self.event, relation)
         if self.rows_of and not relation.of_subjects:
-            raise ValueError(f"rows_of says who a subject is, and what is protected is one {protects}.")
+            raise ValueError(f"rows_of must be '' unless one subject is protected, and here it is one {protects}.")
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))

@@ -186,9 +186,9 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 PROTECTS = tuple(Protects)
 #: Where fits for ids without a name add up: nobody can see from a figure whose they were.
 UNNAMED = (
-    "Two fits here protect subjects whose ids had no name. They add up only where the ids say the same subjects: fits "
-    "for all rows of one patient and for all rows of one household do not. Name who a subject is, by a column's name "
-    "or a pandas Series that has one, and fits for others are refused."
+    "Two fits here protect subjects whose ids had no name. They add up only if both mean the same subjects: fits for "
+    "all rows of one patient and for all rows of one household do not. Pass 'subject' as a column's name or a named "
+    "pandas Series, and fits for other subjects are refused."
 )
 
 

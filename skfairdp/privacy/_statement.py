@@ -226,12 +226,12 @@ class PrivacyStatement:
 
     @property
     def _html(self) -> str:
+        from skfairdp._utils import html_table  # only here: accounting needs no tables
+
         parts = [f"<h2>Privacy statement: {html.escape(self.content['subject'])}</h2>", _paragraph(self.summary)]
         for title, rows in self._sections:
-            parts += [
-                f"<h3>{html.escape(title)}</h3>",
-                _paragraph(rows) if isinstance(rows, str) else _html_table(rows),
-            ]
+            parts.append(f"<h3>{html.escape(title)}</h3>")
+            parts.append(_paragraph(rows) if isinstance(rows, str) else html_table(rows[0], rows[1:]))
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
@@ -294,7 +294,7 @@ class PrivacyStatement:
             (f"{point['false_positive_rate']:.1%}", f"{_ceiling(_number(point['true_positive_rate']), 4):.2%}")
             for point in content["attack"]
         ]
-        add("The attacks it bounds", ("false alarms", "found, at most"), tests)
+        add("What an attack can find", ("false alarms", "true cases found, at most"), tests)
         if len(content["parts"]) > 1:
             parts = [
                 (part["label"] or "a fit", part["unit"], _bound(part["epsilon"]), _figure(part["delta"]))
@@ -503,13 +503,6 @@ def _markdown_table(rows: list[tuple[str, ...]]) -> str:
 
 def _paragraph(text: str) -> str:
     return f"<p>{html.escape(text)}</p>"
-
-
-def _html_table(rows: list[tuple[str, ...]]) -> str:
-    head, *body = rows
-    lines = ["<tr>" + "".join(f"<th>{html.escape(str(cell))}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in line) + "</tr>" for line in body]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
 _MECHANISMS = (

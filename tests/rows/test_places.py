@@ -174,7 +174,7 @@ def test_fits_that_use_rows_in_their_order_refuse_files_named_after_values(tmp_p
         rows.to_parquet(tmp_path / f"{name}.parquet", index=False)
     for cls in (FairDPSGDClassifier, PFLDClassifier):
         ledger = PrivacyLedger()
-        with pytest.raises(ValueError, match="uses rows in their order, which may follow private values"):
+        with pytest.raises(ValueError, match="uses rows in their order, which may depend on private values"):
             cls(epsilon=1.0, schema=SCHEMA, ledger=ledger, random_state=0).fit(KeyedRows(tmp_path, key="id"))
         assert not ledger.entries
 
