@@ -34,7 +34,8 @@ class KeyedRows:
         a function without arguments that returns an iterable of DataFrames.
     key : str
         The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column. What readers of
-        files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``.
+        files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``, or
+        ``1234`` and ``"1,234"`` (where a point stands between thousands read the column as texts: ``dtype=str``).
         Dates and other objects, and floats of more than 15 digits, are refused.
 
     See Also

@@ -397,6 +397,11 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
 
 _DIGITS = 15  # a float keeps so many
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+#: A number with signs between its thousands, which a reader takes out where all of a chunk are numbers. A point is none
+#: of them: 1.234 is a fraction as well.
+_BETWEEN = ",'’_ \u00a0\u202f"
+_NONE_BETWEEN = dict.fromkeys(map(ord, _BETWEEN))
+_GROUPED = re.compile(rf"[+-]?[0-9][0-9{_BETWEEN}]*(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def texts_of_ids(ids: Iterable[Any]) -> list[str]:
@@ -443,10 +448,15 @@ def _text_of_float(cell: Any) -> str | None:
 
 
 def _text_of_text(text: str) -> str:
-    """Digits alone with all of them but zeros in front; another number as its float; the rest without blanks around."""
+    """Digits alone with all of them but zeros in front; another number as its float; the rest without blanks around.
+
+    Signs between thousands are none of a number.
+    """
     text = unicodedata.normalize("NFC", text.strip().encode("utf-8", "backslashreplace").decode())
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))
+    if _GROUPED.fullmatch(text):
+        text = text.translate(_NONE_BETWEEN)
     try:
         number = float(text)
     except ValueError:
