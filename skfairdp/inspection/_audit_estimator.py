@@ -119,8 +119,8 @@ class EstimatorAudit:
         canaries = f"{self.n_canaries} canaries" if self.n_runs == 1 else f"canary: {self.canary}"
         return (
             f"An audit of {self.estimator} {verdict} its claim of epsilon={rounded_up(self.claim)} at "
-            f"delta={self.delta:g} ({self.relation}). With {self.confidence:.0%} confidence the true epsilon is at least "
-            f"{rounded_down(self.epsilon_lower)}, by {runs} ({canaries}), assuming {self.assumes}. {self._seen()}"
+            f"delta={self.delta:g} ({self.relation}). With {self.confidence:.0%} confidence the true epsilon is at "
+            f"least {rounded_down(self.epsilon_lower)}, by {runs} ({canaries}), assuming {self.assumes}. {self._seen()}"
         )
 
     def _seen(self) -> str:
