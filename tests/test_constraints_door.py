@@ -189,7 +189,7 @@ def test_another_gamma_costs_nothing_where_the_learner_sees_synthetic_rows_alone
         (
             synthetic,
             {"estimator": LogisticRegression(), "constraints": SEVERAL},
-            "one difference of one of these rates",
+            "one constraint, a difference of one of these rates",
         ),
         (synthetic, {"estimator": LagrangianClassifier()}, "'constraints' and an 'estimator' that takes groups"),
         (synthetic, {"constraints": "parity"}, "constraints"),

@@ -354,7 +354,7 @@ def test_a_release_that_leaves_columns_out_says_how_many_rows_would_do():
     with pytest.warns(UserWarning, match="leaves out") as caught:
         Schema.release(table, epsilon=0.3, label="y", noise_seed=0)
     said = next(str(one.message) for one in caught if "leaves out" in str(one.message))
-    told = re.search(r"shared by 22 columns.*where about (\d+) of the 1,000 private rows share it", said)
+    told = re.search(r"22 columns share the epsilon.*only if about (\d+) of the 1,000 private rows share it", said)
     plan = plan_release({**dict.fromkeys([*names, "fee"]), "y": "category"}, 0.3, 1e-5, ("y",))
     left = plan.columns["c0"].common_values(1 - plan.columns["c0"].share_of_kind(1000))
     assert float(told[1]) == pytest.approx(left.threshold, abs=1) and float(told[1]) > 125
