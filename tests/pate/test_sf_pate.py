@@ -521,7 +521,7 @@ def test_groups_as_columns_tuples_and_names():
         ({"voting": SoftVoting(sigma=0.5)}, "cost epsilon=.*lower 'max_queries'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
         ({"fair_estimator": LagrangianClassifier(net=mlp((-1,)))}, "'hidden'"),
-        ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Give it a constraint"),
+        ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Set its 'constraints'"),
         ({"variant": GroupTeachers("forest")}, "'teacher'"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
     ],

@@ -529,7 +529,7 @@ def test_mistakes_are_named_before_anything_is_spent(given, says):
 
 def test_a_label_that_nobody_shares_is_an_error_that_follows_from_the_release():
     ledger = PrivacyLedger()
-    with pytest.raises(ValueError, match=r"no value that enough records share in \['name'\].*spent is spent"):
+    with pytest.raises(ValueError, match=r"no value that enough records share in \['name'\].*The epsilon is spent"):
         Schema.release(TABLE[["age", "name"]], epsilon=3.0, label="name", ledger=ledger)
     assert len(ledger.entries) == 1
 
