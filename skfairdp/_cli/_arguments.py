@@ -134,12 +134,9 @@ def _own_table_parser(commands: Any) -> None:
         help="ceiling of a new account: what would go beyond it is refused before anything is spent (default: none)",
     )  # fmt: skip
     frontier.add_argument(
-        "--seed",
-        metavar="S",
-        type=_seed,
-        default=0,
+        "--seed", metavar="S", type=_seed, default=0,
         help="for public randomness only; the noise is secret (default: 0)",
-    )
+    )  # fmt: skip
 
 
 def _schema_parser(commands: Any) -> None:
