@@ -132,7 +132,8 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         public = public_facts(reads, plan.relation, declared_rows=self._declared_rows)
         if "one subject" in plan.relation and not any(fact.name == "number of subjects" for fact in public):
             raise UnplannedReleaseError(
-                f"{owner} certifies subjects, and has not read who they are. Nothing was spent."
+                f"{owner} states its guarantee for subjects, but its fit has not read 'subject'. Nothing was spent: "
+                "read the ids before the first release."
             )
         spending = Spending(
             plan.event,

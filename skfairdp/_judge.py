@@ -176,10 +176,9 @@ class Judgement:
                 else f"a violation of {rounded_down(self._surely_broken[worst], 2)}"
             )
             warn_caller(
-                f"{owner} did not reach its constraint '{asked.inequalities[worst]}': its predictions for {rows} "
-                f"have {found}{'' if is_known else ' or more'}, in the population a gap of at most "
-                f"{rounded_up(self.gap_bound, 2)} at {LEVEL:.0%} confidence. Noise and sampling do not explain it. "
-                f"{instead}",
+                f"{owner} did not reach its constraint '{asked.inequalities[worst]}': its predictions for {rows} have "
+                f"{found}{'' if is_known else ' or more'}, which noise and sampling do not explain (in the population "
+                f"at most {rounded_up(self.gap_bound, 2)}, at {LEVEL:.0%} confidence). {instead}",
                 FairnessWarning,
             )
 
@@ -265,8 +264,8 @@ def asked_constraints(estimator: Any, usual: Any = None) -> Any:
         return estimator.constraints
     if estimator.constraints != usual:
         raise ValueError(
-            f"{type(estimator).__name__} got both 'constraints' and 'gamma'. Constraints carry their bound with them, "
-            'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'
+            f"{type(estimator).__name__} got both 'constraints' and 'gamma'. A constraint has a bound already, as in "
+            "RateParity('selection_rate', difference_bound=0.1): leave one of the two out."
         )
     return RateParity("selection_rate", float(estimator.gamma))
 

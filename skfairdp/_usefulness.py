@@ -220,9 +220,9 @@ class AmountLook(PlainState):
         """Say that the constant is as good, or is what is predicted."""
         said = "is hardly better than the constant" if self.may_stay(ahead) else "predicts for every row the constant"
         warn_caller(
-            f"{owner} {said} {usual:.4g}: by a released number its {what} is not clearly ahead of that. With "
-            f"{self.n_rows:,} private rows and {self.n_features} features, more rows, a larger epsilon "
-            f"({self.epsilon:g}), tighter bounds or more informative features would help.",
+            f"{owner} {said} {usual:.4g}: by a released number its {what} is not clearly better (with {self.n_rows:,} "
+            f"private rows and {self.n_features} features). More rows, a larger epsilon ({self.epsilon:g}), tighter "
+            "bounds or more informative features would help.",
             UtilityWarning,
         )
 

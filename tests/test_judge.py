@@ -212,7 +212,7 @@ def test_a_constraint_that_is_named_is_one_that_is_surely_broken():
     """Found: a listed group without rows was named, by counts that are noise alone."""
     held = parity(groups=("f", "m", "x"))
     of_x = [[1600, 400], [1000, 1000], [-5, 12]]
-    with pytest.warns(FairnessWarning, match=r"'m' - 'f' <= 0\.05': .* have a gap of about 0\.3, in the population"):
+    with pytest.warns(FairnessWarning, match=r"'m' - 'f' <= 0\.05': .* have a gap of about 0\.3, which noise"):
         Judgement(held, np.array(of_x, dtype=float)[:, None, :], 20.0).warn("Model", "its rows", "")
 
 
@@ -220,6 +220,6 @@ def test_a_gap_that_nobody_can_tell_is_no_number():
     """Found: "a gap of about nan", of a group within three standard deviations of the noise."""
     judgement = Judgement(parity(), np.array([[1600.0, 400.0], [0.0, 50.0]])[:, None, :], 20.0)
     assert math.isnan(judgement.gap) and judgement.holds == "no"
-    with pytest.warns(FairnessWarning, match=r"have a violation of 0\.\d+ or more, in the population") as told:
+    with pytest.warns(FairnessWarning, match=r"have a violation of 0\.\d+ or more, which noise") as told:
         judgement.warn("Model", "its rows", "")
     assert "nan" not in str(told[0].message)

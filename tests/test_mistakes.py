@@ -148,17 +148,17 @@ PUBLIC_ROWS = [
     mistake(
         "the private rows as public rows",
         lambda ledger: fit_pate(ledger, public=R.X),
-        "X_public of PATEClassifier", "has rows of X", "Give rows",
+        "X_public of PATEClassifier", "has rows of X", "Remove them",
     ),
     mistake(
         "some of the private rows as public rows",
         lambda ledger: fit_fair(ledger, public=PublicData(R.X[100:180], R.groups_public), groups=None),
-        "X_public of FairPATEClassifier", "has rows of X", "Give rows",
+        "X_public of FairPATEClassifier", "has rows of X", "Remove them",
     ),
     mistake(
         "a frame of private rows as public rows",
         lambda ledger: (lambda table: fit_pate(ledger, table, public=table))(frame(R.X)),
-        "X_public of PATEClassifier", "has rows of X", "Give rows",
+        "X_public of PATEClassifier", "has rows of X", "Remove them",
     ),
     mistake(
         "public rows with other names of columns",
@@ -200,7 +200,7 @@ PUBLIC_ROWS = [
     mistake(
         "strings in public rows",
         lambda ledger: fit_pate(ledger, public=with_cell(R.X_public, "tall")),
-        "X_public of PATEClassifier", "not numbers", "Encode",
+        "X_public of PATEClassifier", "not numbers", "encode",
     ),
     mistake(
         "public rows and groups as a tuple",
@@ -271,14 +271,14 @@ ROWS = [
     mistake(
         "a word where a model that is not ours reads numbers",
         lambda ledger: IDP3(LogisticRegression()).fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
-        "X of IDP3", "not numbers", "Encode",
+        "X of IDP3", "not numbers", "encode",
     ),
     mistake(
         "a word where a calibrated model reads numbers",
         lambda ledger: FairnessCalibrator(LogisticRegression().fit(R.X, R.y)).fit(
             with_cell(R.X, SECRET), sensitive_features=R.groups
         ),
-        "X of FairnessCalibrator", "not numbers", "Encode",
+        "X of FairnessCalibrator", "not numbers", "encode",
     ),
     mistake(
         "equalized odds from public rows without labels",
@@ -298,12 +298,12 @@ ROWS = [
     mistake(
         "a word where a baseline reads numbers",
         lambda ledger: ParityLogisticRegression().fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
-        "X of ParityLogisticRegression", "not numbers", "Encode",
+        "X of ParityLogisticRegression", "not numbers", "encode",
     ),
     mistake(
         "a word where a fair network reads numbers",
         lambda ledger: LagrangianClassifier().fit(with_cell(R.X, SECRET), R.y, sensitive_features=R.groups),
-        "X of LagrangianClassifier", "not numbers", "Encode",
+        "X of LagrangianClassifier", "not numbers", "encode",
     ),
     mistake(
         "y of another length",
@@ -396,12 +396,12 @@ ROWS = [
     mistake(
         "strings in X",
         lambda ledger: fit_pate(ledger, with_cell(R.X, "tall")),
-        "X of PATEClassifier", "not numbers", "Encode",
+        "X of PATEClassifier", "not numbers", "encode",
     ),
     mistake(
         "dates in X",
         lambda ledger: fit_pate(ledger, frame(R.X).assign(age=pd.Timestamp("2020-01-01")), public=frame(R.X_public)),
-        "X of PATEClassifier", "not numbers", "Encode",
+        "X of PATEClassifier", "not numbers", "encode",
     ),
     mistake(
         "public data as X",
@@ -659,7 +659,7 @@ RAW_TABLES = [
     mistake(
         "texts and dates without a schema",
         lambda ledger: fit_pate(ledger, frame(R.X).assign(job=SECRET), public=frame(R.X_public)),
-        "X of PATEClassifier", "not numbers", r"schema=Schema\(...\) reads texts",
+        "X of PATEClassifier", "not numbers", r"set schema=Schema\(...\)",
     ),
     mistake(
         "an amount to predict",

@@ -315,7 +315,7 @@ def test_a_mistake_is_told_with_what_to_do_and_costs_nothing(which):
         (b"a\0b", "is a binary file"), ("{}".encode("utf-16"), "is UTF-16 text"), (b" \n", "is empty"),
         (b"<html></html>", "is a page of HTML"), (b"# A report", "is plain text"),
         (b'{"format": "skfairdp-statement-1",\n "epsilon": ', "its JSON is broken at line 2"),
-        (b"[]", "neither a privacy statement"),
+        (b"[]", "what should be an object is none"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_statement_is_told_what_it_is(tmp_path, content, said):

@@ -289,7 +289,7 @@ def test_a_template_marks_what_texts_look_like_as_a_guess_that_is_no_schema(name
     assert column.pop("guess", None) == guess
     assert column["kind"] == "category" and column["values"] is None
     if guess is not None:
-        with pytest.raises(ValueError, match=r"not filled in yet: values.*guess of the template"):
+        with pytest.raises(ValueError, match=r"not filled in yet: values.*the template guesses"):
             Schema.from_dict({"columns": {"a": {**column, "guess": guess}}})
         ends = {"date": {"first": "2001-01-01", "last": "2009-01-01"}, "number": {"low": 0.0, "high": 1e7}}
         schema = Schema.from_dict({"columns": {"a": {**guess, **ends.get(guess["kind"], {}), "missing": True}}})
@@ -354,7 +354,7 @@ def test_a_release_that_leaves_columns_out_says_how_many_rows_would_do():
     with pytest.warns(UserWarning, match="leaves out") as caught:
         Schema.release(table, epsilon=0.3, label="y", noise_seed=0)
     said = next(str(one.message) for one in caught if "leaves out" in str(one.message))
-    told = re.search(r"shared by 22 columns.*where about (\d+) of the 1,000 private rows share it", said)
+    told = re.search(r"22 columns share the epsilon.*only if about (\d+) of the 1,000 private rows share it", said)
     plan = plan_release({**dict.fromkeys([*names, "fee"]), "y": "category"}, 0.3, 1e-5, ("y",))
     left = plan.columns["c0"].common_values(1 - plan.columns["c0"].share_of_kind(1000))
     assert float(told[1]) == pytest.approx(left.threshold, abs=1) and float(told[1]) > 125

@@ -83,11 +83,11 @@ def _own_table_parser(commands: Any) -> None:
     frontier = commands.add_parser(
         "frontier",
         help="what accuracy and fairness your own table allows at several privacy budgets",
-        description="Learns from your table alone: no public rows are needed. Three quarters of the rows teach each "
-        "method once for each ε, and models with and without a bound on the gap follow from that; the other quarter "
-        "measures them, with noise. Every figure that is shown is covered by the ε in privacy.json, "
-        "which 'skfairdp verify' recomputes; what all of it will cost is said before it is spent and put on an "
-        "account. Without --schema a fifth of the smallest ε, of few rows more, finds bounds and values.",
+        description="Trains each method once per ε on three quarters of the rows, then makes models with and without a "
+        "bound on the gap; the other quarter measures them, with noise. No public rows are needed. The ε in "
+        "privacy.json covers every figure that is shown, and 'skfairdp verify' recomputes it; the whole cost is "
+        "printed before it is spent and charged to a ledger. Without --schema a fifth of the smallest ε (more for few "
+        "rows) finds bounds and values.",
     )
     frontier.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
     frontier.add_argument("--label", metavar="COLUMN", help="what to predict (default: that of the schema)")
@@ -95,12 +95,15 @@ def _own_table_parser(commands: Any) -> None:
         "--group", metavar="COLUMN", nargs="+", help="the sensitive attribute; of several their intersections"
     )
     frontier.add_argument(
-        "--task", choices=("class", "amount"), help="what the label is (default: an amount where the schema says so)"
+        "--task",
+        choices=("class", "amount"),
+        help="whether the label is a class or an amount (default: class, or amount if the schema's label is a number)",
     )
     frontier.add_argument(
         "--bounds", metavar=("LOW", "HIGH"), nargs=2, type=float,
-        help="smallest and largest amount of the label by public knowledge, where no schema says them",
+        help="smallest and largest amount of the label by public knowledge, if no schema gives them",
     )  # fmt: skip
+    frontier.add_argument("--exposure", metavar="COLUMN", help="of counts: how long or how much each was taken of")
     frontier.add_argument(
         "--subject", metavar="COLUMN",
         help="whose each row is, such as patient_id: all rows of one are protected together (default: as the schema)",

@@ -102,7 +102,7 @@ def print_notes(table: "pd.DataFrame", caught: Sequence[warnings.WarningMessage]
         print(f"Note: {message}")
 
 
-_IN_PYTHON = "say what you know: known={'name': Category([...])}."
+_IN_PYTHON = "give the values if they are public: known={'name': Category([...])}."
 _IN_A_FILE = (
     "write the values that you know into a file (skfairdp schema TABLE --out FILE) and give it as --schema FILE."
 )
@@ -128,11 +128,12 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     groups = tuple(arguments.group or (said["groups"] if said else ()))
     if label is None or not groups:
         raise _files.UsageError(
-            "--label and --group say which columns to predict and to compare (or the schema says it)"
+            "give --label, the column to predict, and --group, the column whose groups are compared (or name both in "
+            "the schema)"
         )
     amount = _bounds_of_label(said["known"].get(label) if said else None, label, arguments)
     subject = arguments.subject or (said.get("subject") if said else None)
-    roles = (label, *groups, *([] if subject is None else [subject]))
+    roles = (label, *groups, *(role for role in (subject, arguments.exposure) if role is not None))
     if schema is not None:
         schema = _files.with_roles(schema, label, groups, subject, arguments.schema)
     _files.check_columns(table, (*(said["known"] if said else ()), *roles), arguments.table, roles=roles)
@@ -172,7 +173,7 @@ def _bounds_of_label(known: Any, label: str, arguments: argparse.Namespace) -> A
             )
         return None
     if isinstance(known, Column):
-        raise _files.UsageError(f"--bounds: {source} says what {label!r} is. Write its bounds there")
+        raise _files.UsageError(f"--bounds: {source} describes {label!r} already. Write its bounds there")
     low, high = arguments.bounds
     if not low < high:
         raise _files.UsageError(f"--bounds {low:g} {high:g}: the first must be the smaller one")
@@ -203,14 +204,16 @@ def _swept(
     def keep(schema: Any) -> None:
         _files.save_schema(schema, folder)
         path = folder / "schema.yaml"
-        bought.append(f" The schema is paid for and saved: edit {path}, or reuse it with --schema {path}.")
+        bought.append(
+            f" The schema is released and saved: edit {path}, or reuse it with --schema {path} at no further cost."
+        )
 
     with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
         warnings.simplefilter("always")
         try:
             found = frontier_of_table(
-                table, label=label, groups=groups, subject=subject, epsilons=sorted(set(arguments.epsilon)),
-                delta=arguments.delta, schema=schema,
+                table, label=label, groups=groups, subject=subject, exposure=arguments.exposure,
+                epsilons=sorted(set(arguments.epsilon)), delta=arguments.delta, schema=schema,
                 methods=arguments.methods and list(dict.fromkeys(arguments.methods)),
                 dataset=Path(arguments.table).name, verbose=1, random_state=arguments.seed, ledger=ledger,
                 announce=announce, keep=keep,
@@ -241,9 +244,8 @@ def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...], subjec
         return f"{said} Raise --epsilon, or {_IN_A_FILE}"
     path = _files.save_unfinished(error, folder, label, groups, subject)
     return (
-        f"{said} {path} holds what was found, {list(error.found)}: write there what you know of the others from "
-        f"public sources, or raise --epsilon, and run again with --schema {path}, which costs nothing for "
-        "what was found."
+        f"{said} {path} holds the columns that were found, {list(error.found)}. Add what is public about the others, "
+        f"or raise --epsilon, and run again with --schema {path}: what was found is reused at no cost."
     )
 
 
@@ -295,7 +297,7 @@ def _check_schema(arguments: argparse.Namespace) -> int:
     print(f"{arguments.table}: {len(table):,} rows. These counts are exact: do not publish them.")
     print(counts.assign(declared=[str(schema.columns[name]) for name in counts.index]).to_string())
     if not wrong.any():
-        print("Every cell is as the schema says.")
+        print("Every cell fits the schema.")
         return 0
     print(
         f"{int(wrong.sum()):,} cells of {[*counts.index[wrong > 0]]} are not. Numbers beyond bounds count as the bound,"

@@ -156,7 +156,7 @@ def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str, *, rol
     twice = table.attrs.pop(_TWICE, [])
     named = ", ".join(map(repr, [column for column in twice if column in roles]))
     if named:  # the second one may be a copy, and a copy of the label would be a feature
-        raise UsageError(f"{name} names a column twice: {named}. Give each column a name of its own")
+        raise UsageError(f"{name} names a column twice: {named}. Give each column another name")
     if twice:
         print(
             f"Note: {name} names columns twice: {', '.join(map(repr, twice))}. Of each, the second is called "

@@ -45,8 +45,8 @@ def note_subject_column(estimator: Any, X: Any, y: Any, subject: Any) -> None:
     if name is not None and (name in described or name == getattr(y, "name", None)):
         what = "a column of its schema" if name in described else "the column of labels"
         raise ValueError(
-            f"'subject' of {owner} names {name!r}, which is {what}: it is learned from, and does not say whose a row "
-            "is. Name the column of ids, or pass one id per row under another name: no schema lists them."
+            f"'subject' of {owner} names {name!r}, which is {what}: a feature or label cannot hold the ids. Name "
+            "another column, or pass one id per row; a schema lists no ids."
         )
     if name is not None:  # tables to come may hold it, where this one does not
         vars(estimator)["_subject_column"] = name
@@ -67,14 +67,16 @@ def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False)
         else "private classifiers, regressors and generators protect"
     )
     says = (
-        f"Where one has several rows, the epsilon of {owner} is for one of them, and whoever it is is protected less: "
-        f"{how} all rows of one together{'' if takes else ' (subject=)'}. Where each has one row, leave the column out."
+        f"If a person has several rows, the epsilon of {owner} covers one row only, and the person is protected less: "
+        f"{how} all rows of a person together{'' if takes else ' (subject=)'}. If each person has one row, leave the "
+        "column out."
     )
     if given:
         says = (
-            f"It is learned from like any feature. Leave it out, or pass subject={named[0]!r} where it holds the ids."
+            f"The model learns from it like from any feature. Leave it out, or pass subject={named[0]!r} where it "
+            "holds the ids."
         )
-    warn_caller(f"X of {owner} has a column {named[0]!r}, by its name an id. {says}", PrivacyLeakWarning)
+    warn_caller(f"X of {owner} has a column {named[0]!r}, which is an id by its name. {says}", PrivacyLeakWarning)
 
 
 def _names(X: Any) -> list[Any]:

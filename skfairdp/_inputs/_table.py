@@ -249,8 +249,9 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
     low, high = (float(bound) for bound in bounds) if are_numbers else (np.nan, np.nan)
     if not -LARGEST_PUBLIC <= low < high <= LARGEST_PUBLIC:
         raise ValueError(
-            f"{owner} needs {name!r}, the smallest and the largest amount that y may hold, by public knowledge and not "
-            f"by a look at y: {name}=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} instead."
+            f"{owner} needs {name!r}, the smallest and the largest amount that y may hold, from public knowledge and "
+            f"not from y itself, for example {name}=(0, 200). Amounts beyond them count as the bound. Got {bounds!r} "
+            "instead."
         )
     return low, high
 

@@ -372,7 +372,7 @@ def _public_rows(
     empty = len(domain) - len(np.unique(codes))
     if empty:
         raise ValueError(
-            f"{empty} of the {len(domain)} groups of {owner} have no public row, so nothing can be said about "
-            "them. Add public rows of every group, or leave those groups out of 'groups'."
+            f"{empty} of the {len(domain)} groups of {owner} have no public row, so their rates cannot be estimated. "
+            "Add public rows of every group, or leave those groups out of 'groups'."
         )
     return PublicRows(X, codes, domain)

@@ -121,9 +121,9 @@ class Net:
             spent = getattr(part, "privacy_", None)
             if spent is not None and spent.release not in known:
                 raise ValueError(
-                    f"The callable of the 'net' parameter of {self.owner} returns a network with parts that private "
-                    "rows have trained, and what these have cost is not added up. Give the module itself, or as an "
-                    "option of the net (module__body=...)."
+                    f"The callable of the 'net' parameter of {self.owner} returns a network with parts that were "
+                    "trained on private rows, and their epsilon would not be counted. Give the module itself, or as "
+                    "an option of the net (module__body=...)."
                 )
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
@@ -359,8 +359,8 @@ def _warn_of_what_is_not_run(params: Mapping[str, Any], owner: str) -> None:
     )
     if named:
         warn_caller(
-            f"{owner} never runs {', '.join(named)} of its 'net': the training is its own, and whatever a net measures "
-            "on private rows, or keeps of them, would be published without protection. Leave these settings out."
+            f"{owner} never runs {', '.join(named)} of its 'net': what they measure or keep of private rows would be "
+            "published without protection. Leave these settings out."
         )
 
 

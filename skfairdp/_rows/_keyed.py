@@ -34,7 +34,8 @@ class KeyedRows:
         a function without arguments that returns an iterable of DataFrames.
     key : str
         The column of ids: whole numbers or texts. Where ``subject`` is given to a fit, its column. What readers of
-        files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``.
+        files make one number of is one id, whatever they read it as: ``7``, ``007``, ``7.0``, ``7e0`` and ``" 7"``, or
+        ``1234`` and ``"1,234"`` (where a point stands between thousands read the column as texts: ``dtype=str``).
         Dates and other objects, and floats of more than 15 digits, are refused.
 
     See Also
@@ -87,8 +88,8 @@ def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
         )
     if source.key not in (None, subject):
         raise ValueError(
-            f"X of {owner} is KeyedRows with key={source.key!r}, and 'subject' names {subject!r}. Both say which "
-            "teacher learns from a row: name the same column, or pass the rows without KeyedRows."
+            f"X of {owner} is KeyedRows with key={source.key!r}, and 'subject' names {subject!r}. Each of them "
+            "assigns rows to teachers: name the same column, or pass the rows without KeyedRows."
         )
     source = source if source.key == subject else KeyedSource(subject, source)
     source.shows_number = False
@@ -98,9 +99,8 @@ def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
 def key_wanted(owner: str) -> str:
     """What to say of rows that have neither a key nor a public place."""
     return (
-        f"{owner} needs public ids of rows whose place may follow private values: Spark's, and those of files that are "
-        "not numbered in one folder, as their folders (sex=f, or f) or names may say what is in them. Name the column "
-        "of ids: KeyedRows(X, key=...)"
+        f"{owner} needs public ids of these rows, because their order may depend on private values: that of Spark's "
+        "rows, and of files that are not numbered in one folder. Name the column of ids: KeyedRows(X, key=...)"
     )
 
 

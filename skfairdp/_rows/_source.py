@@ -285,9 +285,9 @@ def check_order(source: RowSource, owner: str) -> None:
     """Refuse files whose order may follow what is in them, where rows are used in their order."""
     if source.knows_order and not source.knows_places:
         raise ValueError(
-            f"{owner} uses rows in their order, which may follow private values where files are not numbered in one "
-            "folder: their folders (sex=f, or f) or names may say what is in them, and a key does not change the "
-            "order. Write the rows to numbered files in one folder, in an order that says nothing about them."
+            f"{owner} uses rows in their order, which may depend on private values where files are not numbered in "
+            "one folder (as in folders sex=f and sex=m); a key does not change that. Write the rows to numbered "
+            "files in one folder, in an order that does not depend on their values."
         )
 
 

@@ -316,12 +316,14 @@ def check_answers(fitted: Any, predicted: Any, X: Any, labels: Any) -> None:
     if predicted.shape != (len(X),):
         raise ValueError("predict must return one label for every row.")
     if not np.isin(predicted, known).all():
-        raise ValueError("predict must return labels that it was taught: a classifier is needed.")
+        raise ValueError("predict must return labels seen in fit: give a classifier.")
     if not hasattr(fitted, "predict_proba"):
         return
     columns = np.asarray(fitted.classes_)
     proba = np.asarray(fitted.predict_proba(X), dtype=np.float64)
     if proba.shape != (len(X), len(columns)) or not np.isin(columns, known).all():
-        raise ValueError("predict_proba must return one column for each class in classes_, all of which it was taught.")
+        raise ValueError(
+            "predict_proba must return one column for each class in classes_, and know no class that fit has not seen."
+        )
     if not ((proba >= -_ROUNDED) & np.isfinite(proba)).all() or (np.abs(proba.sum(axis=1) - 1) > _ROUNDED).any():
         raise ValueError("predict_proba must return probabilities: none negative or NaN, those of a row with sum 1.")

@@ -12,9 +12,16 @@ from skfairdp._utils._containers import (
     refuse_private_as_public as refuse_private_as_public,
     row_blocks as row_blocks,
 )
-from skfairdp._utils._files import page as page, section as section, write_csv as write_csv, write_text as write_text
+from skfairdp._utils._files import (
+    html_table as html_table,
+    page as page,
+    section as section,
+    write_csv as write_csv,
+    write_text as write_text,
+)
 from skfairdp._utils._labels import (
     as_amounts as as_amounts,
+    as_exposures as as_exposures,
     as_groups as as_groups,
     as_labels as as_labels,
     as_series as as_series,
@@ -29,6 +36,7 @@ from skfairdp._utils._labels import (
     group_membership as group_membership,
     labels_are_codes as labels_are_codes,
     note_label_codes as note_label_codes,
+    sensitive_positions as sensitive_positions,
     split_sensitive_columns as split_sensitive_columns,
     texts_of_ids as texts_of_ids,
 )

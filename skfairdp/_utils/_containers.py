@@ -75,8 +75,8 @@ def as_dense(X: Any, *, owner: str, name: str = "X") -> Any:
     if 8 * X.shape[0] * X.shape[1] > LARGEST_DENSE:  # how much it is would tell the number of rows
         raise ValueError(
             f"{name} of {owner} is sparse and would take more than {LARGEST_DENSE / 2**30:g} GiB as a dense table, "
-            "which is the most that is written out unasked. Set sparse_output=False in its encoder if you "
-            "have that memory, or join rare categories first (min_frequency=)."
+            "the most that is converted automatically. Set sparse_output=False in its encoder if you have that "
+            "memory, or join rare categories first (min_frequency=)."
         )
     return X.toarray()
 
@@ -117,8 +117,7 @@ def refuse_private_as_public(X: Any, X_public: Any, *, owner: str) -> None:
         return
     if X_public is X or _share_memory(X, X_public):
         raise ValueError(
-            f"X_public of {owner} has rows of X, and nothing protects what is public. Give rows that are in one of "
-            "the two only."
+            f"X_public of {owner} has rows of X, and public rows are not protected. Remove them from one of the two."
         )
 
 

@@ -4,6 +4,7 @@ import csv
 import html
 import os
 import tempfile
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,14 @@ _COLOURS = """
 .skfairdp caption { text-align: left; font-weight: 600; padding: .5em 0; }
 .skfairdp code { font-size: 12px; }
 .skfairdp .note { color: var(--soft); }
+.skfairdp p { overflow-wrap: anywhere; }
+@media (max-width: 30rem) {
+  .skfairdp .wide, .skfairdp .wide tbody, .skfairdp .wide tr, .skfairdp .wide td { display: block; }
+  .skfairdp .wide thead, .skfairdp .wide td:empty { display: none; }
+  .skfairdp .wide tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
+  .skfairdp .wide td, .skfairdp .wide td.n { border: 0; padding: 0; text-align: left; overflow-wrap: anywhere; }
+  .skfairdp .wide td::before { content: attr(data-label) " "; color: var(--soft); }
+}
 """
 _DARK = """
 @media (prefers-color-scheme: dark) { .skfairdp { --ink: #eee; --soft: #b0b0b0; --line: #444; --real: #7fb0e6;
@@ -76,6 +85,20 @@ body { margin: 2rem auto; max-width: 62rem; padding: 0 1rem; background: #fff; }
 @media (max-width: 30rem) { body { margin: 1rem auto; } .skfairdp th, .skfairdp td { padding: .25rem .4rem; } }
 @media print { body { margin: 0; max-width: none; } .skfairdp table { display: table; } tr { break-inside: avoid; } }
 """
+
+
+def html_table(head: Sequence[str], lines: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> str:
+    """A table of texts; on a phone each line of one with more than three columns is a list of its cells."""
+    names = [html.escape(str(name)) for name in head]
+    kinds = [f'{" class=n" * (name in numbers)} data-label="{html.escape(str(name))}"' for name in head]
+    body = (
+        "".join(f"<td{kind}>{html.escape(str(cell))}</td>" for kind, cell in zip(kinds, line, strict=True))
+        for line in lines
+    )
+    titles = "".join(f'<th scope="col">{name}</th>' for name in names)
+    rows = "\n".join(f"<tr>{line}</tr>" for line in body)
+    wide = " class=wide" if len(names) > 3 else ""
+    return f"<table{wide}><thead><tr>{titles}</tr></thead><tbody>\n{rows}\n</tbody></table>"
 
 
 def section(body: str) -> str:

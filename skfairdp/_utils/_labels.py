@@ -233,14 +233,11 @@ def encode_groups(
     sensitive_features: Any, domain: NDArray[np.object_], n_rows: int, *, owner: str, parameter: str
 ) -> NDArray[np.int64]:
     """Return the position of each row's group in ``domain``; whole numbers need no Python object for each row."""
-    column = sensitive_features.to_numpy() if _has_numpy_type(sensitive_features) else sensitive_features
+    numpys = isinstance(sensitive_features, pd.Series) and isinstance(sensitive_features.dtype, np.dtype)
+    column: Any = sensitive_features.to_numpy() if numpys else sensitive_features
     whole = type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iub" and len(column) == n_rows
     values = column if whole else as_groups(sensitive_features, n_rows, owner=owner)
     return encode_many(values, domain, owner=owner, name="sensitive_features", parameter=parameter)
-
-
-def _has_numpy_type(values: Any) -> bool:
-    return isinstance(values, pd.Series) and isinstance(values.dtype, np.dtype)
 
 
 def split_sensitive_columns(
@@ -248,30 +245,10 @@ def split_sensitive_columns(
 ) -> tuple[Any, NDArray[np.object_] | None]:
     """Take the named columns out of X and read them as groups."""
     X = as_pandas(X)
-    wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
-    if not wanted:
-        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
     frame = isinstance(X, pd.DataFrame)
-    if not frame:
-        X = _as_table(X, owner)
-        if X.ndim != 2:
-            raise ValueError(f"{owner} needs a 2-d X to take 'sensitive_columns' from; got {X.ndim} dimension(s).")
-    positions = []
-    for column in wanted:
-        if isinstance(column, int | np.integer) and not isinstance(column, bool):
-            if not -X.shape[1] <= column < X.shape[1]:
-                raise ValueError(
-                    f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns."
-                )
-            positions.append(int(column) % X.shape[1])
-        elif frame and list(X.columns).count(column) == 1:
-            positions.append(list(X.columns).index(column))
-        else:
-            where = "is not exactly one column of X" if frame else "needs X to be a DataFrame"
-            raise ValueError(f"'sensitive_columns' of {owner} names {column!r}, which {where}.")
-    keep = [j for j in range(X.shape[1]) if j not in set(positions)]
-    if not keep:
-        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    X = X if frame else _as_table(X, owner)
+    positions = sensitive_positions(X, sensitive_columns, owner=owner)
+    keep = [j for j in range(X.shape[1]) if j not in positions]
     features = X.iloc[:, keep] if frame else X[:, keep]
     if not read_groups:
         return features, None
@@ -283,6 +260,32 @@ def split_sensitive_columns(
         name="sensitive_columns",
     )
     return features, groups
+
+
+def sensitive_positions(X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str) -> list[int]:
+    """Positions of the named columns in a DataFrame or an array, of which one is left at least."""
+    wanted = [sensitive_columns] if isinstance(sensitive_columns, str | int | np.integer) else list(sensitive_columns)
+    if not wanted:
+        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
+    if X.ndim != 2:
+        raise ValueError(f"{owner} needs a 2-d X to take 'sensitive_columns' from; got {X.ndim} dimension(s).")
+    names = list(X.columns) if isinstance(X, pd.DataFrame) else []
+    positions = []
+    for column in wanted:
+        if isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -X.shape[1] <= column < X.shape[1]:
+                raise ValueError(
+                    f"'sensitive_columns' of {owner} names column {column}, but X has {X.shape[1]} columns."
+                )
+            positions.append(int(column) % X.shape[1])
+        elif names.count(column) == 1:
+            positions.append(names.index(column))
+        else:
+            where = "is not exactly one column of X" if names else "needs X to be a DataFrame"
+            raise ValueError(f"'sensitive_columns' of {owner} names {column!r}, which {where}.")
+    if len(set(positions)) == X.shape[1]:
+        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
+    return positions
 
 
 def _as_table(X: Any, owner: str) -> NDArray[Any]:
@@ -344,12 +347,24 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[n
         problem = without_values(error, owner=owner, name=name, missing="missing amount")
     if problem is not None:
         raise problem
-    if len(amounts) != n_rows:
+    return _one_for_each(np.asarray(amounts, dtype=np.float64), n_rows, owner, name, "number")
+
+
+def _one_for_each(values: NDArray[Any], n_rows: int, owner: str, name: str, what: str) -> NDArray[Any]:
+    if len(values) != n_rows:
         raise ValueError(
-            f"{name} of {owner} has inconsistent length: it must have one number per row of X. Compare len({name}) "
+            f"{name} of {owner} has inconsistent length: it must have one {what} per row of X. Compare len({name}) "
             "with len(X): counts of private rows are not printed."
         )
-    return np.asarray(amounts, dtype=np.float64)
+    return values
+
+
+def as_exposures(exposure: Any, n_rows: int, *, owner: str) -> NDArray[np.float64]:
+    """Read one number above 0 per row."""
+    found = as_amounts(exposure, n_rows, owner=owner, name="exposure")
+    if (found <= 0).any():
+        raise private_error("no exposure", owner=owner)
+    return found
 
 
 def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:
@@ -377,16 +392,16 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
             problem = private_error("no labels", owner=owner, name=name)
     if problem is not None:
         raise problem
-    if len(labels) != n_rows:
-        raise ValueError(
-            f"{name} of {owner} has inconsistent length: it must have one label per row of X. Compare len({name}) with "
-            "len(X): counts of private rows are not printed."
-        )
-    return np.asarray(labels)
+    return _one_for_each(np.asarray(labels), n_rows, owner, name, "label")
 
 
 _DIGITS = 15  # a float keeps so many
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+#: A number with signs between its thousands, which a reader takes out where all of a chunk are numbers. A point is none
+#: of them: 1.234 is a fraction as well.
+_BETWEEN = ",'’_ \u00a0\u202f"
+_NONE_BETWEEN = dict.fromkeys(map(ord, _BETWEEN))
+_GROUPED = re.compile(rf"[+-]?[0-9][0-9{_BETWEEN}]*(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def texts_of_ids(ids: Iterable[Any]) -> list[str]:
@@ -433,10 +448,15 @@ def _text_of_float(cell: Any) -> str | None:
 
 
 def _text_of_text(text: str) -> str:
-    """Digits alone with all of them but zeros in front; another number as its float; the rest without blanks around."""
+    """Digits alone with all of them but zeros in front; another number as its float; the rest without blanks around.
+
+    Signs between thousands are none of a number.
+    """
     text = unicodedata.normalize("NFC", text.strip().encode("utf-8", "backslashreplace").decode())
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))
+    if _GROUPED.fullmatch(text):
+        text = text.translate(_NONE_BETWEEN)
     try:
         number = float(text)
     except ValueError:

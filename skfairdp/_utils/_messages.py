@@ -175,8 +175,8 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "A value outside the public domain has no code. Any other value in its place would be made up.",
     ),
     "other classes": PrivateError(
-        "{name} of {owner} holds a value that is none of the classes of its '{parameter}'. Drop those rows, spell "
-        "their labels as it was taught, or fit it with them.",
+        "{name} of {owner} holds a value that is none of the classes of its '{parameter}'. Drop those rows, correct "
+        "the spelling of their labels, or fit it with these classes.",
         "A label that the model does not know has no code. Any other one in its place would be made up.",
     ),
     "no kind": PrivateError(
@@ -185,10 +185,9 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "Where no cell of a column can be read no epsilon finds a value; one row that can be read decides it alone.",
     ),
     "unlisted": PrivateError(
-        "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. Compare "
-        "their spelling with the schema; Schema.misfits(table) counts them, and its counts are not to be published. "
-        "List them, drop those rows, or say what such a value counts as: Category([...], others=...). A column of "
-        "groups with missing=True has a group of its own for them.",
+        "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. "
+        "Schema.misfits(table) counts them by column (do not publish its counts). Correct their spelling, list them, "
+        "drop those rows, or set what they count as: Category([...], others=...), or missing=True for a group column.",
         "A label or group outside the public list has no code. Any listed one in its place would be made up.",
     ),
     "missing value": PrivateError(
@@ -219,9 +218,8 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
     ),
     "not numbers": PrivateError(
         "{name} of {owner} has entries that are not numbers. The argument must be a table of numbers, or of strings "
-        "that each read as a number. An estimator with schema=Schema(...) reads texts, dates and gaps as they are. "
-        "Encode other columns with a transformer fitted on public rows, for example "
-        "PublicPreprocessor(make_tabular_encoder(), X_public).",
+        "that each read as a number. For texts, dates and missing cells set schema=Schema(...), or encode columns "
+        "with a transformer fitted on public rows: PublicPreprocessor(make_tabular_encoder(), X_public).",
         "A cell that is no number has no place in a table of floats.",
     ),
     "complex": PrivateError(
@@ -262,8 +260,9 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "rows and is public like their positions; should it hold private values, all that shows is that it differs.",
     ),
     "search failed": PrivateError(
-        "A fit of {owner} failed after the search was charged. What was planned is spent, and nothing comes out: that "
-        "a fit fails, and why, may depend on private rows. Fit the candidates on public rows to see the error.",
+        "A fit of {owner} failed after the search was charged. The planned epsilon is spent and there is no result; "
+        "the cause is not shown, because it may depend on private rows. Fit the candidates on public rows to see the "
+        "error.",
         "A failed fit must not lose to the others, or a record that makes it fail would choose the winner.",
     ),
 }

@@ -181,18 +181,13 @@ def _kind(cell: Any) -> int:
     if isinstance(cell, str):
         return _TEXT
     if isinstance(cell, bool | int | float | np.number | np.bool_) and not isinstance(cell, np.timedelta64):
-        return _number_or_missing(cell)
+        try:  # NaN in a column of texts stays there; whole numbers beyond float64 are no numbers
+            return _NUMBER if float(cell) == float(cell) else _MISSING
+        except (OverflowError, TypeError):
+            return _OTHER
     if isinstance(cell, datetime | np.datetime64) and not pd.isna(cell):
         return _DATE
     return _MISSING if cell is None or cell is pd.NA or cell is pd.NaT else _OTHER
-
-
-def _number_or_missing(cell: Any) -> int:
-    """NaN in a column of texts stays there; whole numbers beyond float64 are no numbers."""
-    try:
-        return _NUMBER if float(cell) == float(cell) else _MISSING
-    except (OverflowError, TypeError):
-        return _OTHER
 
 
 def _array(X: Any) -> NDArray[Any]:

@@ -58,7 +58,7 @@ class RandomizedGroups:
         """For these groups, of which there must be two."""
         if len(domain) < 2:
             raise ValueError(
-                f"The 'groups' parameter of {owner} must list at least two groups; one has nothing to hide."
+                f"The 'groups' parameter of {owner} must list at least two groups: a single one cannot be randomised."
             )
         return cls(RandomizedResponse(epsilon, len(domain), relation=relation), domain, n_rows, relation, rows_of)
 
@@ -396,8 +396,8 @@ class RandomizedResponseClassifier(PrivateClassifier):
             self.fair_estimator_ = privacy.carrying(learner.fit(data.X, data.y, **released), self.privacy_)
         except Exception as error:
             error.add_note(
-                "The groups are paid for and kept: fit another learner on X, y and the 'released_groups_' of this "
-                f"{type(self).__name__}, which is free."
+                "The randomised groups are released: fitting another learner on X, y and 'released_groups_' of this "
+                f"{type(self).__name__} costs no more epsilon."
             )
             raise
         on_its_rows = seen(predict_codes(self.fair_estimator_, data.X), data.y, data.X.shape[1])
@@ -488,7 +488,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if self.debias and not takes_weights:
             warn_caller(
                 f"{type(learner).__name__}.fit has no 'group_weights', so {owner} gives it the randomised groups as "
-                "they are, which dilutes the differences between groups. Set debias=False to say that this is meant.",
+                "they are, which dilutes the differences between groups. Set debias=False if this is intended.",
                 FairnessWarning,
             )
         return as_classifiers(learner, self.random_state), takes_weights

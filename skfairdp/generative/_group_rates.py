@@ -163,7 +163,7 @@ def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: 
         raise ValueError(f"'admissible' of {owner} needs both y and groups.")
     if estimator.balance == "fair" or isinstance(estimator.balance, Mapping):
         raise ValueError(
-            f"{owner} got 'admissible' and a 'balance' that gives shares of the labels: both say which labels are "
+            f"{owner} got 'admissible' and a 'balance' with shares of labels, and each of them sets which labels are "
             "drawn. Leave out 'admissible', or set balance='label' or 'group'."
         )
     columns = getattr(estimator, "feature_names_in_", ())  # an array's are numbered as they are

@@ -4,9 +4,10 @@ A table is read entry by entry (``_dataframes.py``); what is known of its column
 rows (``_declared.py``, ``_table_codec.py``).
 """
 
+import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -16,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from skfairdp._inputs import (
     check_public_columns,
@@ -40,24 +41,21 @@ from skfairdp._tables import (
     Rows,
     SampleForm,
     Table,
-    array_of,
     as_container,
     as_entries,
-    codes_of_entries,
     counted_pairs,
     read_table,
-    type_of,
 )
 from skfairdp._teachers import bytes_on_disk, counted_once
 from skfairdp._utils import (
+    PrivateRowsError,
     PublicData,
     as_dense,
     check_same_index,
-    given_domain,
-    note_label_codes,
     private_error,
     refuse_masked,
     refuse_private_as_public,
+    sensitive_positions,
     warn_caller,
 )
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -327,7 +325,7 @@ class _Features:
     rows: Any
     encoder: TableEncoder | UnitEncoder
     public: Any = None
-    groups: Table | None = None
+    groups: Any = None
     group_columns: tuple[tuple[int, Any, Any], ...] = ()
     raw: RawTable | None = None
     source: RowSource | None = None
@@ -484,10 +482,13 @@ def _columns(
     estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
 ) -> _Features:
     owner, whole = type(estimator).__name__, read_table(X)
-    taken = _positions(estimator.sensitive_columns, whole, owner)
-    table, groups = whole.without(taken), whole.of(taken)
+    taken, groups = [], None
+    if estimator.sensitive_columns is not None:
+        taken = sensitive_positions(X, estimator.sensitive_columns, owner=owner)
+        groups = X.iloc[:, taken] if whole.is_frame else X[:, taken]
+    table, names = whole.without(taken), [whole.names[j] for j in taken]
     declarations = Declarations.read(
-        table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=groups.names
+        table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=names
     )
     public = None if public is None else read_table(public).without(taken)
     n_units = len(table) if subjects is None else subjects.n
@@ -504,7 +505,7 @@ def _columns(
     for name in read:
         reads.note(f"type or categories of column {name!r}", "read", None, "outside the guarantee")
     group_columns = tuple((j, whole.names[j], declarations.dtype(whole.names[j])) for j in taken)
-    return _Features(table, encoder, public, groups if taken else None, group_columns)
+    return _Features(table, encoder, public, groups, group_columns)
 
 
 def _raw_columns(
@@ -549,30 +550,6 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
     return X
 
 
-def _positions(wanted: Any, table: Table, owner: str) -> list[int]:
-    """Positions of the columns that ``sensitive_columns`` names, by label or by position."""
-    if wanted is None:
-        return []
-    places = []
-    for item in [wanted] if isinstance(wanted, str | int | np.integer) else list(wanted):
-        if isinstance(item, int | np.integer) and not isinstance(item, bool):
-            if not -len(table.names) <= item < len(table.names):
-                raise ValueError(
-                    f"'sensitive_columns' of {owner} names column {item}, but X has {len(table.names)} columns."
-                )
-            places.append(int(item) % len(table.names))
-        elif table.is_frame and table.names.count(item) == 1:
-            places.append(table.names.index(item))
-        else:
-            where = "is not exactly one column of X" if table.is_frame else "needs X to be a DataFrame"
-            raise ValueError(f"'sensitive_columns' of {owner} names {item!r}, which {where}.")
-    if not places:
-        raise ValueError(f"The 'sensitive_columns' parameter of {owner} is empty.")
-    if len(set(places)) == len(table.names):
-        raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
-    return places
-
-
 # ---- labels ------------------------------------------------------------------------------------------------------
 def _read_labels(
     estimator: Any, features: _Features, y: Any, reads: PublicReads
@@ -586,44 +563,19 @@ def _read_labels(
         return codes, classes, Form("series", (raw.schema.label,))
     if y is None:
         return np.zeros(n_rows, dtype=np.int64), None, None
-    if estimator.classes is None:
-        classes, codes = read_classes(estimator, y, n_rows, reads)
-        return codes, classes, Form.of(y, classes)
-    owner = type(estimator).__name__
-    classes = _declared_classes(estimator.classes, owner)
-    named = np.arange(len(classes)) if note_label_codes(estimator, y) else classes
-    codes = codes_of_entries(_label_entries(y, n_rows, owner), named.tolist(), missing=-1, other=-1)
-    if (codes < 0).any():
-        raise private_error("unknown value", owner=owner, name="y", parameter="classes")
-    reads.note("classes", "given", classes, by=estimator.classes)
+    keeps_types = isinstance(y, list | tuple) and estimator.classes is not None  # of entries, which numpy would join
+    read = partial(read_classes, estimator, as_entries(y) if keeps_types else y, n_rows, reads)
+    classes, codes = read() if issparse(y) else _among(estimator, "classes", "y", read)
     return codes, classes, Form.of(y, estimator.classes)
 
 
-def _declared_classes(given: Any, owner: str) -> NDArray[Any]:
-    labels = given_domain(given, owner=owner, parameter="classes").tolist()
-    try:
-        labels = sorted(labels)  # scikit-learn keeps classes_ sorted
-    except TypeError:
-        labels = [()]
-    if any(isinstance(label, tuple) for label in labels):
-        raise ValueError(f"The 'classes' parameter of {owner} must be labels of one kind, such as strings or ints.")
-    return array_of(type_of(given), labels)
-
-
-def _label_entries(y: Any, n_rows: int, owner: str) -> NDArray[np.object_]:
-    """One entry for each label, in any container. Only its shape is checked."""
-    if not isinstance(y, pd.Series | pd.DataFrame) and hasattr(y, "__array__"):
-        y = np.asarray(y)
-    is_list = hasattr(y, "__len__") and not (isinstance(y, Mapping | Set) or issparse(y))
-    shape: tuple[int, ...] = y.shape if hasattr(y, "shape") else (len(y),) if is_list else ()
-    if not is_list or len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
-        raise ValueError(f"y of {owner} should be a 1d array: one column of labels, one entry per row.")
-    column_or_1d(np.broadcast_to(np.zeros(()), shape), warn=True)
-    if shape[0] != n_rows:
-        raise ValueError(f"y of {owner} has inconsistent length: it must have one label per row of X.")
-    if isinstance(y, pd.DataFrame):
-        return as_entries(y.iloc[:, 0])
-    return as_entries(y.reshape(-1) if isinstance(y, np.ndarray) else y)
+def _among(estimator: Any, parameter: str, name: str, read: Callable[[], Any]) -> Any:
+    """What is read; whatever an entry is that is not among the declared ones, one error says it."""
+    if getattr(estimator, parameter) is None:
+        return read()
+    with contextlib.suppress(PrivateRowsError):
+        return read()
+    raise private_error("unknown value", owner=type(estimator).__name__, name=name, parameter=parameter)
 
 
 def read_balance(estimator: Any, classes: Any, domain: Any) -> Balance:
@@ -655,54 +607,9 @@ def _read_groups(
         return np.zeros(n_rows, dtype=np.int64), None, None
     if features.groups is not None and sensitive_features is not None:
         raise groups_twice(owner)
-    domain = None if estimator.groups is None else given_domain(estimator.groups, owner=owner, parameter="groups")
-    if features.groups is None:
-        entries, width = _group_entries(sensitive_features, n_rows, owner, domain)
-    else:
-        entries, width = _joined([as_entries(column) for column in features.groups.columns]), 1
-    form = Form.of(sensitive_features, estimator.groups, width)
-    if domain is None:
-        return *read_private_groups(estimator, None, entries.tolist(), n_rows, reads), form
-    codes = codes_of_entries(entries, domain.tolist(), missing=-1, other=-1)
-    if (codes < 0).any():
-        raise private_error("unknown value", owner=owner, name="sensitive_features", parameter="groups")
-    reads.note("names of the groups", "given", domain, by=estimator.groups)
-    return codes, domain, form
-
-
-def _group_entries(given: Any, n_rows: int, owner: str, domain: Any) -> tuple[NDArray[np.object_], int]:
-    """One entry for each row, tuples where there are several columns, and the number of columns."""
-    if isinstance(given, pd.DataFrame):
-        columns = [as_entries(given.iloc[:, j]) for j in range(given.shape[1])]
-    elif not isinstance(given, pd.Series) and hasattr(given, "__array__"):
-        array = np.asarray(given)
-        if array.ndim not in (1, 2):
-            raise ValueError(
-                f"sensitive_features of {owner} must be one column, or a table of columns; got {array.ndim} dimensions."
-            )
-        columns = [as_entries(array[:, j]) for j in range(array.shape[1])] if array.ndim == 2 else [as_entries(array)]
-    else:
-        columns = [as_entries(given)]
-    if not columns:
-        raise ValueError(f"sensitive_features of {owner} is a table with no columns.")
-    if len(columns[0]) != n_rows:
-        raise ValueError(f"sensitive_features of {owner} has inconsistent length: it must have one entry per row of X.")
-    if not isinstance(given, list | tuple):
-        return _joined(columns), len(columns)
-    labels = columns[0] if domain is None else domain  # a list's rows are tuples where the declared groups are
-    width = max((len(label) for label in labels if isinstance(label, list | tuple)), default=1)
-    return as_entries([_group_of_list(entry, width) for entry in columns[0]]), width
-
-
-def _group_of_list(entry: Any, width: int) -> Any:
-    if not isinstance(entry, list | tuple) and not (isinstance(entry, np.ndarray) and entry.ndim == 1):
-        return entry
-    return entry[0] if width == 1 and len(entry) == 1 else tuple(entry)
-
-
-def _joined(columns: list[NDArray[np.object_]]) -> NDArray[np.object_]:
-    if len(columns) == 1:
-        return columns[0]
-    out = np.empty(len(columns[0]), dtype=object)
-    out[:] = list(zip(*columns, strict=True))
-    return out
+    given = sensitive_features if features.groups is None else features.groups
+    read = partial(read_private_groups, estimator, None, given, n_rows, reads)
+    codes, domain = _among(estimator, "groups", "sensitive_features", read)
+    several = isinstance(sensitive_features, list | tuple) or getattr(sensitive_features, "ndim", 1) == 2
+    width = len(domain[0]) if several and isinstance(domain[0], tuple) else 1
+    return codes, domain, Form.of(sensitive_features, estimator.groups, width)

@@ -263,7 +263,9 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         # Released values only from here on.
         self.privacy_ = generator.privacy_
         if problem is not None:
-            problem.add_note("The generator is released and paid for: refit(estimator=...) trains another learner.")
+            problem.add_note(
+                "The generator is released: refit(estimator=...) trains another learner at no further cost."
+            )
             raise problem
         return self._fall_back(judgement)
 
@@ -384,9 +386,9 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             found.warn(
                 type(self).__name__,
                 f"{rows} rows",
-                "Between every two groups so much is left, while fairlearn compares each with all rows. Synthetic rows "
-                "need not have the gap of private ones: give the learner a smaller bound, or take another; refit is "
-                "free. FairDPSGDClassifier is held to its bound by private rows.",
+                "Gaps on synthetic rows can differ from those on private rows, and fairlearn's bound compares each "
+                "group with all rows. Set a smaller bound with refit, which costs no epsilon, or use "
+                "FairDPSGDClassifier, whose bound is checked on private rows.",
             )
 
     def _on_samples(self) -> Comparison:
@@ -496,8 +498,8 @@ def _reduction(learner: Any, asked: Any, name: str) -> Any:
     one, *others = read_rate_constraints(asked, owner)
     if others or not isinstance(one, RateParity) or one.ratio_bound is not None or one.rate not in _MOMENTS:
         raise ValueError(
-            f"{owner} holds an 'estimator' of its own to one difference of one of these rates: {[*_MOMENTS]}. Leave "
-            "'estimator' None, which takes any constraint, or give a learner that takes groups."
+            f"{owner} with an 'estimator' takes one constraint, a difference of one of these rates: {[*_MOMENTS]}. "
+            "Leave 'estimator' None, which takes any constraint, or give a learner whose fit takes groups."
         )
     bound = (_LEAST_BOUND if one.difference_bound is None else one.difference_bound) / (
         2 - (one.method != "between_groups")

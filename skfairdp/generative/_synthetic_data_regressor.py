@@ -203,7 +203,9 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         # Released values only from here on.
         self.privacy_ = generator.privacy_
         if problem is not None:
-            problem.add_note("The generator is released and paid for: refit(estimator=...) trains another learner.")
+            problem.add_note(
+                "The generator is released: refit(estimator=...) trains another learner at no further cost."
+            )
             raise problem
         if ahead is not None and target.look is not None:
             self._is_behind = not target.look.may_stay(ahead)

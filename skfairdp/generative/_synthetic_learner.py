@@ -105,8 +105,9 @@ class LearnsSyntheticRows(PrivateEstimator):
         paid = [name for name in changes if name.partition("__")[0] not in self._free_parameters]
         if paid:
             raise ValueError(
-                f"refit of {type(self).__name__} changes {', '.join(map(repr, sorted(self._free_parameters)))} and the "
-                f"learner's parameters, which cost nothing. Got {paid[0]!r}: fit again, and pay for another generator."
+                f"refit of {type(self).__name__} changes {', '.join(map(repr, sorted(self._free_parameters)))} and "
+                f"the learner's parameters, at no cost. Got {paid[0]!r}, which needs another generator: set it and "
+                "call fit."
             )
         other = clone(self)
         if estimator is not UNCHANGED:

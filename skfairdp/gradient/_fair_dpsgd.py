@@ -288,7 +288,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
             raise ValueError(
                 f"{type(self).__name__} got public rows together with {self._signed_by}. Leave out X_public, "
                 "sensitive_features_public and 'public_data', or take parity='public_penalty' instead, which costs "
-                "nothing and holds no bound."
+                "no epsilon and enforces no bound."
             )
         rows_read = parity.rows_read(self.lam)
         if given and self._leaves_parity_open(sensitive_features):
@@ -325,7 +325,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         part = as_parity(self.parity, owner, has_public_rows=has_public_rows, constraints=self._asked)
         if self._asked is not None and self.lam == 0:
             raise ValueError(
-                f"{owner} got {self._signed_by} and lam=0, which holds nothing. Leave 'lam' out, or what it is to hold."
+                f"{owner} got {self._signed_by} and lam=0, which enforces no constraint. Leave one of the two out."
             )
         return part
 

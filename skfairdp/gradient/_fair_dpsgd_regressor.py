@@ -24,7 +24,7 @@ from skfairdp._inputs import (
 from skfairdp._transport import as_amounts_within, as_scores
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
-from skfairdp._utils import PublicData, RandomStateLike, as_amounts, check_same_index, private_error
+from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient._amounts import (
     AmountConstraints,
@@ -384,10 +384,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if self.loss != "poisson":
             raise ValueError(f"{owner} takes an exposure with loss='poisson' only. Got loss={self.loss!r}.")
         check_same_index(owner, X=X, exposure=exposure)
-        found = as_amounts(exposure, n_rows, owner=owner, name="exposure")
-        if (found <= 0).any():
-            raise private_error("no exposure", owner=owner)
-        return found
+        return as_exposures(exposure, n_rows, owner=owner)
 
     def _read(
         self,
@@ -409,7 +406,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if given and asked.asks:
             raise ValueError(
                 f"{owner} got public rows together with {'constraints' if self.gamma is None else 'gamma'!r}, which "
-                "private rows hold. Leave out the public rows, or what is to hold: the penalty has a weight, 'lam'."
+                "is enforced with private rows. Leave one of the two out: public rows serve the penalty of weight "
+                "'lam' alone."
             )
         self._holds = asked.asks or given
         private = asked.asks and self.lam != 0

@@ -343,7 +343,7 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: An
     asked = read_rate_constraints(constraints, owner)
     if isinstance(part, PublicPenalty):
         raise ValueError(
-            f"{owner} got constraints (or 'gamma') and a penalty on public rows, which holds no bound. Leave out "
+            f"{owner} got constraints (or 'gamma') and a penalty on public rows, which enforces no bound. Leave out "
             "'parity', or take parity='signed_loss'."
         )
     if part.constraints != "demographic_parity" and read_rate_constraints(part.constraints, owner) != asked:

@@ -306,7 +306,7 @@ class AdditiveTerms:
     def _check_names(self, names: Sequence[str]) -> None:
         unknown = [name for name in names if name not in self._terms]
         if unknown:
-            raise ValueError(f"{_OWNER} knows the features {list(self._terms)}. Got {unknown} as well.")
+            raise ValueError(f"'features' of {_OWNER} must be among {list(self._terms)}. Got {unknown} as well.")
 
     def _check_directions(self, directions: Mapping[str, int]) -> None:
         if not isinstance(directions, Mapping) or not directions:
@@ -359,8 +359,8 @@ def _taken_apart(estimator: Any) -> tuple[Schema, "AdditiveParts"]:
 
     if not isinstance(estimator, FairDPSGDClassifier):
         raise ValueError(
-            f"{_OWNER} reads a fitted FairDPSGDClassifier. Got {type(estimator).__name__} instead. Of another model, "
-            "give sklearn.inspection.PartialDependenceDisplay a try."
+            f"{_OWNER} reads a fitted FairDPSGDClassifier. Got {type(estimator).__name__} instead. For other models "
+            "use sklearn.inspection.PartialDependenceDisplay."
         )
     check_is_fitted(estimator, "net_")
     estimator = as_fitted(estimator)

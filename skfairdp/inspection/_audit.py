@@ -19,6 +19,7 @@ from skfairdp.inspection._audit_worlds import (
     bits_mu,
     clopper_pearson_upper,
     largest_refuted,
+    mu_of_rates,
     rates_epsilon,
     rates_of_band,
 )
@@ -28,7 +29,6 @@ Array = NDArray[np.float64]
 
 # Beyond this the inverse noncentral t distribution does not converge. Both limits stay valid, only wider.
 _T_LIMIT = 1e3
-_METHODS = ("gdp", "clopper_pearson", "band")
 _LEAST_RUNS = {"gdp": 2, "clopper_pearson": 8, "band": 8, "bits": 2}
 
 
@@ -271,17 +271,19 @@ def audit_known_shift(shift: float, residuals: ArrayLike, *, confidence: float =
 
 def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str) -> AuditResult:
     _check_confidence(confidence)
-    if method not in _METHODS:
+    audits = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band}
+    if method not in audits:
         raise ValueError(f"method must be 'gdp', 'clopper_pearson' or 'band'. Got {method!r} instead.")
     _check_runs((scores_0.size, scores_1.size), method)
-    audit = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band}[method]
-    return audit(scores_0, scores_1, confidence)
+    return audits[method](scores_0, scores_1, confidence)
 
 
 def _check_runs(n_runs: tuple[int, int], method: str) -> None:
     least = _LEAST_RUNS[method]
     if min(n_runs) < least:
-        raise ValueError(f"An audit by {method!r} needs at least {least} runs a world. Got {n_runs} instead.")
+        raise ValueError(
+            f"An audit by {method!r} needs at least {least} runs of each of the two tables. Got {n_runs} instead."
+        )
 
 
 def _check_delta(delta: float) -> None:
@@ -327,26 +329,25 @@ def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) 
     fpr, fnr = rates(scores_0[::2], scores_1[::2], candidates)
     best = np.argmax(np.maximum((1 - fnr) / fpr, (1 - fpr) / fnr))
     fpr, fnr = rates(scores_0[1::2], scores_1[1::2], candidates[[best]])
-    held_out_0, held_out_1 = scores_0[1::2] > candidates[best], scores_1[1::2] <= candidates[best]
-    # Half an error is added on each side, so that no errors at all still give a finite estimate.
-    plain = [(part.sum() + 0.5) / (part.size + 1) for part in (held_out_0, held_out_1)]
-    mu_hat = -float(ndtri(plain[0]) + ndtri(plain[1]))
-    mu_lower = max(-float(ndtri(fpr[0]) + ndtri(fnr[0])), 0.0)
     limits = (float(fpr[0]), float(fnr[0]))
+    mu_hat = _estimated(scores_0[1::2], scores_1[1::2], float(candidates[best]))
     n_runs = (scores_0.size, scores_1.size)
-    return AuditResult("clopper_pearson", mu_hat, mu_lower, math.inf, confidence, n_runs, limits)
+    return AuditResult("clopper_pearson", mu_hat, max(mu_of_rates(limits), 0.0), math.inf, confidence, n_runs, limits)
+
+
+def _estimated(scores_0: Array, scores_1: Array, threshold: float) -> float:
+    """μ of the errors at a threshold. Half an error is added on each side: no errors at all have a finite μ too."""
+    wrong = scores_0 > threshold, scores_1 <= threshold
+    return mu_of_rates(tuple((part.sum() + 0.5) / (part.size + 1) for part in wrong))
 
 
 def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditResult:
     """Limits of both error rates at many thresholds, jointly."""
     rates = rates_of_band(scores_0, scores_1, confidence)
-    best = max(rates, key=lambda pair: -float(ndtri(pair[0]) + ndtri(pair[1])))
-    middle = float(np.median(np.concatenate([scores_0, scores_1])))
-    plain = [(part.sum() + 0.5) / (part.size + 1) for part in (scores_0 > middle, scores_1 <= middle)]
-    mu_hat = -float(ndtri(plain[0]) + ndtri(plain[1]))
-    mu_lower = max(0.0, *(-float(ndtri(fpr) + ndtri(fnr)) for fpr, fnr in rates))
+    best = max(rates, key=mu_of_rates)
+    mu_hat = _estimated(scores_0, scores_1, float(np.median(np.concatenate([scores_0, scores_1]))))
     n_runs = (scores_0.size, scores_1.size)
-    return AuditResult("band", mu_hat, mu_lower, math.inf, confidence, n_runs, best, rates)
+    return AuditResult("band", mu_hat, max(0.0, mu_of_rates(best)), math.inf, confidence, n_runs, best, rates)
 
 
 def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: float) -> AuditResult:
@@ -357,16 +358,9 @@ def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: fl
     high_0 = float(clopper_pearson_upper(np.asarray(ones), n_0, each))
     low_1 = 1 - float(clopper_pearson_upper(np.asarray(zeros), n_1, each))
     mu_hat = bits_mu((ones + 0.5) / (n_0 + 1), 1 - (zeros + 0.5) / (n_1 + 1), n_queries)
-    return AuditResult(
-        "bits",
-        mu_hat,
-        bits_mu(high_0, low_1, n_queries),
-        math.inf,
-        confidence,
-        (counts_0.size, counts_1.size),
-        (high_0, 1 - low_1),
-        n_queries=n_queries,
-    )
+    lower, n_runs = bits_mu(high_0, low_1, n_queries), (counts_0.size, counts_1.size)
+    limits = high_0, 1 - low_1
+    return AuditResult("bits", mu_hat, lower, math.inf, confidence, n_runs, limits, n_queries=n_queries)
 
 
 @dataclass(frozen=True)

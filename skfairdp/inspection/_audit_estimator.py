@@ -2,6 +2,7 @@
 
 import html
 import math
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import column_names, section
+from skfairdp._utils import column_names, html_table, page, section, write_text
 from skfairdp.inspection._audit import (
     _check_confidence,
     audit_matched_filter,
@@ -32,6 +33,7 @@ from skfairdp.inspection._audit_worlds import (
     Observer,
     Seen,
     World,
+    chance_of_order,
     default_canaries,
     fit_and_see,
     make_world,
@@ -112,40 +114,57 @@ class EstimatorAudit:
         return self.epsilon_lower / self.claim
 
     def __str__(self) -> str:
-        verdict = "is refuted" if self.violates else "is not refuted"
-        runs = f"{self.n_runs} runs in each world" if self.n_runs > 1 else f"one run with {self.n_canaries} canaries"
+        verdict = "refutes" if self.violates else "does not refute"
+        runs = f"{self.n_runs} runs with each of two tables" if self.n_runs > 1 else "one run"
+        canaries = f"{self.n_canaries} canaries" if self.n_runs == 1 else f"canary: {self.canary}"
         return (
-            f"{self.estimator} claims epsilon={rounded_up(self.claim)} at delta={self.delta:g} ({self.relation}): "
-            "the claim "
-            f"{verdict}. At least {rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence, from {runs} "
-            f"(canary: {self.canary}; reach {rounded_down(self.reach)}), assuming {self.assumes}. {self._seen()}"
+            f"An audit of {self.estimator} {verdict} its claim of epsilon={rounded_up(self.claim)} at "
+            f"delta={self.delta:g} ({self.relation}). With {self.confidence:.0%} confidence the true epsilon is at "
+            f"least {rounded_down(self.epsilon_lower)}, by {runs} ({canaries}), assuming {self.assumes}. {self._seen()}"
         )
 
     def _seen(self) -> str:
         if self.reach < self.claim:
-            return "No fault can be seen: these runs prove no more than their reach, which is below the claim."
+            return f"No fault can be seen: so many runs prove at most {rounded_up(self.reach)}, less than the claim."
         if math.isinf(self.reach):
             return "Smaller faults need more runs."
         least = rounded_down(self.reach)
         return f"A fault that leaves the true epsilon below {least}, the reach, is not seen by so many runs."
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One page that needs no other file: what was found in a sentence, then the figures.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write the page; None only returns it.
+
+        Returns
+        -------
+        page : str
+            The page.
+        """
+        whole = page(f"Audit of {self.estimator}", f"<h2>Audit of {html.escape(self.estimator)}</h2>{self._html}")
+        if path is not None:
+            write_text(path, whole)
+        return whole
+
     def _repr_html_(self) -> str:
-        rows = {
-            "claimed ε": f"{rounded_up(self.claim)} at δ = {self.delta:g}",
-            "at least": f"{rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence",
-            "claim": "refuted" if self.violates else "not refuted",
-            "neighbours": self.relation,
-            "canary": self.canary,
-            "runs in each world": str(self.n_runs),
-            "reach": rounded_down(self.reach),
-            "assumes": self.assumes,
-            "sees": self._seen(),
-        }
-        cells = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
-        )
-        said = f"<p>{html.escape(str(self))}</p>"
-        return section(f"{said}<table><caption>Audit of {html.escape(self.estimator)}</caption>{cells}</table>")
+        return section(self._html)
+
+    @property
+    def _html(self) -> str:
+        rows = [
+            ("claimed ε", f"{rounded_up(self.claim)} at δ = {self.delta:g}"),
+            ("true ε, at least", f"{rounded_down(self.epsilon_lower)} at {self.confidence:.0%} confidence"),
+            ("claim", "refuted" if self.violates else "not refuted"),
+            ("neighbouring tables", self.relation),
+            ("canary", self.canary),
+            ("runs with each table", str(self.n_runs)),
+            ("most that so many runs can prove", rounded_down(self.reach)),
+            ("assumption", self.assumes),
+        ]
+        return f"<p>{html.escape(str(self))}</p>{html_table(('', 'value'), rows)}"
 
 
 def audit(
@@ -274,7 +293,10 @@ def audit(
     judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
     given = _checked(usual(world, relation) if canaries is None else list(canaries), relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
-    _warn_of_reach(found["reach"], claim)
+    if found["reach"] < claim:
+        warnings.warn(
+            _NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim)), UserWarning, stacklevel=2
+        )
     return EstimatorAudit(
         type(estimator).__name__,
         claim=claim,
@@ -371,16 +393,11 @@ def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
     return epsilon_of(attribute_event(claim.event, own), delta), delta
 
 
-def _warn_of_reach(reach: float, claim: float) -> None:
-    if reach < claim:
-        warnings.warn(
-            f"These runs prove an epsilon of {rounded_up(reach)} at most, which is below the claim of "
-            f"{rounded_up(claim)}: no fault "
-            "can be seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by "
-            "method='gaussian' with a score.",
-            UserWarning,
-            stacklevel=3,
-        )
+_NO_REACH = (
+    "These runs prove an epsilon of {reach} at most, which is below the claim of {claim}: no fault can be "
+    "seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a "
+    "score."
+)
 
 
 # ---------------------------------------------------------------- runs
@@ -465,8 +482,7 @@ class _GivenScore:
     """The number that the caller's score returns; runs that failed are put at 0."""
 
     def __init__(self, pilot: Sequence[Sequence[Seen]]) -> None:
-        scores = [self(runs) for runs in pilot]
-        self.strength = float(np.mean(scores[0][:, None] < scores[1]) + np.mean(scores[0][:, None] == scores[1]) / 2)
+        self.strength = chance_of_order(*(self(runs) for runs in pilot))
 
     def __call__(self, runs: Sequence[Seen]) -> Array:
         return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])

@@ -346,6 +346,11 @@ def rates_epsilon(rates: Iterable[Rates], delta: float) -> float:
     return math.log(ratio) if ratio > 1 else 0.0
 
 
+def mu_of_rates(rates: Rates) -> float:
+    """μ of the Gaussian mechanism at which a test has these two error rates."""
+    return -float(ndtri(rates[0]) + ndtri(rates[1]))
+
+
 def largest_refuted(refuted: Callable[[float], bool], *, most: float = math.inf) -> float:
     """The largest figure up to which every one is refuted, rounded down; inf where those beyond ``most`` are."""
     if not refuted(0.0):
@@ -442,7 +447,8 @@ class LearnedScore:
         for model in self._candidates(linear, seed):
             scores = cross_val_predict(model, table[:, self._kept], labels, cv=3, method="predict_proba")
             logits = _logit(scores[:, 1])
-            strength = _strength(logits[labels == 0], logits[labels == 1])
+            worlds = logits[labels == 0], logits[labels == 1]
+            strength = rates_epsilon(rates_of_band(*worlds, 0.95), 0.0) + max(0.0, chance_of_order(*worlds) - 0.5)
             if strength > self.strength:
                 self.strength, self._model = strength, model
         if self._model is not None:
@@ -481,6 +487,6 @@ def _logit(probability: Array) -> Array:
     return np.log(p) - np.log1p(-p)
 
 
-def _strength(scores_0: Array, scores_1: Array) -> float:
-    order = float(np.mean(scores_0[:, None] < scores_1) + np.mean(scores_0[:, None] == scores_1) / 2)
-    return rates_epsilon(rates_of_band(scores_0, scores_1, 0.95), 0.0) + max(0.0, order - 0.5)
+def chance_of_order(scores_0: Array, scores_1: Array) -> float:
+    """That a run of world 1 has the larger score (the area under the curve)."""
+    return float(np.mean(scores_0[:, None] < scores_1) + np.mean(scores_0[:, None] == scores_1) / 2)

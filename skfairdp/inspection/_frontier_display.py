@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import write_text
+from skfairdp._utils import invalid_parameter, write_text
 from skfairdp.inspection._frontier_frame import (
     AXES,
     Part,
@@ -92,10 +92,7 @@ class ParetoFrontierDisplay:
         y = utility if y is None else y
         for name, value in (("x", x), ("y", y)):
             if value not in drawn:
-                raise ValueError(
-                    f"The {name!r} parameter of ParetoFrontierDisplay must be one of {sorted(drawn)}. Got "
-                    f"{value!r} instead."
-                )
+                raise invalid_parameter(name, "ParetoFrontierDisplay", f"one of {sorted(drawn)}", value)
         self.x = x
         self.y = y
 

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import as_groups, encode_labels, group_domain, warn_caller
+from skfairdp._utils import as_groups, encode_labels, group_domain, invalid_parameter, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 
 _BINS = 64
@@ -67,15 +67,12 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     ...     columns_telling_the_group(X, groups).telling
     (1,)
     """
+    owner = "columns_telling_the_group"
     if not 0 < threshold <= 1:
-        raise ValueError(
-            f"The 'threshold' parameter of columns_telling_the_group must be a float in the range (0.0, 1.0]. "
-            f"Got {threshold!r} instead."
-        )
+        raise invalid_parameter("threshold", owner, "a float in the range (0.0, 1.0]", threshold)
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if len(frame) < 2:
-        raise ValueError("columns_telling_the_group needs at least two rows: one to guess from and one to guess.")
-    owner = "columns_telling_the_group"
+        raise ValueError(f"{owner} needs at least two rows: one to guess from and one to guess.")
     groups = as_groups(sensitive_features, len(frame), owner=owner)
     codes = encode_labels(groups, group_domain(groups), owner=owner, name="sensitive_features", parameter="groups")
     # Guesses made from the rows they are judged on would find that a row number tells everything.

@@ -159,7 +159,10 @@ def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) 
     taken = _fit_arguments(name)
     arguments = [f"{argument}={given}" for argument, given in _GIVEN.items() if argument in taken]
     raw = "schema=schema" in params  # label and groups are columns of the table
-    rows, new, arguments = ("table", "new_table", []) if raw else ("X, y", "X_new", arguments)
+    if raw:
+        of_rates = isinstance(row.get("exposure"), str) and name == "FairDPSGDRegressor"
+        arguments = [f"exposure=table[{row['exposure']!r}]"] if of_rates else []
+    rows, new = ("table", "new_table") if raw else ("X, y", "X_new")
     public = ["Schema"] if raw else ["PublicData"] if "X_public" in taken else []
     imports = sorted({*used, *public, *(["IDP3"] if wrapped else []), *([] if used else [name])})
     lines = [f"from skfairdp import {', '.join(imports)}"]
@@ -187,6 +190,7 @@ _ELSEWHERE = {
     "DemographicParity": "fairlearn.reductions",
     "ExponentiatedGradient": "fairlearn.reductions",
     "LogisticRegression": "sklearn.linear_model",
+    "PrivateBarycenter": "skfairdp.postprocessing",
 }
 _GIVEN = {"sensitive_features": "groups", "X_public": "PublicData(X_public, groups_public)"}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._utils import as_groups, page, write_text
+from skfairdp._utils import as_groups, html_table, page, write_text
 from skfairdp.metrics import distribution_disparity, downstream_scores, kl_to_uniform
 
 _OWNER = "SyntheticDataReport"
@@ -20,6 +20,7 @@ _NOTE = (
     "Figures of the real rows are exact and not covered by any ε: where these rows are private, keep this page with "
     "them."
 )
+_ROW = 28  # units of a drawing, for two bars
 _STYLE = """
 .key span { padding: 0 .5em; } .real { color: var(--real); } .made { color: var(--made); }
 .columns { display: grid; grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); gap: 1.5rem; }
@@ -253,13 +254,12 @@ def _downstream(
 
 def _table(frame: pd.DataFrame, *, index: bool = False) -> str:
     names = ([""] if index else []) + [str(name).replace("_", " ") for name in frame.columns]
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in names)
-    lines = []
     rows: list[list[Any]] = frame.astype(object).to_numpy().tolist()
-    for label, row in zip(frame.index, rows, strict=True):
-        cells = ([str(label)] if index else []) + [f"{v:.3f}" if isinstance(v, float) else str(v) for v in row]
-        lines.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    lines = (
+        ([str(label)] if index else []) + [f"{v:.3f}" if isinstance(v, float) else str(v) for v in row]
+        for label, row in zip(frame.index, rows, strict=True)
+    )
+    return html_table(names, lines)
 
 
 def _figure(name: str, rows: pd.DataFrame, distance: float) -> str:
@@ -270,16 +270,16 @@ def _figure(name: str, rows: pd.DataFrame, distance: float) -> str:
     bars = []
     cells: list[dict[Any, Any]] = rows.to_dict("records")
     for k, row in enumerate(cells):
-        y, real, made = 22 * k, row["real"], row["synthetic"]
+        y, real, made = _ROW * k, row["real"], row["synthetic"]
         label = row["cell"] if len(row["cell"]) <= 20 else row["cell"][:19] + "…"
         bars.append(
-            f'<text x="118" y="{y + 13}" text-anchor="end">{html.escape(label)}</text>'
-            f'<rect class="r" x="124" y="{y + 2}" height="8" width="{130 * real / widest:.1f}"></rect>'
-            f'<rect class="m" x="124" y="{y + 10}" height="8" width="{130 * made / widest:.1f}"></rect>'
-            f'<text x="258" y="{y + 9}" font-size="9">{100 * real:.1f} %</text>'
-            f'<text x="258" y="{y + 18}" font-size="9">{100 * made:.1f} %</text>'
+            f'<text x="118" y="{y + 16}" text-anchor="end">{html.escape(label)}</text>'
+            f'<rect class="r" x="124" y="{y + 2}" height="11" width="{130 * real / widest:.1f}"></rect>'
+            f'<rect class="m" x="124" y="{y + 13}" height="11" width="{130 * made / widest:.1f}"></rect>'
+            f'<text x="258" y="{y + 11}">{100 * real:.1f} %</text>'
+            f'<text x="258" y="{y + 23}">{100 * made:.1f} %</text>'
         )
     described = f"{html.escape(name)}: shares of real and of synthetic rows"
     caption = f'{html.escape(name)} <span class="note">total variation {distance:.3f}</span>'
-    drawing = f'<svg viewBox="0 0 300 {22 * len(rows) + 4}" role="img" aria-label="{described}">{"".join(bars)}</svg>'
+    drawing = f'<svg viewBox="0 0 300 {_ROW * len(rows) + 4}" role="img" aria-label="{described}">{"".join(bars)}</svg>'
     return f"<figure><figcaption>{caption}</figcaption>{drawing}</figure>"

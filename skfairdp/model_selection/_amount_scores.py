@@ -216,11 +216,7 @@ class AmountScores(PaidScores):
 
     def _sums(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> tuple[Array, int]:
         """Of the rows at these positions, or of one row of each of these subjects, and how many. Private."""
-        places: NDArray[np.int64] | None
-        if isinstance(test, SubjectRows):
-            rows, places = test.one_each, test.places
-        else:
-            rows, places = test, None if self.table.public_size(len(test)) is None else np.arange(len(test))
+        rows, places = self.rows_of(test)
         groups = None if self.groups is None else self.groups[rows]
         predicted = row_wise_amounts(fitted, take_rows(self.X, rows), groups, places=places)
         codes = np.zeros(len(rows), dtype=np.int64) if self.group_codes is None else self.group_codes[rows]

@@ -209,8 +209,8 @@ class Candidate:
         for step in self.prefix.split("__")[:-1]:
             if not isinstance(part, Pipeline) and not type(part).__module__.startswith("skfairdp."):
                 raise ValueError(
-                    f"{owner} scores private amounts by where its private estimator found them, and "
-                    f"{type(part).__name__} stands between: it may change their unit. Search "
+                    f"{owner} scores private amounts within the quantiles that its private estimator released, and "
+                    f"{type(part).__name__} may change their unit. Search "
                     f"{type(self.private_part(self.estimator)).__name__} alone or at the end of a Pipeline, or score "
                     "on public rows: fit(..., validation=PublicData(X, groups, y))."
                 )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skfairdp._typing import ArrayLike
+from skfairdp._utils import invalid_parameter
 from skfairdp.privacy import (
     DpEvent,
     LedgerEntry,
@@ -428,11 +429,8 @@ def hypervolume(points: ArrayLike, reference: ArrayLike, minimize: bool | Sequen
     losses = _losses(points, minimize, owner="hypervolume")
     origin = np.asarray(reference, dtype=float)
     if origin.shape != (losses.shape[1],) or not np.isfinite(origin).all():
-        raise ValueError(
-            f"The 'reference' parameter of hypervolume must be {losses.shape[1]} finite numbers, one for "
-            "each objective. "
-            f"Got {reference!r} instead."
-        )
+        must = f"{losses.shape[1]} finite numbers, one for each objective"
+        raise invalid_parameter("reference", "hypervolume", must, reference)
     gains = origin * _signs(minimize, losses.shape[1], owner="hypervolume") - losses
     gains = gains[(gains > 0).all(axis=1)]  # comparisons with NaN are False
     return float(_volume(gains[_non_dominated(-gains)])) if len(gains) else 0.0
@@ -441,11 +439,8 @@ def hypervolume(points: ArrayLike, reference: ArrayLike, minimize: bool | Sequen
 def _signs(minimize: bool | Sequence[bool], n_objectives: int, *, owner: str) -> NDArray[np.float64]:
     flags = np.asarray(minimize)
     if flags.dtype != bool or flags.shape not in ((), (n_objectives,)):
-        raise ValueError(
-            f"The 'minimize' parameter of {owner} must be a bool, or {n_objectives} bools, one for each "
-            "objective. "
-            f"Got {minimize!r} instead."
-        )
+        must = f"a bool, or {n_objectives} bools, one for each objective"
+        raise invalid_parameter("minimize", owner, must, minimize)
     return np.where(np.broadcast_to(flags, (n_objectives,)), 1.0, -1.0)
 
 

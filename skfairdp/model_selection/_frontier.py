@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from skfairdp._rows import Subjects, gathered
 from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, progress_bar, public_generator
@@ -371,6 +371,10 @@ def _named(estimators: Any) -> dict[str, Any]:
     if not named:
         raise ValueError("The 'estimators' parameter of frontier is empty.")
     for name, estimator in named.items():
+        if is_regressor(estimator):
+            raise ValueError(
+                f"frontier sweeps classifiers, and {name!r} predicts amounts. Use frontier_of_table, which takes both."
+            )
         has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
         alone = {"backend", "estimator"} <= set(has)
         if not {"epsilon", "delta"} <= set(has) or not (

@@ -1,6 +1,7 @@
 """Figures of models on private rows that none of them has seen: noisy, and paid for."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,17 +20,32 @@ from skfairdp.schema import Schema
 
 
 @dataclass(frozen=True)
-class LabelFigures:
-    """Noisy tables of group, class and prediction, one for each model, on rows that no model has seen.
-
-    A replaced record leaves one cell of each table and enters another: a table moves by √2.
-    """
+class _Figures(ABC):
+    """Noisy tables, one for each model, on rows that no model has seen."""
 
     schema: Schema
     mu: float
     delta: float
     n_tables: int
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> GaussianMechanism:
+        """Of one table."""
+
+    @property
+    def event(self) -> DpEvent:
+        """All tables."""
+        return repeat(self.mechanism.event, self.n_tables)
+
+
+class LabelFigures(_Figures):
+    """Noisy tables of group, class and prediction.
+
+    A replaced record leaves one cell of each table and enters another: a table moves by √2.
+    """
+
     utility: ClassVar[str] = "accuracy"
 
     @property
@@ -37,11 +53,6 @@ class LabelFigures:
         """Of one table."""
         mu = self.mu / math.sqrt(self.n_tables)
         return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=self.relation)
-
-    @property
-    def event(self) -> DpEvent:
-        """All tables."""
-        return repeat(self.mechanism.event, self.n_tables)
 
     def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Group and class of each row, as positions in the schema; what it does not list comes after all of them."""
@@ -71,7 +82,8 @@ class LabelFigures:
         seen = of_groups.sum(axis=1) > 20 * self.mechanism.sigma * n_classes
         shown = np.rint(np.maximum(of_groups[seen], 0.0)).astype(np.int64)
         by_class = released.sum(axis=(0, 2))[:-1]
-        right = self._share(float(np.trace(released.sum(axis=0)[:-1])), len(rows))
+        right = min(max(float(np.trace(released.sum(axis=0)[:-1])) / len(rows), 0.0), 1.0)
+        one_row = pd.DataFrame({name: [cell] for name, cell in public_row(self.schema.columns).items()})
         return {
             "accuracy": right,
             "accuracy_error": self._error(right, (n_groups + 1) * n_classes, len(rows)),
@@ -79,12 +91,9 @@ class LabelFigures:
             "gap_bound": parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1)),
             "coverage": 1.0,
             "of_classes": by_class / len(rows),
-            "only_class": place[model.predict(self._public_row()).tolist()[0]] if _has_one_answer(model) else None,
+            "only_class": place[model.predict(one_row).tolist()[0]] if _has_one_answer(model) else None,
             "groups_seen": int(seen.sum()),
         }
-
-    def _public_row(self) -> pd.DataFrame:
-        return pd.DataFrame({name: [cell] for name, cell in public_row(self.schema.columns).items()})
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
         """The share of the commonest class, by all tables together; so much are models with one answer right on.
@@ -102,10 +111,6 @@ class LabelFigures:
                 row.update(disparity=0.0, gap_bound=0.0)
         return float(shares.max())
 
-    @staticmethod
-    def _share(count: float, n_rows: int) -> float:
-        return min(max(count / n_rows, 0.0), 1.0)
-
     def _error(self, share: float, n_cells: float, n_rows: int) -> float:
         """Half of the width of a 95 % interval around a share: the noise of its cells, and the sampling of its rows."""
         sampled = max(share * (1 - share), 1 / n_rows) / n_rows
@@ -113,14 +118,10 @@ class LabelFigures:
 
 
 @dataclass(frozen=True)
-class AmountFigures:
+class AmountFigures(_Figures):
     """The same of predicted amounts: noisy sums of squared errors, and counts of predictions of each group."""
 
-    schema: Schema
-    mu: float
-    delta: float
-    n_tables: int
-    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+    exposure: str | None = None
     utility: ClassVar[str] = "r2"
 
     @property
@@ -130,9 +131,9 @@ class AmountFigures:
         return AmountTable(np.arange(len(self.schema.group_values or ()) + 1), epsilon, self.delta, self.relation)
 
     @property
-    def event(self) -> DpEvent:
-        """All tables."""
-        return repeat(self.table.event, self.n_tables)
+    def mechanism(self) -> GaussianMechanism:
+        """Of one vector of sums."""
+        return self.table.mechanism
 
     def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Group of each row, as a position in the schema, and its amount, the middle where there is none."""
@@ -147,7 +148,9 @@ class AmountFigures:
         """R² and gap, from one vector of noisy sums. Groups that the noise hides are left out of the gap."""
         groups, amounts = truth
         predicted = row_wise_amounts(model, rows, None, places=np.arange(len(rows)))
-        sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_))
+        # a subject without rows has NaN
+        exposure = 1.0 if self.exposure is None else rows[self.exposure].fillna(1.0).to_numpy()
+        sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_), exposure)
         released = self.table.release(sums, noise, len(rows)).without_last_group()
         gap, bound = released.gaps
         one_answer = _has_one_answer(model)
@@ -158,6 +161,7 @@ class AmountFigures:
             "gap_bound": 0.0 if one_answer else bound,
             "coverage": 1.0,
             "groups_seen": int(released.seen.sum()),
+            **({} if self.exposure is None else {"exposure": self.exposure}),
         }
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
@@ -167,7 +171,7 @@ class AmountFigures:
 
 def _groups_of(schema: Schema, numbers: Any) -> NDArray[np.int64]:
     """Group of each row, as a position in the schema; what it does not list comes after all of them."""
-    sizes = [_n_values(schema, name) for name in schema.groups]
+    sizes = [len(getattr(schema.columns[name], "values", (False, True))) for name in schema.groups]
     read = np.stack([numbers[name] for name in schema.groups])
     known = ~np.isnan(read).any(axis=0)
     groups = np.full(read.shape[1], math.prod(sizes), dtype=np.int64)
@@ -184,8 +188,3 @@ def _has_one_answer(model: Any) -> bool:
     from skfairdp._networks import is_constant, module_of
 
     return is_constant(module_of(model.net_)) if hasattr(model, "net_") else False
-
-
-def _n_values(schema: Schema, name: str) -> int:
-    column = schema.columns[name]
-    return len(getattr(column, "values", (False, True)))

@@ -14,7 +14,7 @@ from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp._rows import Subjects
-from skfairdp._utils import as_groups, as_labels, progress_bar, public_generator, warn_caller
+from skfairdp._utils import as_exposures, as_groups, as_labels, progress_bar, public_generator, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.generative import SyntheticDataClassifier, SyntheticDataRegressor
 from skfairdp.gradient import FairDPSGDClassifier, FairDPSGDRegressor
@@ -48,6 +48,7 @@ _SCHEMA_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _SHOWN, _HOPED_FOR = 1 / 5, 1 / 4  # share of the rows that a value has; nothing is paid where even the second is lost
 _FROM_ESTIMATE = 1.01  # a schema decides a little of what its models cost: what is announced leaves room for that
 _FOR_MOVING = 0.25  # of the squared cost of a network whose predictions are moved: for the tables that say how
+_ANY_NUMBER = 1e300
 _SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
@@ -66,6 +67,7 @@ def frontier_of_table(
     label: str,
     groups: str | Sequence[str],
     subject: str | None = None,
+    exposure: str | None = None,
     epsilons: Sequence[float],
     delta: float = 1e-5,
     schema: Schema | Mapping[str, Any] | None = None,
@@ -100,6 +102,9 @@ def frontier_of_table(
         The columns that are the sensitive attribute.
     subject : str, default=None
         The column that says who a row is about; None is that of a schema that names one.
+    exposure : str, default=None
+        Of counts, the column that says how long or how much each was taken of: private numbers above 0, and no
+        feature. Models learn the rate, R² compares counts with the rate times the exposure, and gaps compare rates.
     epsilons : sequence of float
         One release each, the schema's included.
     delta : float, default=1e-5
@@ -117,7 +122,7 @@ def frontier_of_table(
         ``SyntheticDataClassifier``, with bounds for two classes; ``FairPATEClassifier``; ``FairDPSGDClassifier`` with a
         signed loss for parity, once, as each bound would be another release. Of amounts "synthetic" and "dpsgd" are the
         regressors, which hold no bound, and "barycenter" is a ``PrivateBarycenter`` around the second, for a quarter of
-        the squared cost. None is all of these for classes, or for amounts.
+        the squared cost. None is all of these for classes, or for amounts; beside an exposure the last two.
     test_size : float, default=0.25
         Share of the rows to measure on.
     dataset : str, default=""
@@ -165,16 +170,18 @@ def frontier_of_table(
     names = (groups,) if isinstance(groups, str) else tuple(groups)
     if isinstance(schema, Schema) and (schema.label, sorted(schema.groups)) != (label, sorted(names)):
         raise ValueError(
-            f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' says {schema.label!r} "
-            f"and {list(schema.groups)}. Give what it says, or Schema(schema.columns, label=..., groups=...)."
+            f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' has {schema.label!r} "
+            f"and {list(schema.groups)}. Give the same, or Schema(schema.columns, label=..., groups=...)."
         )
-    methods = _methods(methods, isinstance(_known_of(schema, label), Number))
+    methods = _methods(methods, isinstance(_known_of(schema, label), Number), exposure is not None)
     subject = getattr(schema, "subject", None) if subject is None else subject
+    if exposure is not None:
+        table, schema = _with_exposure(table, schema, exposure, (label, *names, subject))
     learned, held = _split(table, test_size, random_state, subject)
     if not len(learned) or not len(held):
         raise ValueError(f"frontier_of_table needs rows to learn from and rows to measure on. Got {len(table)} row(s).")
     asked = _Sweep(learned, held, [None, *(gap for gap in gaps if gap is not None)], methods, list(epsilons),
-                   delta, random_state, subject)  # fmt: skip
+                   delta, random_state, subject, exposure)  # fmt: skip
     if isinstance(schema, Schema):
         schema = _of_a_part(schema, subject)
         _refuse_one_value(schema, "Nothing was spent.")
@@ -201,6 +208,29 @@ def _refuse_missing(table: pd.DataFrame, known: Any, label: str, groups: Sequenc
     for name in groups:
         if name in table and not isinstance(_known_of(known, name), Column):
             as_groups(table[name], n_rows, owner=owner, name=f"The group {name!r}")
+
+
+def _with_exposure(
+    table: pd.DataFrame, known: Any, name: str, roles: Sequence[str | None]
+) -> tuple[pd.DataFrame, Schema | Mapping[str, Any]]:
+    """The table with its exposures as numbers, and what is known of the other columns: it is no feature."""
+    owner, label = "frontier_of_table", _known_of(known, str(roles[0]))
+    if not isinstance(label, Number) or label.low < 0:
+        raise ValueError(
+            f"{owner} takes an 'exposure' of counts only: say in 'schema' between which bounds from 0 on they lie, "
+            f"{roles[0]!r}: Number(0, high)."
+        )
+    if name in roles or name not in table:
+        raise ValueError(
+            f"The 'exposure' of {owner} must name a column of the table that is neither label, group nor subject. "
+            f"Got {name!r} instead."
+        )
+    column = _known_of(known, name)
+    read = column if isinstance(column, Number) else Number(0, _ANY_NUMBER, missing=True)
+    cells = as_exposures(read.read(table[name]), len(table), owner=owner)
+    if not isinstance(known, Schema):
+        return table.assign(**{name: cells}), {**known, name: None}
+    return table.assign(**{name: cells}), _of_a_part(known, known.subject, without=name)
 
 
 def _known_of(schema: Any, name: str) -> Any:
@@ -233,9 +263,8 @@ def _found(
     total = epsilon_of(budget.total, asked.delta)
     if total > most:
         raise BudgetExceededError(
-            f"By the schema that was found everything would cost epsilon={rounded_up(total)}, more than the "
-            f"{most:.4g} that "
-            "was announced. Nothing but the schema was paid for: start again with it."
+            f"With the released schema the fits would cost epsilon={rounded_up(total)} in all, more than the "
+            f"{most:.4g} announced. Only the schema was charged: start again with 'schema' set to it."
         )
     return schema, budget
 
@@ -274,19 +303,20 @@ def _fitted(method: str, release: "_Release", planned: DpEvent) -> "list[_Point]
     points = _METHODS[release.of_amounts][method](release)
     made = points[0].event
     if made != planned and epsilon_of(made, release.delta) > epsilon_of(planned, release.delta) * (1 + 1e-12):
-        raise RuntimeError(f"{method} released something else than planned_privacy said. This is a bug; report it.")
+        raise RuntimeError(f"{method} released something else than planned_privacy states. This is a bug; report it.")
     return points
 
 
-def _methods(methods: Sequence[str] | None, of_amounts: bool) -> list[str]:
+def _methods(methods: Sequence[str] | None, of_amounts: bool, of_rates: bool) -> list[str]:
     """Those that are asked for, or all for this kind of label."""
-    known = _METHODS[of_amounts]
+    known = [name for name in _METHODS[of_amounts] if not (of_amounts and of_rates and name == "synthetic")]
     if methods is None:
-        return [*known]
+        return known
     if isinstance(methods, str) or not methods or not set(methods) <= set(known):
         raise ValueError(
-            f"The 'methods' of frontier_of_table must be a list of some of {[*known]} where the label is "
-            f"{'an amount' if of_amounts else 'a class'}. Got {methods!r} instead."
+            f"The 'methods' of frontier_of_table must be a list of some of {known} where the label is "
+            f"{'a count with exposure' if of_rates else 'an amount' if of_amounts else 'a class'}. Got {methods!r} "
+            "instead."
         )
     return list(methods)
 
@@ -342,7 +372,8 @@ def _planned(method: str, release: "_Release") -> DpEvent:
         return compose(_planned("dpsgd", network), _of_tables(release, tables))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        event: DpEvent = _MODELS[release.of_amounts][method](release).planned_privacy(release.rows).own.event
+        model = _MODELS[release.of_amounts][method](release)
+        event: DpEvent = model.planned_privacy(release.rows, **release.beside).own.event
     return event
 
 
@@ -427,7 +458,8 @@ class _ToFind:
         if keep is not None:
             keep(found)
         _refuse_one_value(
-            found, "No more is spent. Raise epsilons, or say what you know: known={'name': Category([...])}."
+            found,
+            "No more is spent. Raise epsilons, or give the values if they are public: known={'name': Category([...])}.",
         )
         return found
 
@@ -453,11 +485,12 @@ def _refuse_one_value(schema: Schema, more: str) -> None:
         raise ValueError(f"The schema has one value only of label or groups: nothing to learn or to compare. {more}")
 
 
-def _of_a_part(schema: Schema, subject: str | None) -> Schema:
+def _of_a_part(schema: Schema, subject: str | None, *, without: str | None = None) -> Schema:
     """For part of the rows, of which a declared number would be that of all; it names the subject that is protected."""
-    if schema.n_rows is None and schema.subject == subject:
+    if schema.n_rows is None and schema.subject == subject and without not in schema.columns:
         return schema
-    part = Schema(schema.columns, label=schema.label, groups=schema.groups, subject=subject)
+    columns = {name: column for name, column in schema.columns.items() if name != without}
+    part = Schema(columns, label=schema.label, groups=schema.groups, subject=subject)
     part.privacy_ = schema.privacy_
     return part
 
@@ -479,10 +512,10 @@ def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sw
     larger = (smallest * 1.1**k for k in range(1, 150))
     enough = next((epsilon for epsilon in larger if of(_SCHEMA_SHARES[-1], epsilon)[1] <= hoped), math.inf)
     raise ValueError(
-        f"At epsilon={smallest:g} the schema would look in vain for the values of {[*roles.values()]}: one that fewer "
-        f"than {math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share is lost in noise. Nothing was spent. "
-        f"Start with epsilon={enough:.3g}, give {lost / hoped:.1f} times as many {asked.units}, or say what you know: "
-        "known={'name': Category([...])}."
+        f"At epsilon={smallest:g} the values of {[*roles.values()]} cannot be found: noise hides one that fewer than "
+        f"{math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share. Nothing was spent. Start with "
+        f"epsilon={enough:.3g}, give {lost / hoped:.1f} times as many {asked.units}, or give the values if they are "
+        "public: known={'name': Category([...])}."
     )
 
 
@@ -521,6 +554,7 @@ class _Sweep:
     delta: float
     random_state: int
     subject: str | None = None
+    exposure: str | None = None
 
     @property
     def n_learned(self) -> int:
@@ -547,14 +581,14 @@ class _Sweep:
 
     def budget(self, schema: Schema, paid: Sequence[PrivacySpent]) -> "_Budget":
         """What models and figures will cost beside a schema."""
-        asked = _Release(schema, self.learned, math.nan, self.delta, self.bounds, self.random_state)
+        asked = _Release(schema, self.learned, math.nan, self.delta, self.bounds, self.random_state, self.exposure)
         pairs = itertools.product(self.epsilons, self.methods)
         releases = [(method, _within(method, replace(asked, epsilon=e), paid)) for e, method in pairs]
         events = [_planned(method, release) for method, release in releases]
         mu = _mu_of_figures(releases, compose(*events), [one.event for one in paid], self.delta)
         n_models = len(self.epsilons) * sum(_n_points(method, self.bounds, schema) for method in self.methods)
-        kind = LabelFigures if schema.amounts is None else AmountFigures
-        figures = kind(schema, mu, self.delta, n_models, self.replaced)
+        of = schema, mu, self.delta, n_models, self.replaced
+        figures = LabelFigures(*of) if schema.amounts is None else AmountFigures(*of, exposure=self.exposure)
         return _Budget(releases, events, figures, tuple(paid), self.relation, self.subject or "")
 
 
@@ -635,6 +669,17 @@ class _Release:
     delta: float
     bounds: Sequence[float | None]
     random_state: int
+    exposure: str | None = None
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What a fit reads beside the rows."""
+        return {} if self.exposure is None else {"exposure": self.rows[self.exposure]}
+
+    @property
+    def loss(self) -> str:
+        """Of a network that learns amounts."""
+        return "squared" if self.exposure is None else "poisson"
 
     @property
     def given(self) -> dict[str, Any]:
@@ -695,7 +740,7 @@ _MODELS: dict[bool, dict[str, Callable[[_Release], Any]]] = {
     },
     True: {
         "synthetic": lambda release: SyntheticDataRegressor(**release.given),
-        "dpsgd": lambda release: FairDPSGDRegressor(**release.given),
+        "dpsgd": lambda release: FairDPSGDRegressor(loss=release.loss, **release.given),
     },
 }
 
@@ -735,8 +780,8 @@ def _dpsgd(release: _Release) -> list[_Point]:
 
 def _amounts(method: str, release: _Release) -> list[_Point]:
     """One regressor, which holds nothing."""
-    model = _MODELS[True][method](release).fit(release.rows)
-    return [_Point(model, release.call(type(model).__name__, ""))]
+    model = _MODELS[True][method](release).fit(release.rows, **release.beside)
+    return [_Point(model, release.call(type(model).__name__, "" if release.exposure is None else "loss='poisson'"))]
 
 
 def _barycenter(release: _Release) -> list[_Point]:
@@ -744,7 +789,8 @@ def _barycenter(release: _Release) -> list[_Point]:
     beneath, tables = _two_parts(release)
     network, moved = _amounts("dpsgd", beneath)[0], replace(release, epsilon=tables)
     model = PrivateBarycenter(network.model, epsilon=tables, delta=release.delta, schema=release.schema)
-    call = moved.call(PrivateBarycenter.__name__, f"{network.call}.fit(table)")
+    beside = "" if release.exposure is None else f", exposure=table[{release.exposure!r}]"
+    call = moved.call(PrivateBarycenter.__name__, f"{network.call}.fit(table{beside})")
     return [_Point(model.fit(release.rows), call, beneath=(network.model,))]
 
 
@@ -804,6 +850,7 @@ def _result(
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
     utility = budget.figures.utility
     columns = [*columns_with(utility), "gap_bound", "groups_seen", f"{utility}_error"]
+    columns += [name for name in ("exposure",) if name in rows[0]]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
     record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, len(budget.releases))
     reference = {

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, warn_caller
-from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, StrOptions
+from skfairdp._utils import RandomStateLike, invalid_parameter, warn_caller
+from skfairdp._utils._sklearn import N_JOBS, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.model_selection._frame import hypervolume, pareto_frontier
 from skfairdp.model_selection._scores import Bound, Objective, read_bounds, utility_of
@@ -171,72 +169,17 @@ class ParetoSearchCV(SearchBase):
     random_state: RandomStateLike = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
-        "param_grid": [dict, list],
-        "scoring": "no_validation",
-        "bounds": [dict, None],
+        **SearchBase._parameter_constraints,
         "refit": ["boolean", str],
-        "cv": "no_validation",
-        "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
-        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
-        "delta": [Interval(Real, 0, 1, closed="neither"), None],
         "n_jobs": N_JOBS,
         "error_score": [StrOptions({"raise"}), "nan", None],
         "reference": [dict, None],
         "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        X_public: ArrayLike | PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        validation: PublicData | None = None,
-        subject: ArrayLike | str | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> "ParetoSearchCV":
-        """Search, and refit the winner.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or DataFrame
-            Private rows. With a schema of the estimator also rows that are read in chunks, if the estimator reads such:
-            a path of Parquet files, a Polars LazyFrame, a dask DataFrame, a function. They are folded by their keys.
-        y : array-like of shape (n_rows,), default=None
-            Labels. None takes those of X, where a schema of the estimator says which column holds them.
-        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
-            of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
-        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Public rows, handed on to every fit.
-        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
-            Their groups, where ``X_public`` does not carry them.
-        validation : PublicData, default=None
-            Public rows with labels (and groups) to score on instead of folds.
-        {subject}
-            A fold holds all rows of its subjects, and a score counts one row of each.
-        exposure : array-like of shape (n_rows,), default=None
-            Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
-            y, and scores compare counts with the rate times it. Not with ``validation``.
-
-        Returns
-        -------
-        {returns_self}
-        """
-        self._validate_params()
+    def _search(self, data: SearchData, plan: GroupsPlan) -> None:
         objectives = self._asked
-        bounds = read_bounds(self.bounds, objectives, owner=type(self).__name__)
-        chosen_by = self._refit_objective(objectives)
-        reference = self._check_reference(objectives)
-        data, plan = self._planned(
-            X, y, sensitive_features=sensitive_features, X_public=X_public,
-            sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
-            exposure=exposure,
-        )  # fmt: skip
+        bounds, reference = read_bounds(self.bounds, objectives, owner=type(self).__name__), self._checked_reference
         run = SearchRun(data, plan.failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
         try:
             run.run(plan.groups)
@@ -249,10 +192,9 @@ class ParetoSearchCV(SearchBase):
         self.n_splits_ = len(data.splits)
         self.cv_results_ = results_table(data, run, objectives)
         self._judge(objectives, reference)
-        self._choose(run, objectives, bounds, chosen_by)
+        self._choose(run, objectives, bounds, self._refit_objective)
         self.privacy_ = run.spent
         self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
-        return self
 
     def _forget(self) -> None:
         """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
@@ -261,6 +203,8 @@ class ParetoSearchCV(SearchBase):
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, GroupsPlan]:
         objectives = self._asked
+        read_bounds(self.bounds, objectives, owner=type(self).__name__)
+        _ = self._refit_objective, self._checked_reference  # what is wrong about them is said first
         names = {objective.name for objective in objectives}
         missing = [name for name in (utility_of(self.estimator), *_DRAWN) if name not in names]
         shown = self._scoring_of(missing) if missing else []
@@ -274,26 +218,23 @@ class ParetoSearchCV(SearchBase):
         usual = (utility_of(self.estimator), "disparity", "epsilon")
         return self._scoring_of(usual if self.scoring is None else self.scoring)
 
-    def _refit_objective(self, objectives: list[Objective]) -> Objective:
-        if isinstance(self.refit, str):
-            for objective in objectives:
-                if objective.name == self.refit:
-                    return objective
-            raise ValueError(
-                f"The 'refit' parameter of {type(self).__name__} must be a bool or one of the objectives "
-                f"{[o.name for o in objectives]}. Got {self.refit!r} instead."
-            )
-        return objectives[0]
+    @property
+    def _refit_objective(self) -> Objective:
+        named = {objective.name: objective for objective in self._asked}
+        if isinstance(self.refit, str) and self.refit not in named:
+            must = f"a bool or one of the objectives {[*named]}"
+            raise invalid_parameter("refit", type(self).__name__, must, self.refit)
+        return named[self.refit] if isinstance(self.refit, str) else self._asked[0]
 
-    def _check_reference(self, objectives: list[Objective]) -> dict[str, float] | None:
-        if self.reference is None:
-            return None
-        if set(self.reference) != {o.name for o in objectives}:
+    @property
+    def _checked_reference(self) -> dict[str, float] | None:
+        names = [objective.name for objective in self._asked]
+        if self.reference is not None and set(self.reference) != {*names}:
             raise ValueError(
                 f"The 'reference' parameter of {type(self).__name__} must give a value for each of the objectives "
-                f"{[o.name for o in objectives]}. Got {sorted(self.reference)} instead."
+                f"{names}. Got {sorted(self.reference)} instead."
             )
-        return {name: float(value) for name, value in self.reference.items()}
+        return None if self.reference is None else {name: float(value) for name, value in self.reference.items()}
 
     def _judge(self, objectives: list[Objective], reference: dict[str, float] | None) -> None:
         """The frontier among the candidates, and its volume."""

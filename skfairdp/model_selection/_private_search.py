@@ -11,9 +11,8 @@ import numpy as np
 
 from skfairdp import privacy
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, silence, warn_caller
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions
+from skfairdp._utils import RandomStateLike, silence, warn_caller
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import UnplannedReleaseError, UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
 from skfairdp.model_selection._scores import Bound, read_bounds, utility_of
@@ -68,24 +67,16 @@ class Trials:
         data, (whole, parts) = self.data, self.fits[index]
         epsilon = data.epsilon(whole)
         if not data.splits:
-            model = self._fit(index, None, whole)
+            model = data.fit(data.grid[index], None, whole)
             return model, data.scores.measure(model, None, epsilon, None)
         folds = []
         for (train, test), planned in zip(data.splits, parts, strict=True):
-            model = self._fit(index, train, planned)
+            model = data.fit(data.grid[index], train, planned, **data.fold_options)
             # A record is in the table of one fold: each has its own noise, and may draw it once.
             with data.scores.paid(None if noise.is_secret else noise.seed(), 1) as of_table:
                 folds.append(data.scores.measure(model, test, epsilon, of_table))
         values = {name: float(np.mean([fold[name] for fold in folds])) for name in folds[0]}
-        return (self._fit(index, None, whole) if self.refits else model), values
-
-    def _fit(self, index: int, positions: Any, planned: privacy.DpEvent) -> Any:
-        options = {} if positions is None else self.data.fold_options
-        model = self.data.candidate.model(self.data.grid[index], **options)
-        X, y, arguments = self.data.rows.arguments(model, positions)
-        fitted = model.fit(X, y, **arguments)
-        self.data.candidate.check_spent(fitted, planned)
-        return fitted
+        return (data.fit(data.grid[index], None, whole) if self.refits else model), values
 
 
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
@@ -199,67 +190,14 @@ class PrivateSearchCV(SearchBase):
     random_state: RandomStateLike = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
-        "param_grid": [dict, list],
-        "scoring": "no_validation",
-        "bounds": [dict, None],
+        **SearchBase._parameter_constraints,
         "method": [StrOptions({"auto", "selection", "composition"})],
         "trial_distribution": [StrOptions({"logarithmic", "half", "geometric", "poisson"})],
         "expected_trials": [Interval(Real, 1, 1e6, closed="both"), None],
-        "cv": "no_validation",
         "test_size": [Interval(Real, 0, 1, closed="neither")],
-        "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
-        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
-        "delta": [Interval(Real, 0, 1, closed="neither"), None],
-        "random_state": ["random_state"],
     }
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        X_public: ArrayLike | PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        validation: PublicData | None = None,
-        subject: ArrayLike | str | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> "PrivateSearchCV":
-        """Search, and keep the winner.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features) or DataFrame
-            Private rows. With a schema of the estimator also rows that are read in chunks, if the estimator reads such:
-            a path of Parquet files, a Polars LazyFrame, a dask DataFrame, a function. They are folded by their keys.
-        y : array-like of shape (n_rows,), default=None
-            Labels. None takes those of X, where a schema of the estimator says which column holds them.
-        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
-            of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
-        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Public rows, handed on to every fit.
-        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
-            Their groups, where ``X_public`` does not carry them.
-        validation : PublicData, default=None
-            Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
-        {subject}
-            A fold holds all rows of its subjects, and a score counts one row of each.
-        exposure : array-like of shape (n_rows,), default=None
-            Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
-            y, and scores compare counts with the rate times it. Not with ``validation``.
-
-        Returns
-        -------
-        {returns_self}
-        """
-        self._validate_params()
-        data, plan = self._planned(
-            X, y, sensitive_features=sensitive_features, X_public=X_public,
-            sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
-            exposure=exposure,
-        )  # fmt: skip
+    def _search(self, data: SearchData, plan: "_Plan") -> None:
         spending = self._spending(plan)
         with spending as noise, silence():  # a warning a trial would tell how many there were
             spending.settle()  # all of it, before the first trial
@@ -267,8 +205,11 @@ class PrivateSearchCV(SearchBase):
             best = self._best(plan.trials, noise)
         self.n_candidates_ = len(data.grid)
         if best is None:
-            warn_caller(f"{type(self).__name__} has no winner: no trial was made.")
-            return self
+            warn_caller(
+                f"{type(self).__name__} has no winner: the random number of trials was 0, and the cost is spent all "
+                "the same. Raise 'mean_trials' to make this rarer."
+            )
+            return
         index, winner, value = best
         if winner is None:
             raise SearchFailedError(type(self).__name__)
@@ -280,7 +221,6 @@ class PrivateSearchCV(SearchBase):
                 UtilityWarning,
             )
         self.best_estimator_ = data.candidate.chosen(winner, self.privacy_)
-        return self
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, "_Plan"]:
         owner = type(self).__name__

@@ -66,11 +66,6 @@ class Objective:
     function: Callable[..., float] | None = None
     scorer: str = ""
 
-    @property
-    def is_usual_scorer(self) -> bool:
-        """Whether it is one of scikit-learn's, which score any classifier."""
-        return self.kind == "scorer" and isinstance(self.function, type(get_scorer("accuracy")))
-
     def measure(self, answers: Answers, epsilon: float, fitted: Any = None, X: Any = None) -> float:
         """The value on these rows; NaN where they do not determine it.
 
@@ -277,7 +272,8 @@ class PublicScores:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    if objective.kind == "metric" or objective.is_usual_scorer:
+                    usual = objective.kind == "scorer" and isinstance(objective.function, type(get_scorer("accuracy")))
+                    if objective.kind == "metric" or usual:  # else it is the user's, and may ask for any model
                         objective.measure(answers, 1.0, None if objective.kind == "metric" else dummy, nothing)
             except Exception as error:
                 raise ValueError(
@@ -317,6 +313,12 @@ class PaidScores(ABC):
     def problem(self, fitted: Any) -> str:
         """Nothing is told of private rows but what was released of them."""
         return ""
+
+    def rows_of(self, test: NDArray[np.int64] | SubjectRows) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """The rows at these positions, or one row of each of these subjects; their places where public."""
+        if isinstance(test, SubjectRows):
+            return test.one_each, test.places
+        return test, None if self.table.public_size(len(test)) is None else np.arange(len(test))
 
 
 @dataclass(frozen=True)
@@ -363,15 +365,11 @@ class PrivateScores(LabelScores):
 
     def counts(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> NDArray[np.int64]:
         """Of the rows at these positions, or of one row of each of these subjects."""
-        if isinstance(test, SubjectRows):
-            return self._counts(fitted, test.one_each, test.places)
-        return self._counts(fitted, test, None if self.table.public_size(len(test)) is None else np.arange(len(test)))
-
-    def _counts(self, fitted: Any, test: NDArray[np.int64], places: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        groups = None if self.groups is None else self.groups[test]
-        predicted = row_wise_predictions(fitted, take_rows(self.X, test), groups, places=places)
-        codes = None if self.group_codes is None else self.group_codes[test]
-        return self.table.counts(self.label_codes[test], codes, predicted)
+        rows, places = self.rows_of(test)
+        groups = None if self.groups is None else self.groups[rows]
+        predicted = row_wise_predictions(fitted, take_rows(self.X, rows), groups, places=places)
+        codes = None if self.group_codes is None else self.group_codes[rows]
+        return self.table.counts(self.label_codes[rows], codes, predicted)
 
 
 @dataclass(frozen=True)

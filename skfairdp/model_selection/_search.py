@@ -5,13 +5,15 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from numbers import Real
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
@@ -19,6 +21,7 @@ from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import NamedEstimator, PublicData
+from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._candidate import Candidate
 from skfairdp.model_selection._scores import Objective, PublicScores, read_scoring
@@ -64,8 +67,8 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
         if abs(end) >= _FARTHEST:
             raise ValueError(
                 f"No budget of its fits brings {data.owner} to total_epsilon={total:g}: they cost {tried[end]:.3g} at "
-                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise ('noise_multiplier', "
-                "'sigma'), and see that schemas that were paid for cost less than the total."
+                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise "
+                "('noise_multiplier', 'sigma'), and make sure that released schemas cost less than the total."
             )
         end = math.copysign(min(abs(2 * end), _FARTHEST), end)
     brentq(excess, min(0.0, end), max(0.0, end), xtol=_CLOSE / 10, rtol=1e-12)
@@ -175,7 +178,69 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     bounds: Mapping[str, str] | None
     privacy_: privacy.PrivacySpent
     __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
-    __metadata_request__score = {"sensitive_features": True, "exposure": True}
+    __metadata_request__predict = __metadata_request__score = {"sensitive_features": True, "exposure": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "param_grid": [dict, list],
+        "scoring": "no_validation",
+        "bounds": [dict, None],
+        "cv": "no_validation",
+        "score_epsilon": [Interval(Real, 0, 1e9, closed="right")],
+        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
+        "delta": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+    }
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        X_public: ArrayLike | PublicData | None = None,
+        sensitive_features_public: ArrayLike | None = None,
+        validation: PublicData | None = None,
+        subject: ArrayLike | str | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
+        """Search, and keep the winner, fitted on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or DataFrame
+            Private rows. With a schema of the estimator also rows that are read in chunks, if the estimator reads such:
+            a path of Parquet files, a Polars LazyFrame, a dask DataFrame, a function. They are folded by their keys.
+        y : array-like of shape (n_rows,), default=None
+            Labels. None takes those of X, where a schema of the estimator says which column holds them.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
+            of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
+        X_public : array-like of shape (n_public, n_features) or PublicData, default=None
+            Public rows, handed on to every fit.
+        sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
+            Their groups, where ``X_public`` does not carry them.
+        validation : PublicData, default=None
+            Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
+        {subject}
+            A fold holds all rows of its subjects, and a score counts one row of each.
+        exposure : array-like of shape (n_rows,), default=None
+            Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
+            y, and scores compare counts with the rate times it. Not with ``validation``.
+
+        Returns
+        -------
+        {returns_self}
+        """
+        self._validate_params()
+        self._search(
+            *self._planned(
+                X, y, sensitive_features=sensitive_features, X_public=X_public,
+                sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
+                exposure=exposure,
+            )
+        )  # fmt: skip
+        return self
 
     def _validate_params(self) -> None:
         if isinstance(self.estimator, PFGuardGenerator):
@@ -213,6 +278,10 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, Any]:
         """What the search reads, and what it is going to release."""
+        raise NotImplementedError
+
+    def _search(self, data: SearchData, plan: Any) -> None:
+        """Spend, and keep what is found."""
         raise NotImplementedError
 
     def _winner(self) -> Any:
@@ -256,12 +325,25 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
             raise AttributeError(str(error)) from None
 
     @available_if(_winner_has("predict"))
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(
+        self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> NDArray[Any]:
         """Predictions of the winner.
 
-        {predicts_labels}
+        Parameters
+        ----------
+        {X_predict}
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Group of each row, for a winner whose predictions use it.
+        exposure : array-like of shape (n_rows,), default=None
+            Of counts, for a winner that takes it.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows,)
+            Class labels, or amounts.
         """
-        return self._winner().predict(X)
+        return self._answer("predict", X, sensitive_features=sensitive_features, exposure=exposure)
 
     @available_if(_winner_has("predict_proba"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -299,12 +381,17 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         score : float
             Accuracy, or what the winner's own ``score`` is.
         """
-        winner = self._winner()
-        taken = inspect.signature(winner.score).parameters
         given = {"sensitive_features": sensitive_features, "exposure": exposure, "sample_weight": sample_weight}
-        # Groups are handed on where they are taken; what else is not is an error of the winner's.
-        kept = {n: v for n, v in given.items() if v is not None and (n in taken or n != "sensitive_features")}
-        return winner.score(X, y, **kept)
+        return self._answer("score", X, y, **given)
+
+    def _answer(self, method: str, X: Any, *y: Any, **given: Any) -> Any:
+        """The winner's answer. Groups are handed on where they are taken; what else is not is an error of its own."""
+        asked, given = self._winner(), {name: value for name, value in given.items() if value is not None}
+        if isinstance(asked, Pipeline) and not given.keys() <= {"sample_weight"}:  # a score of it hands on no others
+            X, asked = asked[:-1].transform(X) if len(asked) > 1 else X, asked[-1]
+        taken = inspect.signature(getattr(asked, method)).parameters
+        kept = {name: value for name, value in given.items() if name in taken or name != "sensitive_features"}
+        return getattr(asked, method)(X, *y, **kept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

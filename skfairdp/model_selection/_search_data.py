@@ -1,7 +1,8 @@
 """What the searches read before they spend anything: rows, candidates, folds, and where to score them."""
 
 import inspect
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -45,7 +46,7 @@ from skfairdp._rows import (
 from skfairdp._utils._sklearn import n_columns
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._amount_scores import AmountScores, AmountTable
-from skfairdp.model_selection._candidate import Candidate, Rows
+from skfairdp.model_selection._candidate import Candidate, Part, Rows
 from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
 from skfairdp.schema import RawTable
 
@@ -332,6 +333,16 @@ class SearchData:
         model = self.candidate.model(params, **self.fold_options)
         return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
 
+    def fit(self, params: Mapping[str, Any], part: Part | None, planned: privacy.DpEvent, **options: Any) -> Any:
+        """A candidate that is fitted on all rows, or on some, and has released what was planned."""
+        model = self.candidate.model(params, **options)
+        X, y, arguments = self.rows.arguments(model, part)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
+            fitted = model.fit(X, y, **arguments)
+        self.candidate.check_spent(fitted, planned)
+        return fitted
+
     def cost(self, fits: Sequence[privacy.DpEvent], n_scores: int) -> privacy.DpEvent:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
         assert isinstance(self.scores, PaidScores)
@@ -446,14 +457,7 @@ def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, valid
             "'validation' have none. Leave out the one or the other."
         )
     _utils.check_same_index(owner, X=rows.X, exposure=exposure)
-    return _utils.as_amounts(exposure, rows.n_rows, owner=owner, name="exposure")
-
-
-def _rows_of_source(owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any]) -> Rows:
-    """Rows that do not lie in memory: every fit reads them, and every score that public rows do not make."""
-    refuse_columns_beside(owner, y, sensitive_features)
-    # Opened once: a function is asked once for the number of its rows, and not by every fit.
-    return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
+    return _utils.as_exposures(exposure, rows.n_rows, owner=owner)
 
 
 def _rows(
@@ -462,7 +466,9 @@ def _rows(
     if gathered(X) is not None and subject is not None:
         raise ValueError(f"{owner} folds subjects only where their rows are in memory. Pass them as a DataFrame.")
     if gathered(X) is not None:
-        return _rows_of_source(owner, X, y, sensitive_features, public)
+        refuse_columns_beside(owner, y, sensitive_features)
+        # Opened once: a function is asked once for the number of its rows, and not by every fit.
+        return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
     if y is None and schema is not None:
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:

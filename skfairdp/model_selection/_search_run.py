@@ -3,7 +3,6 @@
 import math
 import pickle
 import secrets
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 
 from skfairdp._utils import progress_bar, warn_caller
-from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning, UnplannedReleaseError
+from skfairdp.exceptions import BudgetExceededError, UnplannedReleaseError
 from skfairdp.model_selection import _frame
 from skfairdp.model_selection._candidate import Candidate, Part, SearchFailedError
 from skfairdp.model_selection._scores import BASELINE, Objective, utility_of
@@ -173,12 +172,7 @@ def fit_group(
     data: SearchData, group: CandidateGroup, part: Part | None, planned: DpEvent, **options: Any
 ) -> dict[int, Any]:
     """One private fit, and from it a fitted estimator for each member, by position."""
-    model = data.candidate.model(group.params, **options)
-    X, y, arguments = data.rows.arguments(model, part)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
-        fitted = model.fit(X, y, **arguments)
-    data.candidate.check_spent(fitted, planned)
+    fitted = data.fit(group.params, part, planned, **options)
     served = {group.members[0][0]: fitted}
     for j, params in group.members[1:]:
         changes = {name: value for name, value in params.items() if _among(name, group.free)}
@@ -321,7 +315,10 @@ class SearchRun:
             return self._fitted[index]
         group = self.groups[index]
         try:
-            self._charge(self._price_of_refit(group), group.whole, NoOpDpEvent(), "refit of the winner")
+            # That of the dearest winner there may have been: what is certified does not follow which one won.
+            fit, dearest = group.whole.event, self._reserve
+            price = fit if fit == dearest else WorstOf((dearest, fit))
+            self._charge(price, group.whole, NoOpDpEvent(), "refit of the winner")
         except BudgetExceededError as error:
             warn_caller(f"The winner is not refitted. {error}")
             return None
@@ -334,11 +331,6 @@ class SearchRun:
         except Exception:
             failed = SearchFailedError(self.data.owner)
         raise failed
-
-    def _price_of_refit(self, group: CandidateGroup) -> DpEvent:
-        """That of the dearest winner there may have been: what is certified does not follow which one won."""
-        fit = group.whole.event
-        return fit if fit == self._reserve else WorstOf((self._reserve, fit))
 
     @property
     def spent(self) -> PrivacySpent:

@@ -282,7 +282,7 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
         privacy = Account.of(estimator).total()
         if privacy is None:
             raise ValueError(
-                f"measure_estimators cannot place {name!r}: it has no privacy_, so nothing says what it protects. "
+                f"measure_estimators cannot include {name!r}: it has no privacy_, so what it protects is unknown. "
                 "Leave it out."
             )
         kind = privacy.protects, privacy.neighboring_relation

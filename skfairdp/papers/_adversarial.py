@@ -247,8 +247,8 @@ class AdversarialBackend(GeneratorBackend):
         given = [name for name in ("sampling", "normalization") if getattr(self, name) is not None]
         if layout.balance is None and given:
             raise ValueError(
-                f"The '{given[0]}' parameter of {owner} says how groups and labels are balanced, but the generator has "
-                "balance=None. Leave it None, or give the generator a 'balance'."
+                f"The '{given[0]}' parameter of {owner} sets how groups and labels are balanced, but the generator "
+                "has balance=None. Leave it None, or give the generator a 'balance'."
             )
         if self.n_teachers > layout.n_rows:
             raise ValueError(
@@ -269,9 +269,18 @@ class AdversarialPlan(BackendPlan):
     layout: Layout
     loss: ClassVar[str] = "logistic"
 
-    @abstractmethod
+    @property
+    def n_answers(self) -> int:
+        """One to each row that is asked about."""
+        return int(self.backend.n_steps * self.backend.batch_size)
+
+    def mechanism_at(self, scale: float) -> Any:
+        """Of one answer."""
+        raise NotImplementedError
+
     def answers_at(self, scale: float) -> privacy.DpEvent:
         """The event of all that the teachers let out at this noise scale."""
+        return privacy.repeat(self.mechanism_at(scale).event, self.n_answers)
 
     @property
     @abstractmethod
@@ -456,7 +465,7 @@ class SanitisedGradient(_RowGradients):
     def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> NDArray[np.float64]:
         """Noisy clipped gradients (batch_size, n_features)."""
         if len(gradients) != self.batch_size:
-            raise ValueError(f"One step lets out {self.batch_size} gradients, but there are {len(gradients)}.")
+            raise ValueError(f"One step releases {self.batch_size} gradients, but there are {len(gradients)}.")
         return self._vector.release(self.clipped(gradients), source)
 
 
@@ -482,7 +491,7 @@ class MeanGradient(_RowGradients):
         """Mean of gradients of norm at most C."""
         if gradients.shape[:2] != (self.n_discriminators, self.batch_size):
             raise ValueError(
-                f"One step lets out {self.n_discriminators} x {self.batch_size} gradients, but there are "
+                f"One step releases {self.n_discriminators} x {self.batch_size} gradients, but there are "
                 f"{gradients.shape[0]} x {gradients.shape[1]}."
             )
         total = np.zeros(gradients.shape[1:])

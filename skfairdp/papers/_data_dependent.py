@@ -191,15 +191,12 @@ def check_conditions(sigma: float, n_classes: int, order: float) -> bool:
     lowest = min(4 * log_q0, _LOG_Q_NEGLIGIBLE)
     below_q0 = -np.square(np.linspace(math.sqrt(-lowest), math.sqrt(-log_q0), _GRID_POINTS))
     below_q0[-1] = log_q0
-    c5 = _never_decreases(_bound(below_q0, sigma, order))
+    curve = _bound(below_q0, sigma, order)
     log_q1 = float(_one_vote(np.array([log_q0]), sigma, n_classes, -1)[0])
     below_q1 = -np.square(np.linspace(math.sqrt(-min(lowest, 4 * log_q1)), math.sqrt(-log_q1), _GRID_POINTS))
     added = _bound(_one_vote(below_q1, sigma, n_classes, +1), sigma, order) - _bound(below_q1, sigma, order)
-    return takes_over_for_good and c5 and _never_decreases(added)
-
-
-def _never_decreases(values: Array) -> bool:
-    return bool((values[1:] >= values[:-1] * (1 - _SLACK)).all())
+    never_decrease = [bool((values[1:] >= values[:-1] * (1 - _SLACK)).all()) for values in (curve, added)]
+    return takes_over_for_good and all(never_decrease)
 
 
 def _check_order(order: float) -> None:

@@ -23,27 +23,20 @@ _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
 
 
 class PATEGANPlan(_adversarial.AdversarialPlan):
-    @property
-    def n_bits(self) -> int:
-        return self.backend.n_steps * self.backend.batch_size
-
-    def bits_at(self, scale: float) -> _adversarial.MajorityBits:
-        return _adversarial.MajorityBits(self.backend.n_teachers, scale * self.n_bits**0.5, self.layout.relation)
-
-    def answers_at(self, scale: float) -> DpEvent:
-        return repeat(self.bits_at(scale).event, self.n_bits)
+    def mechanism_at(self, scale: float) -> _adversarial.MajorityBits:
+        return _adversarial.MajorityBits(self.backend.n_teachers, scale * self.n_answers**0.5, self.layout.relation)
 
     @property
     def released_answers(self) -> tuple[str, ...]:
-        return (f"{self.n_bits} noisy majorities of {self.backend.n_teachers} discriminators",)
+        return (f"{self.n_answers} noisy majorities of {self.backend.n_teachers} discriminators",)
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
-        bits_at, asked, answers = self.bits_at(scale), [], []
+        mechanism, asked, answers = self.mechanism_at(scale), [], []
         for _ in self.steps():
             training.teach()
             _, shown = training.fakes(self.backend.batch_size)
             asked.append(shown.detach())
-            answers.append(bits_at.release(training.votes(shown), noise))
+            answers.append(mechanism.release(training.votes(shown), noise))
             training.follow_student(
                 asked[-_REMEMBERED:],
                 np.concatenate(answers[-_REMEMBERED:]),
@@ -96,12 +89,8 @@ class PATEGANBackend(_adversarial.AdversarialBackend):
 
 
 class GPATEPlan(_adversarial.AdversarialPlan):
-    @property
-    def n_gradients(self) -> int:
-        return int(self.backend.n_steps * self.backend.batch_size)
-
-    def bins_at(self, scale: float) -> _adversarial.BinnedGradients:
-        votes = scale * math.sqrt(self.n_gradients * self.backend.n_coordinates)
+    def mechanism_at(self, scale: float) -> _adversarial.BinnedGradients:
+        votes = scale * math.sqrt(self.n_answers * self.backend.n_coordinates)
         return _adversarial.BinnedGradients(
             self.backend.n_coordinates,
             sigma_threshold=votes / math.sqrt(_THRESHOLD_SHARE),
@@ -109,16 +98,13 @@ class GPATEPlan(_adversarial.AdversarialPlan):
             relation=self.layout.relation,
         )
 
-    def answers_at(self, scale: float) -> DpEvent:
-        return repeat(self.bins_at(scale).event, self.n_gradients)
-
     @property
     def released_answers(self) -> tuple[str, ...]:
-        n = self.n_gradients * self.backend.n_coordinates
+        n = self.n_answers * self.backend.n_coordinates
         return (f"{n} noisy thresholds", f"{n} noisy argmaxes over {self.backend.n_bins} bins")
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
-        mechanism, backend = self.bins_at(scale), self.backend
+        mechanism, backend = self.mechanism_at(scale), self.backend
         shape = (training.width, backend.n_coordinates)
         projection = rng.normal(size=shape)
         width = 4.0 / backend.n_bins
@@ -180,23 +166,16 @@ class GPATEBackend(_adversarial.AdversarialBackend):
 
 
 class DataLensPlan(_adversarial.AdversarialPlan):
-    @property
-    def n_gradients(self) -> int:
-        return int(self.backend.n_steps * self.backend.batch_size)
-
-    def signs_at(self, scale: float) -> _adversarial.TopSigns:
-        sigma = scale * 2 * math.sqrt(self.backend.k * self.n_gradients)
+    def mechanism_at(self, scale: float) -> _adversarial.TopSigns:
+        sigma = scale * 2 * math.sqrt(self.backend.k * self.n_answers)
         return _adversarial.TopSigns(self.backend.k, sigma, self.layout.relation)
-
-    def answers_at(self, scale: float) -> DpEvent:
-        return repeat(self.signs_at(scale).event, self.n_gradients)
 
     @property
     def released_answers(self) -> tuple[str, ...]:
-        return (f"{self.n_gradients} sums of top-{self.backend.k} signs",)
+        return (f"{self.n_answers} sums of top-{self.backend.k} signs",)
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
-        mechanism = self.signs_at(scale)
+        mechanism = self.mechanism_at(scale)
         for _ in self.steps():
             training.teach()
             values, shown = training.fakes(self.backend.batch_size)

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import as_groups, fit_softmax, group_domain, public_generator
+from skfairdp._utils import as_groups, fit_softmax, group_domain, invalid_parameter, public_generator
 from skfairdp.privacy import rounded_up
 
 Array = NDArray[np.float64]
@@ -209,9 +209,7 @@ class PATEFairnessAnalysis:
         if not (isinstance(self.repeats, Integral) and self.repeats >= 2):
             raise ValueError(f"The 'repeats' parameter of {owner} must be an int of at least 2. Got {self.repeats!r}.")
         if not (isinstance(self.alpha, Real) and 0 < self.alpha < math.inf):
-            raise ValueError(
-                f"The 'alpha' parameter of {owner} must be a float in the range (0.0, inf). Got {self.alpha!r} instead."
-            )
+            raise invalid_parameter("alpha", owner, "a float in the range (0.0, inf)", self.alpha)
 
     def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
         from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
@@ -334,7 +332,8 @@ class _Students:
             ("closeness", "flipping probability"): (self.closeness(), flips),
             ("flipping probability", "excessive risk"): (flips, risk),
         }
-        return {names: _spearman(*values) for names, values in pairs.items()}
+        known = {names: all(np.ptp(one) for one in values) for names, values in pairs.items()}
+        return {n: float(spearmanr(*values).statistic) if known[n] else math.nan for n, values in pairs.items()}
 
     def effect(self, targets: Array, groups: NDArray[np.object_], truth: NDArray[np.int64] | None) -> LabelEffect:
         losses, distances, accuracies = np.zeros(len(self.rows)), [], []
@@ -354,11 +353,6 @@ class _Students:
             risk_gap=max(by_group.values()) - min(by_group.values()),
             accuracy=float(np.mean(accuracies)) if accuracies else None,
         )
-
-
-def _spearman(a: Array, b: Array) -> float:
-    """Rank correlation; nan where one of the two is constant."""
-    return math.nan if np.ptp(a) == 0 or np.ptp(b) == 0 else float(spearmanr(a, b).statistic)
 
 
 _WARNING = "from raw votes: not private"
@@ -404,7 +398,11 @@ class _AnalysisDisplay(ABC):
         self : display
             With ``ax_`` and ``figure_``.
         """
-        self.figure_, self.ax_ = _axes(ax)
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
+        self.figure_, self.ax_ = ax.figure, ax
         self._draw()
         return self
 
@@ -477,14 +475,6 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
             title=f"Spearman correlation {rank:.2f} ({_WARNING})",
         )
         self.ax_.legend(title="group")
-
-
-def _axes(ax: Any) -> tuple[Any, Any]:
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        return plt.subplots(figsize=(5, 3.6), layout="constrained")
-    return ax.figure, ax
 
 
 @dataclass(frozen=True)
@@ -580,7 +570,7 @@ def sfpate_bounds(
         )
     for name, value in (("alpha", alpha), ("bound", bound), ("epsilon", 0.0 if epsilon is None else epsilon)):
         if not value >= 0:
-            raise ValueError(f"The '{name}' parameter of sfpate_bounds must be at least 0. Got {value!r} instead.")
+            raise invalid_parameter(name, "sfpate_bounds", "at least 0", value)
     eta = float(np.abs(truth - released).max())
     shares = truth.mean(axis=0)
     corollary_1 = None

@@ -246,7 +246,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if self._votes_by_group and not isinstance(X, np.ndarray | pd.DataFrame) and opened(X) is not None:
             raise ValueError(
                 f"{type(self).__name__} reads X in chunks only where its teachers need no groups, and the "
-                "'constraints' of its student look at labels. Pass the rows as a DataFrame, or constrain selection "
+                "'constraints' of its student need labels. Pass the rows as a DataFrame, or constrain selection "
                 "rates alone."
             )
         groups = "both" if self._votes_by_group else "public" if self._needs_groups else "public, if given"
@@ -374,8 +374,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             )
         if self._votes_by_group and not self._lessons.by_group:
             raise ValueError(
-                f"A student of {type(self).__name__} whose 'constraints' look at labels needs votes on a row and its "
-                "group, and these know no group. It needs a new fit: clone, set_params, fit."
+                f"A student of {type(self).__name__} whose 'constraints' need labels is trained on votes about labels "
+                "and groups, and these votes are about labels alone. Fit again: clone, set_params, fit."
             )
 
     def _releases_rows(self, has_groups: bool) -> bool:
@@ -411,14 +411,14 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         for name, is_given in beside.items():
             if is_given:
                 raise ValueError(
-                    f"{type(self).__name__} got both 'constraints' and '{name}'. Constraints carry their bound with "
-                    'them, RateParity("selection_rate", difference_bound=0.1), and a student of their own '
-                    "(ConstrainedStudent): leave one of the two out."
+                    f"{type(self).__name__} got both 'constraints' and '{name}'. A constraint has a bound already, as "
+                    "in RateParity('selection_rate', difference_bound=0.1), and trains a ConstrainedStudent: leave "
+                    "one of the two out."
                 )
         if isinstance(self._parts()["gate"], training.LabelGate):
             raise ValueError(
-                f"{type(self).__name__} got 'constraints' and gate='labels', whose student is held to nothing. Take "
-                "gate='votes' or None."
+                f"{type(self).__name__} got 'constraints' and gate='labels', whose student enforces no constraint. "
+                "Set gate='votes' or None."
             )
         check_student(self._given_student)
 

@@ -589,8 +589,8 @@ def fair_network(variant: GroupTeachers | FairTeachers, fair_estimator: Any, con
     if isinstance(fair_estimator, LagrangianClassifier):
         if fair_estimator.constraints is None:
             raise ValueError(
-                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: groups "
-                "would be protected for nothing. Give it a constraint."
+                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: it would "
+                "need no groups. Set its 'constraints'."
             )
         if as_perceptron(fair_estimator) is not None:
             return fair_estimator

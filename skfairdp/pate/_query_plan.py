@@ -643,9 +643,9 @@ def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int, units: str
     asked = estimator.n_teachers
     if n_values > 1 and n_rows < asked * n_values:
         warn_caller(
-            f"'n_teachers'={asked} of {type(estimator).__name__} leaves each of them about {n_rows / asked:.2g} of the "
-            f"{n_rows} {units}, fewer than the {n_values} values that it has to predict: most vote for a constant. Set "
-            f"at most {max(1, n_rows // (10 * n_values))}, or n_teachers='auto'.",
+            f"'n_teachers'={asked} of {type(estimator).__name__} leaves each of them about {n_rows / asked:.2g} of "
+            f"the {n_rows} {units}, fewer than the {n_values} values that it has to predict, so most would vote for a "
+            f"constant. Set at most {max(1, n_rows // (10 * n_values))}, or n_teachers='auto'.",
             UtilityWarning,
         )
 

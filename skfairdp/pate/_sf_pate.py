@@ -484,13 +484,13 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if self.fair_estimator is not None and asked is not None:
             name = "constraints" if self.gamma is None else "gamma"
             raise ValueError(
-                f"{owner} got both {name!r} and a 'fair_estimator', which has its own. Leave {name!r} None, "
-                "and give the constraint to the 'fair_estimator'."
+                f"{owner} got both {name!r} and a 'fair_estimator', which has constraints already. Leave {name!r} "
+                "None, and give the constraint to the 'fair_estimator'."
             )
         if getattr(self._voting, "threshold", SoftVoting.threshold) != SoftVoting.threshold:
             raise ValueError(
-                f"{owner} teaches its student by shares and leaves no label out: it has no use for the 'threshold' "
-                f"({self._voting.threshold:g}) of 'voting'. Leave it out."
+                f"{owner} trains its student on the vote shares of every query, so the 'threshold' "
+                f"({self._voting.threshold:g}) of 'voting' has no effect. Leave it out."
             )
         if getattr(self._variant, "student", None) is not None:
             clone(self._variant.student, safe=False)

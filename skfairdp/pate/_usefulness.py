@@ -65,9 +65,9 @@ def fall_back_to_majority(
     found = Comparison(usual, ahead - by_heart, of_usual, error, where, least=ALLOWED)
     if not found.is_better and ahead > 0 and lessons.denoiser is not None:
         warn_caller(
-            f"{owner} may be no better than the class {classes[usual]} for every row: it agrees with "
-            f"{of_usual + ahead:.3f} {where} and that class alone with {of_usual:.3f}, and overfitting of noise may "
-            f"explain {by_heart:.3f}. More rows, fewer features or categories, or a larger 'epsilon' would help.",
+            f"{owner} may be no better than the class {classes[usual]} for every row: it agrees with a share of "
+            f"{of_usual + ahead:.3f} {where}, that class alone with {of_usual:.3f}, and overfitting of noise may "
+            f"account for {by_heart:.3f}. More rows, fewer features or categories, or a larger 'epsilon' would help.",
             UtilityWarning,
         )
     elif not found.is_better:
@@ -132,10 +132,10 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
     ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
     ways += ["more teachers"] if forecast.n_teachers is not None else []
     return (
-        f"{owner} predicts the class {predicted} for every row: by the released votes nothing that it "
-        f"learned is better. With {forecast.n_rows:,} {forecast.units} at epsilon={forecast.epsilon:g} "
-        f"the noise in the mean share of a class has a standard deviation of {forecast.noise:.2g}. "
-        f"{' or '.join(ways).capitalize() or 'A larger delta'} would bring it to {target:.2g}."
+        f"{owner} predicts the class {predicted} for every row: by the released votes its student is no better. With "
+        f"{forecast.n_rows:,} {forecast.units} at epsilon={forecast.epsilon:g} the noise in the mean share of a class "
+        f"has a standard deviation of {forecast.noise:.2g}. {' or '.join(ways).capitalize() or 'A larger delta'} "
+        f"would bring it to {target:.2g}."
     )
 
 

@@ -227,7 +227,7 @@ class Voting(BaseEstimator):
         """
         if len(votes) > plan.n_queries:
             raise ValueError(
-                f"The plan pays for {plan.n_queries} queries, but there are votes on {len(votes)}. Plan more."
+                f"The plan covers {plan.n_queries} queries, but there are votes on {len(votes)}. Plan more."
             )
         if isinstance(plan.event, privacy.NoOpDpEvent):  # one class
             return ReleasedVotes(np.zeros(len(votes), dtype=np.int64))

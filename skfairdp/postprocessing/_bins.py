@@ -254,9 +254,9 @@ def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, 
     found = []
     if 0 < asked < 1 / (2 * math.sqrt(smallest)):
         found.append(
-            f"You ask for a difference of {asked:g}, and {smallest} {rows} of the smallest group tell a rate only to "
-            f"about {1 / (2 * math.sqrt(smallest)):.2g}: expect a difference of that size on other rows. Ask for a "
-            f"larger one, or give {math.ceil(round(1 / (4 * max(asked, 1e-6) ** 2), 6))} of each group."
+            f"The bound is {asked:g}, but {smallest} {rows} of the smallest group determine a rate only to about "
+            f"±{1 / (2 * math.sqrt(smallest)):.2g}: expect a gap of that size on other rows. Set a larger bound, or "
+            f"give {math.ceil(round(1 / (4 * max(asked, 1e-6) ** 2), 6))} of each group."
         )
     if changed and 0 < gap < 2 * chance:
         found.append(

@@ -530,11 +530,10 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         if (public is None and not own) or (y is None and schema_for(self) is None and needs_labels(self.estimator)):
             raise NotFittedError(
                 f"{_OWNER} calibrates a classifier that is fitted already; this {type(self.estimator).__name__} is "
-                "not. Fit it first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned. Or "
-                "let the calibrator fit it on private rows, and give public ones to calibrate on: "
-                "fit(X, y, X_public=PublicData(X, groups)). FairPATEClassifier and SyntheticDataClassifier need none "
-                "where they know the groups: fit(X, y, sensitive_features=groups), or a schema that names them. "
-                "PrivateThresholds calibrates a fitted classifier on private rows, and pays for it."
+                "not. Fit it first (in a search wrap it in sklearn.frozen.FrozenEstimator), or let the calibrator "
+                "fit it on private rows and pass public ones: fit(X, y, X_public=PublicData(X, groups)). Without "
+                "public rows use PrivateThresholds, or an 'estimator' that samples them: FairPATEClassifier or "
+                "SyntheticDataClassifier, fitted with groups."
             )
         check_same_index(_OWNER, X=X, y=y)
         self._check_goal(public)
@@ -579,15 +578,18 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
 
     def _check_price(self) -> None:
         if self.gap_weight is not None and self.gamma is not None:
-            raise ValueError(f"{_OWNER} got both 'gap_weight' and 'gamma', a price and a bound. Leave one of them out.")
+            raise ValueError(
+                f"{_OWNER} got both 'gap_weight', a weight of the gap, and 'gamma', a bound on it. Leave one of them "
+                "out."
+            )
         if self.constraints is not None:
             others = {"gap_weight": self.gap_weight, "gamma": self.gamma,
                       "disparity": None if self.disparity == "others" else self.disparity}  # fmt: skip
             for name, value in others.items():
                 if value is not None:
                     raise ValueError(
-                        f"{_OWNER} got both 'constraints' and '{name}'. Constraints carry their bounds with them, "
-                        'RateParity("selection_rate", difference_bound=0.05): leave one of the two out.'
+                        f"{_OWNER} got both 'constraints' and '{name}'. A constraint has a bound already, as in "
+                        "RateParity('selection_rate', difference_bound=0.05): leave one of the two out."
                     )
             if isinstance(self.method, FineTuning) or self.method == "fine_tune":
                 raise ValueError(

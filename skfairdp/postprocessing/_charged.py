@@ -62,8 +62,8 @@ class ChargedForRows(PrivateEstimator):
         rows = np.asarray(rows) if known is None else pd.DataFrame(np.asarray(rows), columns=known)
         if not np.isfinite(self._scores_of_rows(model, rows, np.arange(len(rows)))).any():
             raise ValueError(
-                f"The 'estimator' of {owner}, {type(model).__name__}, has no score for any of {len(rows)} rows that "
-                "are made up, so it would have none for yours. Nothing was spent. See what it says of them."
+                f"The 'estimator' of {owner}, {type(model).__name__}, returns no finite score for any of {len(rows)} "
+                "made-up rows, so it would have none for yours. Nothing was spent. Check what its predictions are."
             )
         self._check_scores(model, rows)
 

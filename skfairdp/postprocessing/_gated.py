@@ -187,8 +187,8 @@ def tickets_of(tickets: Any, rows: int, method: str) -> list[Any]:
     names = [] if given is None else given.tolist() if hasattr(given, "tolist") else list(given)
     if given is None or len(names) != rows:
         raise ValueError(
-            f"The 'tickets' of IDP3.{method} must be one name per row, such as the index of the table: constraints "
-            "that look at true labels need to know whose label comes back."
+            f"The 'tickets' of IDP3.{method} must be one name per row, such as the index of the table: constraints on "
+            "true labels match each later label with its answer."
         )
     if not all(isinstance(name, Hashable) and name is not None and name == name for name in names):
         raise ValueError(

@@ -445,8 +445,8 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
             self._count(*found)
         elif self.counts_.any() or self.rejected_counts_.any():
             raise ValueError(
-                f"The file {store.path} of IDP3's 'store' is gone, and with it the answers of other processes. Restore "
-                "it, or call reset() to begin anew."
+                f"The file {store.path} of IDP3's 'store' is gone, and with it the answers of other processes. "
+                "Restore it, or call reset() to start again."
             )
 
     def _count(self, answered: NDArray[np.int64], refused: NDArray[np.int64], later: LaterLabels | None) -> None:
@@ -471,7 +471,10 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     def _names(self, tickets: Any, n_rows: int, method: str) -> list[Any]:
         waits = self._later is not None
         if tickets is not None and not waits:
-            raise ValueError(f"IDP3.{method} takes 'tickets' where 'constraints' look at true labels. Leave them out.")
+            raise ValueError(
+                f"IDP3.{method} takes 'tickets' only with 'constraints' on true labels, such as 'equalized_odds'. "
+                "Leave them out."
+            )
         return tickets_of(tickets, n_rows, method) if waits else []
 
     def answer(self, X: Any, *, sensitive_features: Any = None, tickets: Any = None) -> NDArray[Any]:
@@ -648,8 +651,8 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         check_is_fitted(self, "counts_")
         if self._later is None:
             raise ValueError(
-                "IDP3.update_labels needs 'constraints' that look at true labels, as \"equalized_odds\" does. Leave "
-                "the call out: parity of answers needs no labels."
+                "IDP3.update_labels needs 'constraints' on true labels, such as 'equalized_odds'. Leave the call out: "
+                "demographic parity needs no labels."
             )
         labels = label_or_none(y_true, self.classes_)
         names = tickets_of(tickets, len(labels), "update_labels")
@@ -671,8 +674,8 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
             gate = self._gate()
         if not isinstance(gate, RateGate):
             raise ValueError(
-                "IDP3.worst_case needs 'constraints' that look at true labels; without labels to wait for, 'counts_' "
-                "says all there is."
+                "IDP3.worst_case needs 'constraints' on true labels, such as 'equalized_odds'. Read 'counts_' "
+                "instead, which are exact without labels."
             )
         return dict(zip(gate.constraints.inequalities, gate.worst_case().tolist(), strict=True))
 
@@ -767,8 +770,8 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         for name, usual in (("gamma", 0.05), ("disparity", "others"), ("gate", "excess")):
             if getattr(self, name) != usual:
                 raise ValueError(
-                    f"IDP3 got both 'constraints' and '{name}'. Constraints carry their bound with them, "
-                    'RateParity("selection_rate", difference_bound=0.1): leave one of the two out.'
+                    f"IDP3 got both 'constraints' and '{name}'. A constraint has a bound already, as in "
+                    "RateParity('selection_rate', difference_bound=0.1): leave one of the two out."
                 )
 
     def _handed_on(self, X: Any, y: Any = None, **given: Any) -> tuple[Any, Any, dict[str, Any]]:

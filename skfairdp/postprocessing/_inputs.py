@@ -220,7 +220,7 @@ def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any]
 def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[np.int64]:
     """Return each row's position in ``domain``."""
     if groups is None:
-        raise ValueError("IDP3 needs the group of every row it is asked about: pass sensitive_features.")
+        raise ValueError("IDP3 needs the group of every row to predict: pass sensitive_features.")
     return encode_groups(groups, domain, rows, owner="IDP3", parameter="groups")
 
 

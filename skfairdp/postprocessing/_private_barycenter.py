@@ -359,7 +359,7 @@ class _Amounts(BaseEstimator):
     def predict(self, X: Any) -> NDArray[np.float64]:
         found = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X), -1)
         if found.shape[1] != 1:
-            raise ValueError("It predicts several amounts of a row.")
+            raise ValueError("It predicts several amounts for a row.")
         found = found[:, 0]
         return np.where(np.isfinite(found), found, np.nan)
 

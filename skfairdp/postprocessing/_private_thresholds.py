@@ -379,7 +379,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if (found[known] < -_ROUNDING).any() or (np.abs(found[known].sum(axis=1) - 1) > _ROUNDING).any():
             raise ValueError(
                 f"predict_proba of the 'estimator' of {_OWNER}, {type(model).__name__}, must return probabilities, "
-                "none below 0, which add up to 1 in a row. For rows that are made up it returns others, such as "
+                "none below 0, which add up to 1 in a row. For made-up rows it returns other numbers, such as "
                 "logits. Nothing was spent."
             )
 

@@ -66,9 +66,7 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
         protects=first.protects,
         neighboring_relation=relation,
         secret_noise=all(part.epsilon == part.mechanism_epsilon for part in parts),
-        public=dict.fromkeys(
-            [*(fact for part in parts for fact in part.public), *([SAME] if subjects == {""} else [])]
-        ),
+        public=dict.fromkeys([*(fact for part in parts for fact in part.public), *[SAME] * (subjects == {""})]),
         performed=[release for part in parts for release in part.performed],
         rows_of=first.rows_of if subjects else "",
     )
@@ -88,11 +86,9 @@ def _stated(event: DpEvent, delta: float) -> float:
 def _unlike(parts: Iterable[PrivacySpent]) -> str:
     kinds = dict.fromkeys((part.label or "a fit", str(part.neighboring_relation), part.rows_of) for part in parts)
     said = "; ".join(f"{label} for '{relation}'{of and f' ({of})'}" for label, relation, of in kinds)
-    remedy = ""
-    if any(relation == NeighboringRelation.ADD_OR_REMOVE_ONE for _, relation, _ in kinds):
-        remedy = (
-            " Leave out the declared number of rows (public_n_rows, or n_rows of a schema): it is public elsewhere."
-        )
+    remedy = " Leave out the declared number of rows (public_n_rows, or n_rows of a schema): it is public elsewhere."
+    if all(relation != NeighboringRelation.ADD_OR_REMOVE_ONE for _, relation, _ in kinds):
+        remedy = ""
     return f"Guarantees with different neighboring_relation do not add up: {said}. Report them separately.{remedy}"
 
 
@@ -118,8 +114,8 @@ def releases_of(records: Any, *, owner: str) -> dict[str, PrivacySpent]:
         spent = _from_record(record)
         if spent is None or spent.release in found:
             raise ValueError(
-                f"{owner} says what was paid for it ('releases'), and not as it was written: it was edited or cut. "
-                "What it cost is unknown, so it cannot be used. Take the file as it was saved."
+                f"The 'releases' of {owner}, which record its cost, were edited or cut since they were written. What "
+                "it cost is unknown, so it cannot be used. Take the file as it was saved."
             )
         found[spent.release] = spent
     return found
@@ -160,12 +156,10 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
     """
     account = Account()
     for thing in things:
-        if hasattr(thing, "get_params"):
-            account.look_at_parameters(thing)
-            continue
-        for child in _leaves(thing):
-            account.look_at(child, "")
-        account.look_at_value(thing)
+        for value in thing.get_params(deep=False).values() if hasattr(thing, "get_params") else [thing]:
+            for child in _leaves(value):
+                account.look_at(child, "")
+            account.look_at_value(value)
     return tuple(spent for spent, _ in account.found.values())
 
 
@@ -232,7 +226,7 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     if away := found.away:
         warnings.warn(
             f"privacy_of cannot see the ledger that {', '.join(away)} was charged to: its file is gone or elsewhere, "
-            "or it was in the memory of another process. What else is on it comes on top. Ask whoever keeps it.",
+            "or it was in the memory of another process. Other fits on it are not included. Ask whoever keeps it.",
             PrivacyLeakWarning,
             stacklevel=2,
         )
@@ -299,8 +293,10 @@ class Account:
             return total
         # Of fits with a pure ε, δ = 0 is stated; what else is on the ledger has an ε at the δ of the ledger.
         result = composed(*sorted([*entire, *alone], key=lambda part: part.protects != total.protects))
-        if math.isfinite(_stated(result.event, total.delta)) and result.delta != total.delta:
-            result = _at(result, total.delta)
+        figure = _stated(result.event, total.delta)
+        if math.isfinite(figure) and result.delta != total.delta:
+            epsilon = figure if result.epsilon == result.mechanism_epsilon else math.inf
+            result = replace(result, delta=total.delta, mechanism_epsilon=figure, epsilon=epsilon)
         return replace(result, public=total.public)
 
     def _of_one_kind(self) -> list[PrivacySpent]:
@@ -326,7 +322,8 @@ class Account:
         if isinstance(spent, PrivacySpent):
             self.found["fit", spent.release or id(spent)] = spent, ledgers_of(part)
             return True
-        self._look_at_values(part)
+        if hasattr(part, "get_params"):
+            self.look_at_value(part.get_params(deep=False))
         before, unseen = len(self.found), len(self.unseen)
         inside = [self.look_at(child, f"{name}.{where}") for where, child in _children(part)]
         told = len(self.unseen)
@@ -344,13 +341,6 @@ class Account:
             self.unseen.append(f"{name} ({type(part).__name__})")
         return fitted or any(inside)
 
-    def look_at_parameters(self, estimator: Any) -> None:
-        """What the parameters of an estimator are or hold, fitted models among them."""
-        for name, value in estimator.get_params(deep=False).items():
-            for child in _leaves(value):
-                self.look_at(child, name)
-            self.look_at_value(value)
-
     def look_at_value(self, value: Any) -> None:
         """Note a schema, a column or values that were released, alone or in lists, dicts and parameters."""
         spent = None if hasattr(value, "get_params") else getattr(value, "privacy_", value)
@@ -364,22 +354,14 @@ class Account:
             self.look_at_value([one for one in vars(value).values() if hasattr(one, "attrs")])
         elif isinstance(value, partial):
             self.look_at_value([value.args, value.keywords])
-        elif isinstance(value, list | tuple):
-            for one in value:
-                self.look_at_value(one)
-        elif isinstance(value, dict):
-            for one in value.values():
+        elif isinstance(value, list | tuple | dict):
+            for one in value.values() if isinstance(value, dict) else value:
                 self.look_at_value(one)
         elif not isinstance(value, type) and hasattr(value, "named_modules"):  # a torch module; one inside may be paid
             for _, module in value.named_modules():
                 self.look_at_value(getattr(module, "privacy_", None))
         elif not isinstance(value, type) and hasattr(value, "get_params"):
-            self._look_at_values(value)
-
-    def _look_at_values(self, part: Any) -> None:
-        if hasattr(part, "get_params"):
-            for value in part.get_params(deep=False).values():
-                self.look_at_value(value)
+            self.look_at_value(value.get_params(deep=False))
 
 
 def _everything_on(ledger: Any, protects: Protects) -> Iterator[PrivacySpent]:
@@ -393,13 +375,6 @@ def _everything_on(ledger: Any, protects: Protects) -> Iterator[PrivacySpent]:
             compose(*events), ledger.delta, protects=relation.protects, neighboring_relation=relation,
             label="everything on the ledger", on_record=ledger.head, rows_of=rows_of,
         )  # fmt: skip
-
-
-def _at(spent: PrivacySpent, delta: float) -> PrivacySpent:
-    """The same guarantee, stated at another δ."""
-    figure = epsilon_of(spent.event, delta)
-    secret = spent.epsilon == spent.mechanism_epsilon
-    return replace(spent, delta=delta, mechanism_epsilon=figure, epsilon=figure if secret else math.inf)
 
 
 def _hands_on(part: Any) -> bool:

@@ -100,11 +100,13 @@ def accountant_of(event: DpEvent, delta: float) -> str:
 
 def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) -> dict[str, float]:
     leaves = _events.flatten(event)
-    if any(map(_is_bare, _elementary(leaves))):
+    elementary = [*_elementary(leaves)]
+    types = {*map(type, elementary)}
+    if any(map(_is_bare, elementary)):
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
-    if any(isinstance(leaf, RareDisclosure) for leaf in _elementary(leaves)):
+    if RareDisclosure in types:
         if branches := _branches(key) if delta > 0 else []:
             found = [_bounds(branch, delta, accountant, coarseness) for branch in branches]
             return max(found, key=lambda bounds: min(bounds.values()))
@@ -122,8 +124,7 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
         return {"pure": _certain(pure)}
     bounds: dict[str, float] = {}
     # Of a worst case beside bits "pld" knows no more than the Gaussian that is above them.
-    of_bits = any(isinstance(leaf, _BITS) for leaf in _elementary(leaves))
-    knows_all = not (of_bits and any(isinstance(leaf, WorstOf) for leaf in leaves))
+    knows_all = types.isdisjoint(_BITS) or WorstOf not in {*map(type, leaves)}
     for kind in kinds:
         # For sampled and pure releases "pld" is the tighter; "rdp" is asked where it has no proof, or by name.
         if not (accountant == "auto" and kind == "rdp" and knows_all and bounds.get("pld", math.inf) < math.inf):
@@ -186,13 +187,8 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
     """Releases, those inside of worst cases and selections too."""
     for leaf in leaves:
         yield leaf
-        for inner in (
-            leaf.events
-            if isinstance(leaf, WorstOf)
-            else (leaf.event,)
-            if isinstance(leaf, dpa.RepeatAndSelectDpEvent)
-            else ()
-        ):
+        inside = (leaf.event,) if isinstance(leaf, dpa.RepeatAndSelectDpEvent) else getattr(leaf, "events", ())
+        for inner in inside:
             yield from _elementary(_events.flatten(inner))
 
 
@@ -273,14 +269,13 @@ def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | Non
 
 def _inclusion_bound(leaves: Leaves, delta: float) -> float | None:
     """From how often a record is sampled, and the Gaussians that are left then."""
-    sampled = [leaf for leaf, _ in leaves if _is_sampled(leaf)]
-    rest = _mu_squared(tuple((leaf, times) for leaf, times in leaves if leaf not in sampled))
+    sampled = [(leaf, times) for leaf, times in leaves if _is_sampled(leaf)]
+    rest = _mu_squared(tuple(pair for pair in leaves if pair not in sampled))
     if rest is None or not sampled or math.isinf(rest):
         return None
-    reach = [leaf.difference if isinstance(leaf, _events.ReplaceSampledGaussian) else 1.0 for leaf in sampled]
     releases = [
-        (float(leaf.sampling_probability), far / _noise_of(leaf), int(times))
-        for far, (leaf, times) in zip(reach, ((leaf, n) for leaf, n in leaves if leaf in sampled), strict=True)
+        (float(leaf.sampling_probability), getattr(leaf, "difference", 1.0) / _noise_of(leaf), int(times))
+        for leaf, times in sampled
     ]
     return _divergences.inclusion_epsilon(releases, delta, rest)
 
@@ -343,9 +338,8 @@ def _is_slow(leaves: Leaves, grid: float) -> bool:
 
 
 def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
-    if isinstance(leaf, dpa.PoissonSampledDpEvent):
-        return float(leaf.sampling_probability), _noise_of(leaf), int(times)
-    return 1.0, float(leaf.noise_multiplier), int(times)
+    noise = _noise_of(leaf) if _is_sampled(leaf) else float(leaf.noise_multiplier)
+    return float(getattr(leaf, "sampling_probability", 1.0)), noise, int(times)
 
 
 def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
@@ -354,12 +348,9 @@ def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
     Their losses never exceed that ε, so it adds to whatever ε the others have at the same δ. A grid as fine as theirs
     would have millions of points for the others.
     """
-    tiny = {
-        leaf: (pure_epsilon(leaf) or 0.0) * times
-        for leaf, times in leaves
-        if isinstance(leaf, dpa.RandomizedResponseDpEvent)
-    }
-    tiny = {leaf: cost for leaf, cost in tiny.items() if cost <= _NEXT_TO_NOTHING}
+    pure = [(leaf, times) for leaf, times in leaves if isinstance(leaf, dpa.RandomizedResponseDpEvent)]
+    costs = {leaf: (pure_epsilon(leaf) or 0.0) * times for leaf, times in pure}
+    tiny = {leaf: cost for leaf, cost in costs.items() if cost <= _NEXT_TO_NOTHING}
     return math.fsum(tiny.values()), tuple((leaf, times) for leaf, times in leaves if leaf not in tiny)
 
 
@@ -378,9 +369,10 @@ def _pld_of(leaf: DpEvent, grid: float) -> Any:
     if isinstance(leaf, _events.ReplaceSampledGaussian):
         return _replace_sampled_pld(leaf, grid)
     if isinstance(leaf, dpa.LaplaceDpEvent):
-        return dpa.laplace_pld(leaf.noise_multiplier, grid)
+        return dpa.from_laplace_mechanism(leaf.noise_multiplier, value_discretization_interval=grid)
     if isinstance(leaf, dpa.RandomizedResponseDpEvent):
-        return dpa.randomized_response_pld(leaf.noise_parameter, leaf.num_buckets, grid)
+        values = leaf.noise_parameter, leaf.num_buckets
+        return dpa.from_randomized_response(*values, value_discretization_interval=grid)
     return dpa.gaussian_pld(_noise_of(leaf), grid, leaf.sampling_probability)
 
 
@@ -400,7 +392,7 @@ def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | N
 def _replace_sampled_pld(leaf: _events.ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
     leaf = attr.evolve(leaf, noise_multiplier=_noise_of(leaf))
     if leaf.difference == 2:
-        return dpa.replace_sampled_pld(leaf.noise_multiplier, grid, leaf.sampling_probability)
+        return dpa.gaussian_pld(leaf.noise_multiplier, grid, leaf.sampling_probability, replaced=True)
     half_width = math.ceil(_divergences.largest_loss(leaf) / grid) + 1
     losses = np.arange(-half_width, half_width + 1, dtype=np.float64) * grid
     return dpa.pld_from_deltas(_divergences.replace_sampled_deltas(leaf, losses), half_width, grid)
@@ -408,7 +400,7 @@ def _replace_sampled_pld(leaf: _events.ReplaceSampledGaussian, grid: float) -> d
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     """Valid at every δ, and nearly tight for one release at the δ that people report."""
-    if any(isinstance(leaf, _WITHOUT_PURE) for leaf, _ in leaves):
+    if not {*map(type, dict(leaves))}.isdisjoint(_WITHOUT_PURE):
         return None
     costs = [(_pure(leaf, delta), times) for leaf, times in leaves]
     if any(cost is None for cost, _ in costs):
@@ -446,28 +438,32 @@ def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
 def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     total = np.zeros(len(orders))
     for leaf, times in leaves:
-        if isinstance(leaf, _BITS):
-            total += times * _divergences.bit_rdp(leaf, orders)
-        elif isinstance(leaf, dpa.GaussianDpEvent):
-            total += times * orders / 2 * _squared(1.0, leaf.noise_multiplier)
-        elif isinstance(leaf, dpa.RandomizedResponseDpEvent):
-            total += times * _divergences.randomized_response_rdp(leaf, orders)
-        elif isinstance(leaf, _events.DiscreteGaussian):
-            total += times * orders / 2 * _squared(leaf.sensitivity, leaf.sigma)
-        elif isinstance(leaf, dpa.LaplaceDpEvent):
-            total += times * _divergences.laplace_rdp(leaf, orders)
-        elif isinstance(leaf, dpa.PoissonSampledDpEvent | _events.ReplaceSampledGaussian):
-            total += times * _divergences.sampled_gaussian_rdp(leaf, orders)
-        elif isinstance(leaf, WorstOf):
-            total += times * np.max([_rdp(_leaves_of(option), orders) for option in leaf.events], axis=0)
-        elif isinstance(leaf, dpa.RepeatAndSelectDpEvent):
-            base = _leaves_of(leaf.event)
-            total += times * _divergences.selection_rdp(
-                orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
-            )
-        else:
-            total += np.inf  # a release without noise
+        total += times * _RDP[type(leaf)](leaf, orders)
     return np.where(np.isnan(total), np.inf, total * _UP)
+
+
+def _selected_rdp(leaf: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    base = _leaves_of(leaf.event)
+    return _divergences.selection_rdp(
+        orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
+    )
+
+
+#: Rényi divergences of each elementary release at some orders.
+_RDP: dict[type[DpEvent], Callable[[Any, NDArray[np.float64]], Any]] = {
+    _events.ArgmaxBit: _divergences.bit_rdp,
+    _events.DiscreteGaussian: lambda leaf, orders: orders / 2 * _squared(leaf.sensitivity, leaf.sigma),
+    dpa.GaussianDpEvent: lambda leaf, orders: orders / 2 * _squared(1.0, leaf.noise_multiplier),
+    dpa.LaplaceDpEvent: _divergences.laplace_rdp,
+    dpa.NonPrivateDpEvent: lambda leaf, orders: np.inf,
+    dpa.PoissonSampledDpEvent: _divergences.sampled_gaussian_rdp,
+    dpa.RandomizedResponseDpEvent: _divergences.randomized_response_rdp,
+    RareDisclosure: lambda leaf, orders: np.inf,
+    dpa.RepeatAndSelectDpEvent: _selected_rdp,
+    _events.ReplaceSampledGaussian: _divergences.sampled_gaussian_rdp,
+    _events.ThresholdBit: _divergences.bit_rdp,
+    WorstOf: lambda leaf, orders: np.max([_rdp(_leaves_of(option), orders) for option in leaf.events], axis=0),
+}
 
 
 def _squared(sensitivity: float, sigma: float) -> np.float64:
@@ -515,23 +511,16 @@ def _noise_of(leaf: DpEvent) -> float:
 
 def _largest_loss(leaf: DpEvent) -> float:
     """About the largest loss of one release, but for a mass below ``TAIL_MASS``."""
-    if isinstance(leaf, _PURE):
+    if not _is_sampled(leaf):  # Gaussians and bits are as wide as their accountant makes them
         return pure_epsilon(leaf) or 0.0
-    if isinstance(leaf, _events.ReplaceSampledGaussian):
-        return _gaussian_loss(leaf.difference / _noise_of(leaf))
-    if isinstance(leaf, dpa.PoissonSampledDpEvent):
-        return _gaussian_loss(1 / _noise_of(leaf))
-    return 0.0  # Gaussians and bits: as wide as their accountant makes them
+    mu = getattr(leaf, "difference", 1.0) / _noise_of(leaf)
+    return mu * mu / 2 + 9 * mu
 
 
 def _typical_loss(leaf: DpEvent) -> float:
     """Root of the mean square of the loss of one sampled Gaussian."""
     exponent = min(_noise_of(leaf) ** -2, 700.0)
     return float(leaf.sampling_probability) * math.sqrt(math.expm1(exponent))
-
-
-def _gaussian_loss(mu: float) -> float:
-    return mu * mu / 2 + 9 * mu
 
 
 def _grid(leaves: Leaves, coarseness: int = 1) -> float:
@@ -544,14 +533,9 @@ def _grid(leaves: Leaves, coarseness: int = 1) -> float:
     for leaf, _ in leaves:
         if isinstance(leaf, (*_BITS, dpa.RandomizedResponseDpEvent)):
             # order-2 divergence ≈ variance of the loss: its root is the typical size of one bit's loss
-            divergence = (
-                _divergences.randomized_response_rdp
-                if isinstance(leaf, dpa.RandomizedResponseDpEvent)
-                else _divergences.bit_rdp
-            )
-            typical = math.sqrt(float(divergence(leaf, np.array([2.0]))[0]))
+            typical = math.sqrt(float(_RDP[type(leaf)](leaf, np.array([2.0]))[0]))
             grids.append(min(max(typical / 40, 1e-6), _GRID))
-        elif isinstance(leaf, dpa.PoissonSampledDpEvent | _events.ReplaceSampledGaussian):
+        elif _is_sampled(leaf):
             finest, coarsest = _SAMPLED_GRIDS
             grids.append(coarseness * min(max(_typical_loss(leaf) / 40, finest), coarsest))
         elif not isinstance(leaf, dpa.GaussianDpEvent):

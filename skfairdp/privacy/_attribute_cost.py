@@ -7,6 +7,8 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
+import attr
+
 from skfairdp.privacy import _dp_accounting as dpa, _events as ours
 from skfairdp.privacy._divergences import pure_epsilon
 from skfairdp.privacy._dp_accounting import DpEvent
@@ -84,25 +86,17 @@ def counted_for(protects: str, event: DpEvent, neighboring_relation: str) -> tup
     return event, NeighboringRelation(neighboring_relation)
 
 
-def _twice(event: DpEvent) -> DpEvent:
+def _twice(event: Any) -> DpEvent:
     """The event of two steps, from one record to none and on to another one."""
-    if isinstance(event, dpa.ComposedDpEvent):
-        return dpa.ComposedDpEvent([_twice(part) for part in event.events])
-    if isinstance(event, ours.WorstOf):
-        return ours.WorstOf(tuple(_twice(part) for part in event.events))
-    if isinstance(event, dpa.SelfComposedDpEvent):
-        return dpa.SelfComposedDpEvent(_twice(event.event), event.count)
-    if isinstance(event, dpa.RepeatAndSelectDpEvent):
-        return dpa.RepeatAndSelectDpEvent(_twice(event.event), event.mean, event.shape)
+    if hasattr(event, "events"):
+        return attr.evolve(event, events=[_twice(part) for part in event.events])
+    if isinstance(event, dpa.SelfComposedDpEvent | dpa.RepeatAndSelectDpEvent):
+        return attr.evolve(event, event=_twice(event.event))
     return _TWO_STEPS[type(event)](event)
 
 
 def _less_noise(event: Any) -> DpEvent:
     return type(event)(float(event.noise_multiplier) / 2)
-
-
-def _further(event: ours.DiscreteGaussian) -> DpEvent:
-    return _discrete(float(event.sigma), 2 * float(event.sensitivity))
 
 
 def _discrete(sigma: float, sensitivity: float) -> DpEvent:
@@ -124,12 +118,6 @@ def _sampled(event: dpa.PoissonSampledDpEvent) -> DpEvent:
     return ours.ReplaceSampledGaussian(event.sampling_probability, noise)
 
 
-def _sampled_apart(event: ours.ReplaceSampledGaussian) -> DpEvent:
-    return ours.ReplaceSampledGaussian(
-        event.sampling_probability, event.noise_multiplier, min(2.0, 2 * float(event.difference))
-    )
-
-
 def _answers(event: dpa.RandomizedResponseDpEvent) -> DpEvent:
     epsilon = 2 * (pure_epsilon(event) or 0.0)
     if epsilon == 0:
@@ -139,25 +127,17 @@ def _answers(event: dpa.RandomizedResponseDpEvent) -> DpEvent:
     return dpa.RandomizedResponseDpEvent(2 / (math.exp(epsilon) + 1) * _DOWN, 2)
 
 
-def _disclosed(event: ours.RareDisclosure) -> DpEvent:
-    return ours.RareDisclosure(min(1.0, 2 * float(event.probability)))
-
-
-def _as_it_is(event: DpEvent) -> DpEvent:
-    return event
-
-
 _TWO_STEPS: dict[type[DpEvent], Callable[[Any], DpEvent]] = {
     ours.ArgmaxBit: _counts_behind,
-    ours.DiscreteGaussian: _further,
+    ours.DiscreteGaussian: lambda event: _discrete(float(event.sigma), 2 * float(event.sensitivity)),
     dpa.GaussianDpEvent: _less_noise,
     dpa.LaplaceDpEvent: _less_noise,
-    dpa.NoOpDpEvent: _as_it_is,
-    dpa.NonPrivateDpEvent: _as_it_is,
+    dpa.NoOpDpEvent: lambda event: event,
+    dpa.NonPrivateDpEvent: lambda event: event,
     dpa.PoissonSampledDpEvent: _sampled,
     dpa.RandomizedResponseDpEvent: _answers,
-    ours.RareDisclosure: _disclosed,
-    ours.ReplaceSampledGaussian: _sampled_apart,
+    ours.RareDisclosure: lambda event: ours.RareDisclosure(min(1.0, 2 * float(event.probability))),
+    ours.ReplaceSampledGaussian: lambda event: attr.evolve(event, difference=min(2.0, 2 * float(event.difference))),
     ours.ThresholdBit: _counts_behind,
 }
 

@@ -59,34 +59,24 @@ def _discrete_gaussian_tails(sigma: float, low: int, high: int, *, difference: b
 @lru_cache(maxsize=256)
 def _worst_pairs(event: ThresholdBit | ArgmaxBit) -> tuple[Array, Array, Array, Array]:
     """Log P(1), log P(0) on one vote count and on its neighbour, for all ordered neighbouring pairs."""
+    n, of_threshold = int(event.n_teachers), isinstance(event, ThresholdBit)
+    # The counts; of two classes the difference second - first, which has the parity of n and moves by 2 where all n
+    # votes are on these.
+    counts = np.arange(n + 1) if of_threshold else np.arange(-n, n + 1, 1 if event.restricted else 2)
     with np.errstate(over="ignore", divide="ignore"):
-        return _tables(event, int(event.n_teachers))
-
-
-def _tables(event: ThresholdBit | ArgmaxBit, n: int) -> tuple[Array, Array, Array, Array]:
-    if isinstance(event, ThresholdBit):
-        steps = [1]
-        votes = np.arange(n + 1)
         if event.noise == "gaussian":
-            z = (votes - event.threshold) / event.sigma
+            shift, scale = (event.threshold, event.sigma) if of_threshold else (0, math.sqrt(2) * event.sigma)
+            z = (counts - shift) / scale
             log_one, log_zero = log_ndtr(z), log_ndtr(-z)
-        else:  # integer noise: votes + N >= T exactly when N >= ceil(T) - votes
-            needed = math.ceil(event.threshold) - votes
-            one, zero = _discrete_gaussian_tails(event.sigma, int(needed.min()), int(needed.max()), difference=False)
-            log_one, log_zero = one[needed - needed.min()], zero[needed - needed.min()]
-    else:
-        # The difference second - first. All n votes on the two classes: it has the parity of n and moves by 2.
-        steps = [1, 2] if event.restricted else [1]
-        difference = np.arange(-n, n + 1, 1 if event.restricted else 2)
-        if event.noise == "gaussian":
-            z = difference / (math.sqrt(2) * event.sigma)
-            log_one, log_zero = log_ndtr(z), log_ndtr(-z)
-        else:  # ties go to the first class: the second wins exactly when N2 - N1 >= 1 - difference
-            needed = 1 - difference
-            one, zero = _discrete_gaussian_tails(event.sigma, int(needed.min()), int(needed.max()), difference=True)
-            log_one, log_zero = one[needed - needed.min()], zero[needed - needed.min()]
+        else:
+            # Integer noise: counts + N >= T exactly when N >= ceil(T) - counts. Ties of two classes go to the first:
+            # the second wins exactly when N2 - N1 >= 1 - difference.
+            needed = (math.ceil(event.threshold) if of_threshold else 1) - counts
+            low, high = int(needed.min()), int(needed.max())
+            tails = _discrete_gaussian_tails(event.sigma, low, high, difference=not of_threshold)
+            log_one, log_zero = (tail[needed - low] for tail in tails)
     pairs = []
-    for step in steps:
+    for step in [1, 2] if not of_threshold and event.restricted else [1]:
         here, there = slice(0, -step), slice(step, None)
         for left, right in ((here, there), (there, here)):
             pairs.append((log_one[left], log_zero[left], log_one[right], log_zero[right]))
@@ -454,13 +444,9 @@ def _atoms(q: float, noise: float, grid: float, remove: bool) -> tuple[NDArray[n
     masses[:-1] += mass - upper
     masses[1:] += upper
     beyond = places[-1]
-    infinite = _beyond(beyond, q, noise) if remove else float(ndtr(beyond / noise))
+    infinite = (1 - q) * ndtr(-beyond / noise) + q * ndtr((1 - beyond) / noise) if remove else ndtr(beyond / noise)
     held = masses > 0
-    return cells[held], masses[held], infinite * (1 + _SLIP)
-
-
-def _beyond(place: float, q: float, noise: float) -> float:
-    return float((1 - q) * ndtr(-place / noise) + q * ndtr((1 - place) / noise))
+    return cells[held], masses[held], float(infinite) * (1 + _SLIP)
 
 
 def _edges(last: int) -> NDArray[np.int64]:
@@ -498,8 +484,7 @@ def _window(laws: Sequence[tuple[NDArray[np.int64], Array, float, int]], delta: 
     rate = math.sqrt(2 * tail / max(variance, 1e-300))
     low, high = -math.inf, math.inf
     for slowing in 2.0 ** -np.arange(0, 11, 1.5):
-        up = tail
-        down = tail
+        up = down = tail
         for cells, masses, _, steps in laws:
             up += steps * _log_moment(cells, masses, rate * slowing)
             down += steps * _log_moment(cells, masses, -rate * slowing)

@@ -21,8 +21,8 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import (
     PrivacyLossDistribution as PrivacyLossDistribution,
     from_gaussian_mechanism,
-    from_laplace_mechanism,
-    from_randomized_response,
+    from_laplace_mechanism as from_laplace_mechanism,
+    from_randomized_response as from_randomized_response,
 )
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
@@ -65,34 +65,19 @@ def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
     return math.inf if math.isnan(value) else value * (1 + ROUNDING)
 
 
-def gaussian_pld(noise_multiplier: float, grid: float, sampling_probability: float = 1.0) -> PrivacyLossDistribution:
-    """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove."""
-    return from_gaussian_mechanism(
-        noise_multiplier, value_discretization_interval=grid, sampling_prob=sampling_probability
-    )
+def gaussian_pld(
+    noise_multiplier: float, grid: float, sampling_probability: float = 1.0, *, replaced: bool = False
+) -> PrivacyLossDistribution:
+    """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove.
 
-
-def replace_sampled_pld(noise_multiplier: float, grid: float, sampling_probability: float) -> PrivacyLossDistribution:
-    """Privacy loss of a Poisson-sampled Gaussian whose neighbours replace a contribution u by v, both of norm 1.
-
-    dp-accounting reads its noise multiplier as noise over that norm, so that u = -v, at distance 2, is the worst case.
+    Of neighbours that replace a contribution u by v, both of norm 1, where ``replaced``: dp-accounting reads its noise
+    multiplier as noise over that norm, so that u = -v, at distance 2, is the worst case.
     """
+    neighbours = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
     return from_gaussian_mechanism(
-        noise_multiplier,
-        value_discretization_interval=grid,
-        sampling_prob=sampling_probability,
-        neighboring_relation=NeighboringRelation.REPLACE_ONE,
-    )
-
-
-def laplace_pld(scale: float, grid: float) -> PrivacyLossDistribution:
-    """Privacy loss of the Laplace mechanism with unit sensitivity, pessimistic."""
-    return from_laplace_mechanism(scale, value_discretization_interval=grid)
-
-
-def randomized_response_pld(noise_parameter: float, num_buckets: int, grid: float) -> PrivacyLossDistribution:
-    """Privacy loss of k-ary randomised response, pessimistic."""
-    return from_randomized_response(noise_parameter, num_buckets, value_discretization_interval=grid)
+        noise_multiplier, value_discretization_interval=grid, sampling_prob=sampling_probability,
+        neighboring_relation=neighbours,
+    )  # fmt: skip
 
 
 def pld_from_deltas(deltas: NDArray[np.float64], half_width: int, grid: float) -> PrivacyLossDistribution:

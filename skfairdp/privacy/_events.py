@@ -8,7 +8,8 @@ fraction of a release would make an accountant print less than was spent.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import attr
@@ -33,11 +34,11 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and abs(int(value)) < 2**1023
 
 
-def _must(what: str, holds: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
-    """A validator of attrs: the field is a number and holds what is said."""
+def _must(what: str, holds: Callable[[Any], bool], *, number: bool = True) -> Callable[[Any, Any, Any], None]:
+    """A validator of attrs: the field is a number, unless it need not be, and holds what is said."""
 
     def validate(instance: Any, attribute: Any, value: Any) -> None:
-        if not (_number(value) and holds(value)):
+        if not ((not number or _number(value)) and holds(value)):
             raise ValueError(f"{attribute.name} of {type(instance).__name__} must {what}. Got {value!r} instead.")
 
     return validate
@@ -53,15 +54,9 @@ _at_most_two = _must("lie in (0, 2]", lambda value: 0 < value <= 2)
 _mean = _must("lie in 1..2**53", lambda value: 1 <= value <= _MOST_RELEASES)
 _shape = _must("be greater than -1 (inf is the Poisson law)", lambda value: value > -1)
 
-
-def _flag(instance: Any, attribute: Any, value: Any) -> None:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be a bool. Got {value!r} instead.")
-
-
-def _known_noise(instance: Any, attribute: Any, value: str) -> None:
-    if not isinstance(value, str) or value not in _NOISES:
-        raise ValueError(f"noise of {type(instance).__name__} must be one of {_NOISES}. Got {value!r} instead.")
+_flag = _must("be a bool", lambda value: isinstance(value, bool | np.bool_), number=False)
+_known_noise = _must(f"be one of {_NOISES}", lambda value: isinstance(value, str) and value in _NOISES, number=False)
+_event = _must("be an event", lambda value: isinstance(value, DpEvent), number=False)
 
 
 @attr.s(frozen=True, auto_attribs=True)
@@ -199,11 +194,6 @@ class RareDisclosure(DpEvent):
     probability: float = attr.ib(validator=_probability)
 
 
-def _event(instance: Any, attribute: Any, value: Any) -> None:
-    if not isinstance(value, DpEvent):
-        raise ValueError(f"{attribute.name} of {type(instance).__name__} must be an event. Got {value!r} instead.")
-
-
 def _some(instance: Any, attribute: Any, value: Any) -> None:
     if not isinstance(value, list | tuple) or not value or not all(isinstance(event, DpEvent) for event in value):
         raise ValueError(f"{attribute.name} of {type(instance).__name__} must be a sequence of events, not empty.")
@@ -325,18 +315,14 @@ def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None
             attr.validate(node)
         for name, validate in _FOREIGN.get(kind, {}).items():
             validate(node, attr.fields_dict(kind)[name], getattr(node, name))
-        inner: Iterable[DpEvent] = ()
-        if isinstance(node, dpa.ComposedDpEvent | WorstOf):
-            inner = node.events
-        elif isinstance(node, dpa.SelfComposedDpEvent | dpa.RepeatAndSelectDpEvent | dpa.PoissonSampledDpEvent):
-            inner = (node.event,)
+        inner = node.events if hasattr(node, "events") else (node.event,) if hasattr(node, "event") else ()
         times *= int(node.count) if isinstance(node, dpa.SelfComposedDpEvent) else 1
         if times > _MOST_RELEASES or depth > _DEEPEST:
             raise ValueError(
                 f"An event may hold at most {_DEEPEST} levels and 2**53 repetitions of a release. Write the tree with "
                 "fewer, for example by repeat(event, times) instead of nested compositions."
             )
-        waiting.extend((child, times, depth + 1) for child in inner)
+        waiting += product(inner, [times], [depth + 1])
 
 
 def repeat(event: DpEvent, times: int) -> DpEvent:

@@ -242,10 +242,7 @@ class PrivacyLedger:
         """
         if protects not in PROTECTS:
             raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
-        with self._locked() as unknown:
-            if unknown:
-                raise LedgerError(unknown)
-            entries = self._chain.entries
+        entries = self._known().entries
         of_kind = [entry for entry in entries if entry.protects == protects]
         if not of_kind:
             return None
@@ -398,8 +395,10 @@ class PrivacyLedger:
                     raise BudgetExceededError(self._too_much(label, kind, total, longer))
             if not dry_run:
                 kinds = [one.protects for one in self._chain.entries]
-                if kinds and entry.protects not in kinds:
-                    _tell_of_kinds(entry, kinds[-1])
+                if kinds and entry.protects not in kinds:  # its totals leave some of them out
+                    says = [text for kind, text in _UNCOUNTED.items() if kind in (entry.protects, kinds[-1])]
+                    told = f"{label} protects a {entry.protects}, and the earlier fits on this ledger a {kinds[-1]}."
+                    warnings.warn(f"{told} {' '.join(says)}", PrivacyLeakWarning, stacklevel=2)
                 unnamed = NeighboringRelation(neighboring_relation).of_subjects and not rows_of
                 if unnamed and kinds.count(entry.protects) == 1:
                     warnings.warn(UNNAMED, PrivacyLeakWarning, stacklevel=2)
@@ -500,9 +499,7 @@ class PrivacyLedger:
         The file is complete and on disk before it takes the place of what is in memory; if it cannot be written,
         nothing has changed. Its folder is new and belongs to this user alone: nobody else can plant a link there.
         """
-        with self._locked() as unknown:
-            if unknown:
-                raise LedgerError(unknown)
+        self._known()
         try:
             folder = os.path.realpath(tempfile.mkdtemp(prefix="skfairdp-ledger-"))
         except OSError as error:
@@ -549,12 +546,12 @@ _INSIDE = (
     "same thread. Nothing was released. Fit outside of handlers."
 )
 _WITHOUT_IDENTITY = (
-    "The ledger file {path} has no id, as none had that was made by an earlier version: another file with the same "
-    "first entries cannot be told from it. It goes on counting; open a new ledger for a new data set."
+    "The ledger file {path} was made by an earlier version and has no id, so a copy with the same first entries "
+    "cannot be distinguished from it. It keeps counting; open a new ledger for a new data set."
 )
 _FORKED = (
-    "This ledger lives in the memory of another process, which was forked while the ledger could not be moved to a "
-    "file. What was spent there is unknown here, so the budget counts as exhausted. Give the ledger a path."
+    "This ledger is in the memory of the process that was forked, and could not be moved to a file. What was spent "
+    "there is unknown here, so the budget counts as exhausted. Give the ledger a path."
 )
 
 
@@ -562,25 +559,14 @@ _FORKED = (
 _UNCOUNTED = {
     Protects.SENSITIVE_ATTRIBUTE: (
         "The total for sensitive attributes counts all of them. The total for records covers the fits for records "
-        "alone: fits for attributes take features and labels as public. Keep to one kind where whole records are what "
+        "alone: fits for attributes take features and labels as public. Keep to one kind: records, if these are what "
         "you protect."
     ),
     Protects.SUBJECT: (
-        "The total for subjects covers the fits for subjects alone: others may tell more of a subject of several rows. "
-        "Keep to fits for subjects where these are what you protect."
+        "The total for subjects covers the fits for subjects alone: others may reveal more about a subject with "
+        "several rows. To protect subjects, use fits for subjects only."
     ),
 }
-
-
-def _tell_of_kinds(entry: LedgerEntry, earlier: str) -> None:
-    """Warn, at the first entry of another kind, which fits the totals leave out."""
-    kinds = (entry.protects, earlier)
-    says = [text for kind, text in _UNCOUNTED.items() if kind in kinds]
-    warnings.warn(
-        f"{entry.label} protects a {entry.protects}, and the earlier fits on this ledger a {earlier}. {' '.join(says)}",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
 
 
 def _missing(path: Path) -> str:
@@ -637,43 +623,36 @@ _COLUMNS = ("index", "label", "protects", "neighboring_relation", "releases", "e
 
 def _rows_of(chain: Chain) -> list[dict[str, Any]]:
     """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
-    rows: list[dict[str, Any]] = []
-    for index, entry in enumerate(chain.entries, 1):
-        rows.append(
-            {
-                "index": index,
-                "label": entry.label,
-                "protects": str(entry.protects),
-                "neighboring_relation": str(entry.neighboring_relation),
-                "releases": "; ".join(entry.releases),
-                "epsilon": epsilon_of(entry.event, chain.delta),
-                "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
-                "hash": chain.hashes[index],
-            }
-        )
-    return rows
+    return [
+        {
+            "index": index,
+            "label": entry.label,
+            "protects": str(entry.protects),
+            "neighboring_relation": str(entry.neighboring_relation),
+            "releases": "; ".join(entry.releases),
+            "epsilon": epsilon_of(entry.event, chain.delta),
+            "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
+            "hash": chain.hashes[index],
+        }
+        for index, entry in enumerate(chain.entries, 1)
+    ]
 
 
 def _html_of(chain: Chain, where: str) -> str:
+    from skfairdp._utils import html_table  # only here: accounting needs no tables
+
     titles = ("", "who", "protects one", "neighbours", "releases", "ε alone", "ε so far", "hash")
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    body = "".join(f"<tr>{''.join(map(_cell, row.items()))}</tr>" for row in _rows_of(chain))
+    table = html_table(titles, (list(map(_cell, row.items())) for row in _rows_of(chain)), numbers=titles[5:7])
     total = max(chain.totals.values(), default=0.0)
     said = (
         f"Whoever sees the results of all entries learns at most ε = {rounded_up(total)} at δ = {chain.delta:g} about "
         "one of those that they protect."
     )
     ceiling = f"Ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
-    return (
-        f"<h2>Privacy ledger</h2><p>{said}</p><p>{escape(ceiling)}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    head = f'<p class="note">Head: {len(chain.entries)}:{chain.hashes[-1]}</p>'
+    return f"<h2>Privacy ledger</h2><p>{said}</p><p>{escape(ceiling)}</p>{table}{head}"
 
 
 def _cell(item: tuple[str, Any]) -> str:
     name, value = item
-    if name == "hash":
-        return f'<td><code title="{value}">{value[:12]}</code></td>'
-    if isinstance(value, str):
-        return f"<td>{escape(value)}</td>"
-    return f'<td class="n">{rounded_up(value)}</td>' if isinstance(value, float) else f'<td class="n">{value}</td>'
+    return value[:12] if name == "hash" else rounded_up(value) if isinstance(value, float) else str(value)

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ from skfairdp.privacy._events import check_event, compose, event_from_dict, even
 from skfairdp.privacy._report import PROTECTS, NeighboringRelation, Protects, common_relation, unit_and_relation
 
 FORMAT = "skfairdp-ledger-2"
+_FIRST_FORMAT = (
+    "{path} was written by version 0.1.0, whose lines are not chained. Keep it for the record, open a new ledger at "
+    "another path, and charge each line after the first to it: new.charge(event_from_dict(line['event']), "
+    "label=line['label'], protects=line['protects'], neighboring_relation=line['neighboring_relation'])."
+)
 _DIGITS = 10  # of the count in the header, padded so that it can be replaced in place
 
 
@@ -68,10 +73,28 @@ class LedgerEntry:
         protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
         check_event(self.event, relation)
         if self.rows_of and not relation.of_subjects:
-            raise ValueError(f"rows_of says who a subject is, and what is protected is one {protects}.")
+            raise ValueError(f"rows_of must be '' unless one subject is protected, and here it is one {protects}.")
         object.__setattr__(self, "protects", protects)
         object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """What it says, as a line of the file and a statement hold it."""
+        return {
+            "label": self.label,
+            "protects": str(self.protects),
+            "neighboring_relation": str(self.neighboring_relation),
+            "releases": list(self.releases),
+            "event": event_to_dict(self.event),
+            **({"rows_of": self.rows_of} if self.rows_of else {}),
+        }
+
+    @classmethod
+    def of_plain(cls, said: dict[str, Any]) -> "LedgerEntry":
+        """Inverse of :attr:`plain`, of what else a line says as well."""
+        named = {name: said[name] for name in ("label", "protects", "neighboring_relation", "releases")}
+        return cls(event=event_from_dict(said["event"]), rows_of=said.get("rows_of", ""), **named)
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -86,23 +109,19 @@ def promised(entries: Iterable[LedgerEntry], protects: str) -> list[LedgerEntry]
 
 def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
     """What counts in the total of one kind of protection: the fits that promise it; of attributes every fit."""
-    kinds = PROTECTS if protects == Protects.SENSITIVE_ATTRIBUTE else Protects(protects).kept_by
-    kept = [one for one in entries if one.protects in kinds]
-    return compose(*[one.event if one.protects == protects else _counted(one, protects)[0] for one in kept])
+    return compose(*(event for event, _ in _counted(entries, protects)))
 
 
 def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRelation | None:
     """The relation that the total of one kind of protection holds under; None where its entries do not add up."""
-    counted = entries if protects == Protects.SENSITIVE_ATTRIBUTE else promised(entries, protects)
-    return common_relation(
-        NeighboringRelation(one.neighboring_relation) if one.protects == protects else _counted(one, protects)[1]
-        for one in counted
-    )
+    return common_relation(relation for _, relation in _counted(entries, protects))
 
 
-def _counted(entry: LedgerEntry, protects: str) -> tuple[DpEvent, NeighboringRelation]:
-    """A fit in the total of another unit than its own."""
-    return counted_for(protects, entry.event, entry.neighboring_relation)
+def _counted(entries: Iterable[LedgerEntry], protects: str) -> Iterator[tuple[DpEvent, NeighboringRelation]]:
+    """The fits in the total of a unit: of another unit than their own as that allows."""
+    for one in entries if protects == Protects.SENSITIVE_ATTRIBUTE else promised(entries, protects):
+        own = one.event, NeighboringRelation(one.neighboring_relation)
+        yield own if one.protects == protects else counted_for(protects, one.event, one.neighboring_relation)
 
 
 @dataclass(frozen=True)
@@ -131,8 +150,7 @@ class Chain:
     @property
     def header(self) -> bytes:
         """First line of the file. It is as long for every number of entries, so it is replaced in place."""
-        mutable = f', "count": {len(self.entries):{_DIGITS}d}, "head": "{self.hashes[-1]}"}}\n'
-        return (_budget(self.epsilon, self.delta, self.identity)[:-1] + mutable).encode()
+        return self._header(len(self.entries), self.hashes[-1])
 
     def check_header(self, line: bytes) -> int:
         """Refuse a header of another budget, or one that was damaged; return its count of entries.
@@ -146,12 +164,14 @@ class Chain:
             raise ValueError("its id is none that a ledger draws")
         if fields.get("id", "") != self.identity:
             raise ValueError("it was replaced by another ledger after it was last read")
-        budget = _budget(self.epsilon, self.delta, self.identity)
-        count, head = fields["count"], fields["head"]
-        rebuilt = budget[:-1] + f', "count": {count:{_DIGITS}d}, "head": "{head}"}}\n'
-        if rebuilt.encode() != line + b"\n" or not 0 <= count < 10**_DIGITS:
+        count = fields["count"]
+        if self._header(count, fields["head"]) != line + b"\n" or not 0 <= count < 10**_DIGITS:
             raise ValueError("the header is not as it was written")
         return int(count)
+
+    def _header(self, count: int, head: str) -> bytes:
+        mutable = f', "count": {count:{_DIGITS}d}, "head": "{head}"}}\n'
+        return (_budget(self.epsilon, self.delta, self.identity)[:-1] + mutable).encode()
 
     def appended(self, *entries: LedgerEntry) -> "Chain":
         """A longer chain. An entry under a relation that does not add up with the earlier ones is refused."""
@@ -161,16 +181,7 @@ class Chain:
             if of_each_kind and entry.kind not in of_each_kind:
                 _check_adds_up(entry, list(of_each_kind.values()))
             of_each_kind[entry.kind] = entry
-            said = {
-                "index": index,
-                "label": entry.label,
-                "protects": str(entry.protects),
-                "neighboring_relation": str(entry.neighboring_relation),
-                "releases": list(entry.releases),
-                "event": event_to_dict(entry.event),
-                **({"rows_of": entry.rows_of} if entry.rows_of else {}),
-            }
-            content = json.dumps(said, allow_nan=False)
+            content = json.dumps({"index": index, **entry.plain}, allow_nan=False)
             hashes.append(hashlib.sha256(f"{hashes[-1]}\n{content}".encode()).hexdigest())
             lines.append(f'{content[:-1]}, "hash": "{hashes[-1]}"}}\n'.encode())
         return replace(self, entries=(*self.entries, *entries), hashes=tuple(hashes), lines=b"".join(lines))
@@ -182,7 +193,7 @@ class Chain:
         a hash, a value or a space, means that a line was changed, moved, doubled, or that one before it was cut.
         """
         lines = list(lines)
-        longer = self.appended(*(_entry_from_dict(json.loads(line)) for line in lines))
+        longer = self.appended(*(LedgerEntry.of_plain(json.loads(line)) for line in lines))
         if longer.lines[len(self.lines) :] != b"".join(line + b"\n" for line in lines):
             raise ValueError("a line does not continue the chain of those before it")
         return longer
@@ -227,17 +238,6 @@ def _budget(epsilon: float | str, delta: float, identity: str | None = "") -> st
 
 def _plain(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
-
-
-def _entry_from_dict(fields: dict[str, Any]) -> LedgerEntry:
-    return LedgerEntry(
-        fields["label"],
-        event_from_dict(fields["event"]),
-        fields["protects"],
-        fields["neighboring_relation"],
-        tuple(fields["releases"]),
-        fields.get("rows_of", ""),
-    )
 
 
 try:
@@ -327,8 +327,8 @@ class LedgerFile:
     def read(self, known: Chain) -> Chain:
         """The chain in the file, which has to continue the one that is known. Call it under the lock."""
         try:
-            data = _contents(self._descriptor)
-            return self.parsed(data, known)
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            return self.parsed(b"".join(iter(lambda: os.read(self._descriptor, 1 << 20), b"")), known)
         except OtherBudgetError as error:
             epsilon, delta = error.args
             raise LedgerError(
@@ -348,32 +348,30 @@ class LedgerFile:
         header, newline, body = data.partition(b"\n")
         if not data:
             raise ValueError("it is empty, which a ledger never is; to start one there, delete the file first")
-        _refuse_other_formats(header, self.path)
+        fields: Any = json.loads(header)
+        if fields["format"] == "skfairdp-ledger-1":
+            raise LedgerError(_FIRST_FORMAT.format(path=self.path))
+        if fields["format"] != FORMAT:
+            raise LedgerError(f"{self.path} is not a ledger of this version (format {fields['format']!r}).")
         if known.identity is None:
-            known = Chain.empty(known.epsilon, known.delta, str(json.loads(header).get("id", "")))
+            known = Chain.empty(known.epsilon, known.delta, str(fields.get("id", "")))
         count = known.check_header(header)
         *lines, tail = body.split(b"\n")
         if not (body + b"\n" if tail else body).startswith(known.lines):
             raise ValueError("it was cut, edited, or replaced by another copy after it was last read")
         chain = known.continued(lines[len(known.entries) :])
         if tail and len(lines) >= len(known.entries):  # else it is the last known line
-            chain = self._with_tail(chain, tail, count)
+            # It counts where it is whole, and is ignored only where the header says that no charge ever completed it.
+            try:
+                chain = chain.continued([tail])
+            except (ValueError, KeyError, TypeError):
+                if count > len(chain.entries):
+                    raise
         if len(chain.entries) < count:
             raise ValueError("it has fewer entries than were charged")
         if f'"head": "{chain.hashes[count]}"'.encode() not in header or not newline:
             raise ValueError("its header does not belong to its entries")
         return chain
-
-    @staticmethod
-    def _with_tail(chain: Chain, tail: bytes, count: int) -> Chain:
-        """A last line without its newline. It counts where it is whole, and is ignored only where the header says that
-        no charge ever completed it."""
-        try:
-            return chain.continued([tail])
-        except (ValueError, KeyError, TypeError):
-            if count > len(chain.entries):
-                raise
-            return chain
 
     # ------------------------------------------------------------------ writing
 
@@ -392,16 +390,13 @@ class LedgerFile:
                 _write_at(self._descriptor, 0, after.header)
                 os.fsync(self._descriptor)  # on disk before any noise is drawn
             except OSError:
-                self._take_back(start, before)
+                with contextlib.suppress(OSError):
+                    _write_at(self._descriptor, 0, before.header)
+                    os.ftruncate(self._descriptor, start)
+                    os.fsync(self._descriptor)
                 raise
         except OSError as error:
             raise self._failure("written; nothing was released", error) from error
-
-    def _take_back(self, start: int, before: Chain) -> None:
-        with contextlib.suppress(OSError):
-            _write_at(self._descriptor, 0, before.header)
-            os.ftruncate(self._descriptor, start)
-            os.fsync(self._descriptor)
 
     def create(self, chain: Chain) -> bool:
         """Write a new file with this chain; False where there is one already. It appears whole, or not at all."""
@@ -420,7 +415,12 @@ class LedgerFile:
             finally:
                 with contextlib.suppress(OSError):
                     os.unlink(draft)
-            _sync_folder(self.path.parent)
+            with contextlib.suppress(OSError):  # the new name lasts; a system that cannot is left alone
+                folder = os.open(self.path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
         except FileExistsError:
             return False
         except OSError as error:
@@ -432,27 +432,6 @@ class LedgerFile:
             f"The ledger file {self.path} could not be {what} ({error.strerror or error}). See that the folder exists, "
             "may be written to, and has room."
         )
-
-
-def _refuse_other_formats(header: bytes, path: Path) -> None:
-    fields: Any = json.loads(header)
-    if fields["format"] == "skfairdp-ledger-1":
-        raise LedgerError(
-            f"{path} was written by version 0.1.0, whose lines are not chained. Keep it for the record, open a new "
-            "ledger at another path, and charge each line after the first to it: new.charge(event_from_dict("
-            "line['event']), label=line['label'], protects=line['protects'], "
-            "neighboring_relation=line['neighboring_relation'])."
-        )
-    if fields["format"] != FORMAT:
-        raise LedgerError(f"{path} is not a ledger of this version (format {fields['format']!r}).")
-
-
-def _contents(descriptor: int) -> bytes:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    blocks = []
-    while block := os.read(descriptor, 1 << 20):
-        blocks.append(block)
-    return b"".join(blocks)
 
 
 def _write_at(descriptor: int, position: int, data: bytes) -> None:
@@ -474,13 +453,3 @@ def _write_new(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder last; a system that cannot is left alone."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

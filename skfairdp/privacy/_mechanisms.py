@@ -52,17 +52,28 @@ class _Noise:
             return source.discrete_gaussian(self.sigma, shape).astype(np.float64)
         return self.sigma * source.normal(shape)
 
-    def _gaussian_cost(self, sensitivity: float) -> float:
+    @property
+    def mu_squared(self: Any) -> float:
+        """Squared Gaussian cost of one release, for an adaptive filter (a bit is a post-processing)."""
         if self.noise != "gaussian":
             raise ValueError(
                 "Discrete Gaussian noise is not exactly Gaussian-DP, so it has no place in a Gaussian filter. Use "
                 "noise='gaussian', or declare the number of releases."
             )
-        return (sensitivity / self.sigma) ** 2
+        return float((self.sensitivity / self.sigma) ** 2)
+
+
+class _OfValues:
+    """Mechanisms whose release has the form of what the noise is added to."""
+
+    def release(self, values: ArrayLike, source: NoiseSource) -> NDArray[Any]:
+        """Return noisy values; every one gets noise of its own."""
+        released: NDArray[Any] = source.release(self, values)
+        return released
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(_Noise):
+class GaussianMechanism(_OfValues, _Noise):
     """Add Gaussian noise to a vector and round it to a public grid.
 
     Parameters
@@ -115,11 +126,6 @@ class GaussianMechanism(_Noise):
         """Every released value is a multiple of this number."""
         return 1.0 if self.noise == "discrete_gaussian" else math.ldexp(1.0, math.frexp(self.sigma)[1] - 11)
 
-    def release(self, values: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
-        """Return the noisy values; every coordinate gets noise of its own."""
-        released: NDArray[np.float64] = source.release(self, values)
-        return released
-
     def noisy(self, source: NoiseSource, values: ArrayLike) -> NDArray[np.float64]:
         """What ``source.release`` lets out."""
         values = np.asarray(values, dtype=np.float64)
@@ -145,11 +151,12 @@ class GaussianMechanism(_Noise):
 
 
 @dataclass(frozen=True)
-class NoisyVotes(_Noise):
-    """Release the vote histogram of a query ("soft labels").
+class NoisyVotes(_OfValues, _Noise):
+    """Release the vote histogram of a query ("soft labels"): of shape (n_queries, n_classes).
 
     One record changes one vote. With two classes the first count determines the second (their sum is public), so
-    one number with sensitivity 1 is released; with more, the histogram, with sensitivity √2.
+    one number with sensitivity 1 is released; with more, the histogram, with sensitivity √2. Noisy counts may be
+    negative and, for K > 2, need not sum up.
     """
 
     n_teachers: int = 1
@@ -173,11 +180,6 @@ class NoisyVotes(_Noise):
         """One a query."""
         return len(np.asarray(votes))
 
-    def release(self, votes: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
-        """Noisy histograms of shape (n_queries, n_classes); they may be negative and, for K > 2, need not sum up."""
-        released: NDArray[np.float64] = source.release(self, votes)
-        return released
-
     def noisy(self, source: NoiseSource, votes: ArrayLike) -> NDArray[np.float64]:
         """What ``source.release`` lets out."""
         votes = np.asarray(votes)
@@ -200,11 +202,6 @@ class NoisyThreshold(_Noise):
     def event(self) -> DpEvent:
         """One query, as the one bit it publishes."""
         return ThresholdBit(self.n_teachers, float(self.threshold), self.sigma, self.noise)
-
-    @property
-    def mu_squared(self) -> float:
-        """Squared Gaussian cost of one query, for an adaptive filter (the bit is a post-processing)."""
-        return self._gaussian_cost(self.sensitivity)
 
     def n_releases(self, largest_counts: ArrayLike) -> int:
         """One a query."""
@@ -253,14 +250,7 @@ class GNMax(_Noise):
         """One query: exact for two classes, the Gaussian histogram it is computed from for more."""
         if self.n_classes == 2:
             return ArgmaxBit(self.n_teachers, self.sigma, self.noise)
-        if self.noise == "discrete_gaussian":
-            return DiscreteGaussian(self.sigma, self.sensitivity)
-        return GaussianDpEvent(self.sigma / self.sensitivity)
-
-    @property
-    def mu_squared(self) -> float:
-        """Squared Gaussian cost of one query, for an adaptive filter."""
-        return self._gaussian_cost(self.sensitivity)
+        return GaussianMechanism(self.sigma, self.noise, self.sensitivity).event
 
     def release(self, counts: ArrayLike, source: NoiseSource, admissible: NDArray[np.bool_] | None = None) -> int:
         """Index of the winning class, among the admissible ones if given (ties go to the lowest index)."""
@@ -277,7 +267,7 @@ class GNMax(_Noise):
 
 
 @dataclass(frozen=True)
-class LaplaceCounts:
+class LaplaceCounts(_OfValues):
     """Release how many rows there are of each kind, with Laplace noise: for rows so few that nothing else is told.
 
     One replaced record moves two counts by one. With two kinds the first count determines the second (the number of
@@ -364,18 +354,11 @@ class LaplaceCounts:
         """One release of all counts."""
         return LaplaceDpEvent(self.scale / self.sensitivity)
 
-    def release(self, counts: ArrayLike, source: NoiseSource) -> NDArray[np.float64]:
-        """Noisy counts, of the shape given; they may be negative and, of more than two kinds, need not sum up."""
-        released: NDArray[np.float64] = source.release(self, counts)
-        return released
-
     def noisy(self, source: NoiseSource, counts: ArrayLike) -> NDArray[np.float64]:
         """What ``source.release`` lets out."""
         values = np.asarray(counts, dtype=np.float64)
         if values.size != self.n_kinds or not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
-            raise ValueError(
-                f"A release of these counts needs {self.n_kinds} whole numbers."
-            )  # and quotes none: private
+            raise ValueError(f"A release of these counts needs {self.n_kinds} whole numbers.")  # quotes none: private
         if self.n_kinds > 2:
             return values + self._draw(values.shape, source)
         second = values[..., 1:] + self._draw((*values.shape[:-1], 1), source)
@@ -521,7 +504,7 @@ _AT_ONCE = 2**20  # rows
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(_OfValues):
     """Replace each value by itself or, with a known probability, by another one.
 
     Every person's answer is (ε, 0)-differentially private for that person's value, whatever the others are. The answer
@@ -577,11 +560,6 @@ class RandomizedResponse:
     def truth(self) -> float:
         """Probability of the true value."""
         return (_WORDS - (self.n_values - 1) * self._words_per_lie) / _WORDS
-
-    def release(self, codes: ArrayLike, source: NoiseSource) -> NDArray[np.int64]:
-        """Return one answer per value."""
-        released: NDArray[np.int64] = source.release(self, codes)
-        return released
 
     def noisy(self, source: NoiseSource, codes: ArrayLike) -> NDArray[np.int64]:
         """What ``source.release`` lets out: some rows at a time, in one release."""

@@ -8,7 +8,7 @@ smallest of the bounds.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import dp_accounting as dp
@@ -153,14 +153,8 @@ class SecondOpinion:
                 return math.inf
             delta = (delta - self.disclosed) / (1 - self.disclosed)  # δ = P + (1 - P) δ of the rest
         best = math.inf
-        for route in (
-            self._pure,
-            self._gaussian,
-            self._inclusions,
-            self._losses_coarse,
-            self._renyi,
-            self._losses_fine,
-        ):
+        coarse, fine = (partial(self._by_losses, fineness=fineness) for fineness in _GRIDS)
+        for route in (self._pure, self._gaussian, self._inclusions, coarse, self._renyi, fine):
             bound = route(delta)
             best = best if bound is None else min(best, bound)
             if best <= claim:
@@ -196,20 +190,13 @@ class SecondOpinion:
             bounds.append(float(accountant.compose(self.event).get_epsilon(delta)))
         return min(bounds)
 
-    def _losses_coarse(self, delta: float) -> float | None:
-        return self._by_losses(delta, _GRIDS[0])
-
-    def _losses_fine(self, delta: float) -> float | None:
-        return self._by_losses(delta, _GRIDS[1])
-
     def _by_losses(self, delta: float, fineness: float) -> float | None:
         """From privacy loss distributions, a worst case taken branch by branch."""
         if delta == 0 or not any(isinstance(leaf, _LOSSY) for leaf in _nodes(self.releases)):
             return None  # nothing to gain over the closed form, and over the divergences of bits
         bounds = []
         for j, branch in enumerate(_branches(self.releases)):
-            squared = _mu_squared(branch)
-            if squared is not None:
+            if _mu_squared(branch) is not None:
                 bounds.append(SecondOpinion(_composed(branch))._gaussian(delta) or 0.0)
                 continue
             if (j, fineness) not in self._losses:
@@ -255,30 +242,23 @@ def to_replace_one(event: Any) -> Any:
 
     Written from what each event promises for one step, record → none, since the change is two of them.
     """
-    parts: list[Any] = []
-    for leaf, times in releases_of(event):
-        if isinstance(leaf, ours.WorstOf):
-            one: Any = ours.WorstOf(tuple(to_replace_one(option) for option in leaf.events))
-        elif isinstance(leaf, RepeatAndSelectDpEvent):
-            one = RepeatAndSelectDpEvent(to_replace_one(leaf.event), leaf.mean, leaf.shape)
-        else:
-            one = _two_steps(leaf)
-        parts.append(dp.SelfComposedDpEvent(one, times))
+    parts: list[Any] = [dp.SelfComposedDpEvent(_two_steps(leaf), times) for leaf, times in releases_of(event)]
     return dp.ComposedDpEvent(parts) if parts else dp.NoOpDpEvent()
 
 
 def _two_steps(leaf: Any) -> Any:
-    if isinstance(leaf, dp.GaussianDpEvent):
-        return dp.GaussianDpEvent(0.5 * leaf.noise_multiplier)
-    if isinstance(leaf, dp.LaplaceDpEvent):
-        return dp.LaplaceDpEvent(0.5 * leaf.noise_multiplier)
+    if isinstance(leaf, ours.WorstOf):
+        return ours.WorstOf(tuple(to_replace_one(option) for option in leaf.events))
+    if isinstance(leaf, RepeatAndSelectDpEvent):
+        return RepeatAndSelectDpEvent(to_replace_one(leaf.event), leaf.mean, leaf.shape)
+    if isinstance(leaf, dp.GaussianDpEvent | dp.LaplaceDpEvent):
+        return type(leaf)(0.5 * leaf.noise_multiplier)
     if isinstance(leaf, dp.PoissonSampledDpEvent):  # the null record's mean 0 gives way to a mean -1
         q, s = leaf.sampling_probability, leaf.event.noise_multiplier
         return dp.GaussianDpEvent(s / 2) if q == 1 or s == 0 else ours.ReplaceSampledGaussian(q, s, 2.0)
     if isinstance(leaf, ours.ReplaceSampledGaussian):
-        return ours.ReplaceSampledGaussian(
-            leaf.sampling_probability, leaf.noise_multiplier, min(2 * leaf.difference, 2.0)
-        )
+        far = min(2 * leaf.difference, 2.0)
+        return ours.ReplaceSampledGaussian(leaf.sampling_probability, leaf.noise_multiplier, far)
     if isinstance(leaf, ours.RareDisclosure):
         return ours.RareDisclosure(min(2 * leaf.probability, 1.0))
     if isinstance(leaf, RandomizedResponseDpEvent):
@@ -286,53 +266,52 @@ def _two_steps(leaf: Any) -> Any:
         return RandomizedResponseDpEvent(2 * odds / (1 + odds), 2) if odds > 1e-300 else dp.NonPrivateDpEvent()
     if isinstance(leaf, (ours.DiscreteGaussian, *_CURVED)):
         votes = math.sqrt(2) if isinstance(leaf, ours.ArgmaxBit) else 1.0
-        moved = 2 * (leaf.sensitivity if isinstance(leaf, ours.DiscreteGaussian) else votes)
-        if not isinstance(leaf, ours.DiscreteGaussian) and leaf.noise == "gaussian":
+        moved = 2 * getattr(leaf, "sensitivity", votes)
+        if getattr(leaf, "noise", "") == "gaussian":
             return dp.GaussianDpEvent(leaf.sigma / moved)
         return ours.DiscreteGaussian(leaf.sigma, moved) if math.isfinite(moved) else dp.NonPrivateDpEvent()
-    return leaf if isinstance(leaf, dp.NonPrivateDpEvent) else dp.NonPrivateDpEvent()
+    return dp.NonPrivateDpEvent()
 
 
 # ---- Gaussian and pure costs -----------------------------------------------------------------------------------------
+def _worst(cost: Callable[[Releases], float | None], leaf: Any) -> float | None:
+    """Of the options of a worst case; None where one of them has no such cost."""
+    costs = [*map(cost, _options(leaf))]
+    return None if any(part is None for part in costs) else max(part for part in costs if part is not None)
+
+
+def _summed(releases: Releases, cost_of: Callable[[Any], float | None]) -> float | None:
+    costs = [(cost_of(leaf), times) for leaf, times in releases]
+    if any(cost is None for cost, _ in costs):
+        return None
+    return math.fsum(times * cost for cost, times in costs if cost is not None)
+
+
 def _mu_squared(releases: Releases) -> float | None:
-    total = []
-    for leaf, times in releases:
+    def cost_of(leaf: Any) -> float | None:
         if isinstance(leaf, dp.GaussianDpEvent):
-            cost: float | None = math.inf if leaf.noise_multiplier == 0 else leaf.noise_multiplier**-2
-        elif isinstance(leaf, ours.ThresholdBit) and leaf.noise == "gaussian":
-            cost = leaf.sigma**-2  # one vote moves a count by one
-        elif isinstance(leaf, ours.ArgmaxBit) and leaf.noise == "gaussian":
-            cost = 2 * leaf.sigma**-2  # and two counts by one each
-        elif isinstance(leaf, ours.WorstOf):
-            costs = [*map(_mu_squared, _options(leaf))]
-            cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
-        else:
-            cost = None
-        if cost is None:
-            return None
-        total.append(times * cost)
-    return math.fsum(total)
+            return math.inf if leaf.noise_multiplier == 0 else float(leaf.noise_multiplier**-2)
+        if isinstance(leaf, _CURVED) and leaf.noise == "gaussian":
+            # one vote moves a count by one, and two counts by one each
+            return float((1 if isinstance(leaf, ours.ThresholdBit) else 2) * leaf.sigma**-2)
+        return _worst(_mu_squared, leaf) if isinstance(leaf, ours.WorstOf) else None
+
+    return _summed(releases, cost_of)
 
 
 def _pure(releases: Releases) -> float | None:
-    total = []
-    for leaf, times in releases:
-        cost: float | None = None
+    def cost_of(leaf: Any) -> float | None:
         if isinstance(leaf, RandomizedResponseDpEvent):
             p, k = leaf.noise_parameter, leaf.num_buckets
-            cost = 0.0 if k == 1 else math.inf if p == 0 else math.log((1 - p + p / k) / (p / k))
-        elif isinstance(leaf, dp.LaplaceDpEvent):
-            cost = math.inf if leaf.noise_multiplier == 0 else 1 / leaf.noise_multiplier
-        elif isinstance(leaf, ours.WorstOf):
-            costs = [*map(_pure, _options(leaf))]
-            cost = None if any(part is None for part in costs) else max(part for part in costs if part is not None)
-        elif isinstance(leaf, RepeatAndSelectDpEvent) and math.isfinite(leaf.shape):
+            return 0.0 if k == 1 else math.inf if p == 0 else math.log((1 - p + p / k) / (p / k))
+        if isinstance(leaf, dp.LaplaceDpEvent):
+            return math.inf if leaf.noise_multiplier == 0 else 1 / leaf.noise_multiplier
+        if isinstance(leaf, RepeatAndSelectDpEvent) and math.isfinite(leaf.shape):
             base = _pure(_options(leaf)[0])
-            cost = None if base is None else (2 + leaf.shape) * base
-        if cost is None:
-            return None
-        total.append(times * cost)
-    return math.fsum(total)
+            return None if base is None else (2 + leaf.shape) * base
+        return _worst(_pure, leaf) if isinstance(leaf, ours.WorstOf) else None
+
+    return _summed(releases, cost_of)
 
 
 def _inclusion_bound(releases: Releases, delta: float) -> float | None:
@@ -342,8 +321,15 @@ def _inclusion_bound(releases: Releases, delta: float) -> float | None:
     rest = _mu_squared([pair for pair in releases if pair not in sampled])
     if not sampled or rest is None or math.isinf(rest):
         return None
-    included = [(float(leaf.sampling_probability), times, _distance_over_noise(leaf)) for leaf, times in sampled]
+    included = []
+    for leaf, times in sampled:  # how far apart the contributions of two neighbours are, over the noise
+        far, noise = getattr(leaf, "difference", 1.0), _noise_of(leaf)
+        included.append((float(leaf.sampling_probability), times, math.inf if noise == 0 else float(far / noise)))
     return _smallest_inclusion(tuple(included), rest, delta)
+
+
+def _noise_of(leaf: Any) -> Any:
+    return (leaf.event if hasattr(leaf, "event") else leaf).noise_multiplier  # of sampled Gaussians
 
 
 @lru_cache(maxsize=256)
@@ -360,13 +346,6 @@ def _smallest_inclusion(sampled: tuple[tuple[float, int, float], ...], rest: flo
         if left > 0:
             bounds.append(float(dp.get_epsilon_gaussian(squared**-0.5, left, tol=1e-13)))
     return min(bounds, default=None)
-
-
-def _distance_over_noise(leaf: Any) -> float:
-    """Of a sampled Gaussian: how far apart the contributions of two neighbours are, over its noise."""
-    near = isinstance(leaf, ours.ReplaceSampledGaussian)
-    far, noise = (leaf.difference, leaf.noise_multiplier) if near else (1.0, leaf.event.noise_multiplier)
-    return math.inf if noise == 0 else float(far / noise)
 
 
 # ---- Rényi divergences -----------------------------------------------------------------------------------------------
@@ -576,7 +555,7 @@ def _typical(leaf: Any) -> float | None:
     if isinstance(leaf, dp.GaussianDpEvent):
         return None
     if isinstance(leaf, dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian):
-        noise = leaf.noise_multiplier if isinstance(leaf, ours.ReplaceSampledGaussian) else leaf.event.noise_multiplier
+        noise = _noise_of(leaf)
         loss = leaf.sampling_probability * math.sqrt(math.expm1(min(noise**-2, 700.0)))
         least = 4e-4
         if isinstance(leaf, dp.PoissonSampledDpEvent):  # rare batches lose less; finer than an eighth, rounding counts
@@ -615,9 +594,7 @@ def _points(leaf: Any, times: int, grid: float) -> float:
     """Of the grid, that all privacy losses of a release take up."""
     if hasattr(leaf, "sampling_probability"):
         one = _largest(leaf)
-        mean = (
-            float(leaf.sampling_probability) * one
-        )  # of the losses of one, at most; their square is at most one * mean
+        mean = float(leaf.sampling_probability) * one  # of its losses, at most; their square is at most one * mean
         return 2 * min(times * one, one + times * mean + 10 * math.sqrt(times * one * mean)) / grid
     pure = _pure([(leaf, 1)])
     one = 50.0 if pure is None else pure
@@ -633,8 +610,7 @@ def _losses_of_many(leaf: Any, times: int, grid: float) -> Any:
 
 def _largest(leaf: Any) -> float:
     """The largest loss of one sampled Gaussian, but for next to no mass."""
-    near = isinstance(leaf, ours.ReplaceSampledGaussian)
-    mu = leaf.difference / leaf.noise_multiplier if near else 1 / max(leaf.event.noise_multiplier, 1e-150)
+    mu = getattr(leaf, "difference", 1.0) / max(_noise_of(leaf), 1e-150)
     return float(min(mu * mu / 2 + 9 * mu, 1e300))
 
 

@@ -186,9 +186,9 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 PROTECTS = tuple(Protects)
 #: Where fits for ids without a name add up: nobody can see from a figure whose they were.
 UNNAMED = (
-    "Two fits here protect subjects whose ids had no name. They add up only where the ids say the same subjects: fits "
-    "for all rows of one patient and for all rows of one household do not. Name who a subject is, by a column's name "
-    "or a pandas Series that has one, and fits for others are refused."
+    "Two fits here protect subjects whose ids had no name. They add up only if both mean the same subjects: fits for "
+    "all rows of one patient and for all rows of one household do not. Pass 'subject' as a column's name or a named "
+    "pandas Series, and fits for other subjects are refused."
 )
 
 
@@ -453,21 +453,17 @@ class PrivacySpent:
             "rdp": "Rényi accounting",
             "none": "nothing: a release without noise",
         }[self.accountant]
-        seeded = (
-            ""
-            if self.epsilon == self.mechanism_epsilon
-            else " [noise was seeded: epsilon is inf; with secret noise it would be "
-            f"{rounded_up(self.mechanism_epsilon)}]"
-        )
+        seeded = ""
+        if self.epsilon != self.mechanism_epsilon:
+            figure = rounded_up(self.mechanism_epsilon)
+            seeded = f" [noise was seeded: epsilon is inf; with secret noise it would be {figure}]"
+        parts = [f"{part.label or 'a fit'} {rounded_up(part.epsilon)} at delta={part.delta:g}" for part in self.parts]
+        adds_up = f"; it adds up {', '.join(parts)}" if parts else ""
         whose = f", all rows of one {self.rows_of!r}" if self.rows_of else ""
         return (
             f"epsilon={rounded_up(self.epsilon)} at delta={self.delta:g}, protecting one {self.protects}{whose} "
-            f"({self.neighboring_relation}); certified by {how}{seeded}{self._what_it_adds_up()}"
+            f"({self.neighboring_relation}); certified by {how}{seeded}{adds_up}"
         )
-
-    def _what_it_adds_up(self) -> str:
-        said = [f"{part.label or 'a fit'} {rounded_up(part.epsilon)} at delta={part.delta:g}" for part in self.parts]
-        return f"; it adds up {', '.join(said)}" if said else ""
 
 
 def _unpickled(kind: type[PrivacySpent], state: dict[str, Any]) -> PrivacySpent:

@@ -105,16 +105,9 @@ def allowance(event: DpEvent) -> Allowance:
 
 def _square(leaf: DpEvent) -> float:
     """Squared distance over noise of one release."""
-    if isinstance(leaf, ours.ThresholdBit):
-        distance, noise = 1.0, leaf.sigma
-    elif isinstance(leaf, ours.ArgmaxBit):
-        distance, noise = math.sqrt(2.0), leaf.sigma
-    elif isinstance(leaf, ours.DiscreteGaussian):
-        distance, noise = leaf.sensitivity, leaf.sigma
-    elif isinstance(leaf, ours.ReplaceSampledGaussian):
-        distance, noise = leaf.difference, leaf.noise_multiplier
-    else:
-        distance, noise = 1.0, getattr(leaf, "event", leaf).noise_multiplier
+    distance = math.sqrt(2.0) if isinstance(leaf, ours.ArgmaxBit) else 1.0
+    distance = getattr(leaf, "sensitivity", getattr(leaf, "difference", distance))
+    noise = leaf.sigma if hasattr(leaf, "sigma") else getattr(leaf, "event", leaf).noise_multiplier
     return (distance / noise) ** 2 if noise else math.inf
 
 
@@ -235,8 +228,8 @@ def refuse_ledger_of_seed(owner: str, noise_seed: int | None, ledger: PrivacyLed
     """Refuse a ledger, that of the block around as well, beside a seed of the noise."""
     if noise_seed is not None and ledger_in_use(ledger) is not None:
         raise ValueError(
-            f"{owner} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise protects "
-            "nobody, so no ledger may count it. Leave one of them out."
+            f"{owner} got both 'noise_seed' and 'ledger', its own or that of the block around: seeded noise gives no "
+            "protection, so a ledger cannot count it. Leave one of them out."
         )
 
 
@@ -304,7 +297,7 @@ class Spending:
 
     def __enter__(self) -> _noise.NoiseSource:
         if self._process:
-            raise RuntimeError("A Spending is entered once: what is released again costs again. Make another one.")
+            raise RuntimeError("A Spending can be entered once, because each release has a cost. Make another one.")
         if self.holds:
             _ = self.report  # what does not add up is refused before anything is spent
         self._charge(dry_run=True)
@@ -375,7 +368,9 @@ class Spending:
         if not self._open:
             raise RuntimeError("This noise belongs to a fit that is over. Each release happens inside its Spending.")
         if os.getpid() != self._process:
-            raise RuntimeError("Noise is drawn in the process that pays for it, not in a worker. Release there.")
+            raise RuntimeError(
+                "Noise must be drawn in the process that charged for it, not in a worker. Release there."
+            )
         if mechanism is not None:
             if isinstance(self.event, NoOpDpEvent):
                 raise RuntimeError(f"{type(mechanism).__name__} releases, but this fit certifies that nothing does.")
@@ -433,8 +428,8 @@ def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
     rest = None if left is None else left.without(mechanism.event, times)
     if rest is None:
         raise UnplannedReleaseError(
-            f"{type(mechanism).__name__} would release more than this fit has charged for. All that is released "
-            "belongs into the event of its plan."
+            f"{type(mechanism).__name__} would release more than this fit has charged for. Include every release in "
+            "the event of its plan."
         )
     return rest
 

@@ -99,19 +99,42 @@ def attack_bound(rate: float, curve: Iterable[tuple[float, float]], mu: float | 
     return min(bounds)
 
 
-_NAMES = {
-    "GaussianDpEvent": "Gaussian noise",
-    "DiscreteGaussian": "discrete Gaussian noise",
-    "LaplaceDpEvent": "Laplace noise",
-    "RandomizedResponseDpEvent": "randomised response",
-    "RareDisclosure": "values that many records share, shown where a noisy count is large",
-    "PoissonSampledDpEvent": "Gaussian noise on a Poisson sample",
-    "ReplaceSampledGaussian": "Gaussian noise on a Poisson sample, a record replaced",
-    "ThresholdBit": "one bit: noisy count of votes above a threshold",
-    "ArgmaxBit": "one bit: which of two noisy counts of votes is larger",
-    "WorstOf": "the worst of several",
-    "RepeatAndSelectDpEvent": "the best of a secret number of trials",
-    "NonPrivateDpEvent": "no noise at all",
+_OF_VOTES = "{law} scale {sigma:.6g} votes, {n_teachers} teachers"
+#: What each release is, and its noise and sensitivity, in words.
+_WORDS: dict[str, tuple[str, str]] = {
+    "GaussianDpEvent": ("Gaussian noise", "standard deviation {noise_multiplier:.6g} times the sensitivity"),
+    "DiscreteGaussian": ("discrete Gaussian noise", "scale {sigma:.6g} at sensitivity {sensitivity:.6g}"),
+    "LaplaceDpEvent": ("Laplace noise", "scale {noise_multiplier:.6g} times the sensitivity"),
+    "RandomizedResponseDpEvent": (
+        "randomised response",
+        "{num_buckets} values, resampled with probability {noise_parameter:.6g}",
+    ),
+    "RareDisclosure": (
+        "values that many records share, shown where a noisy count is large",
+        "shows a value of one record only with probability at most {probability:.6g}, part of δ",
+    ),
+    "PoissonSampledDpEvent": (
+        "Gaussian noise on a Poisson sample",
+        (
+            "standard deviation {event[noise_multiplier]:.6g} times the clipping norm, each row sampled with "
+            "probability {sampling_probability:.6g}"
+        ),
+    ),
+    "ReplaceSampledGaussian": (
+        "Gaussian noise on a Poisson sample, a record replaced",
+        (
+            "standard deviation {noise_multiplier:.6g} times the largest norm, sampled with probability "
+            "{sampling_probability:.6g}, contributions at most {difference:.6g} norms apart"
+        ),
+    ),
+    "ThresholdBit": ("one bit: noisy count of votes above a threshold", _OF_VOTES),
+    "ArgmaxBit": ("one bit: which of two noisy counts of votes is larger", _OF_VOTES),
+    "WorstOf": ("the worst of several", "{n_options} options, of which a record meets one"),
+    "RepeatAndSelectDpEvent": (
+        "the best of a secret number of trials",
+        "{mean:.6g} trials on average, the number secret",
+    ),
+    "NonPrivateDpEvent": ("no noise at all", "none"),
 }
 
 
@@ -120,42 +143,12 @@ def described_releases(event: Any) -> list[dict[str, Any]]:
     found = []
     for leaf, count in flatten(event).items():
         described = event_to_dict(leaf)
+        name, noise = _WORDS[described["type"]]
+        words = {"n_options": len(described.get("events", ())), "law": str(described.get("noise")).replace("_", " ")}
         found.append(
-            {"mechanism": _NAMES[described["type"]], "count": count, "noise": _noise(described)} | {"event": described}
+            {"mechanism": name, "count": count, "noise": noise.format(**described, **words), "event": described}
         )
     return found
-
-
-def _noise(event: Mapping[str, Any]) -> str:
-    """Noise and sensitivity in words."""
-    kind = event["type"]
-    if kind == "GaussianDpEvent":
-        return f"standard deviation {event['noise_multiplier']:.6g} times the sensitivity"
-    if kind == "LaplaceDpEvent":
-        return f"scale {event['noise_multiplier']:.6g} times the sensitivity"
-    if kind == "DiscreteGaussian":
-        return f"scale {event['sigma']:.6g} at sensitivity {event['sensitivity']:.6g}"
-    if kind == "PoissonSampledDpEvent":
-        return (
-            f"standard deviation {event['event'].get('noise_multiplier', math.nan):.6g} times the clipping norm, each "
-            f"row sampled with probability {event['sampling_probability']:.6g}"
-        )
-    if kind == "ReplaceSampledGaussian":
-        return (
-            f"standard deviation {event['noise_multiplier']:.6g} times the largest norm, sampled with probability "
-            f"{event['sampling_probability']:.6g}, contributions at most {event['difference']:.6g} norms apart"
-        )
-    if kind in ("ThresholdBit", "ArgmaxBit"):
-        return f"{event['noise'].replace('_', ' ')} scale {event['sigma']:.6g} votes, {event['n_teachers']} teachers"
-    if kind == "RandomizedResponseDpEvent":
-        return f"{event['num_buckets']} values, resampled with probability {event['noise_parameter']:.6g}"
-    if kind == "RareDisclosure":
-        return f"shows a value of one record only with probability at most {event['probability']:.6g}, part of δ"
-    if kind == "RepeatAndSelectDpEvent":
-        return f"{event['mean']:.6g} trials on average, the number secret"
-    if kind == "WorstOf":
-        return f"{len(event['events'])} options, of which a record meets one"
-    return "none"
 
 
 @dataclass(frozen=True)
@@ -222,8 +215,7 @@ class PrivacyStatement:
         """Readable text with tables."""
         parts = [f"{'#' * level} Privacy statement: {_cell(self.content['subject'])}", _cell(self.summary)]
         for title, rows in self._sections:
-            parts.append(f"{'#' * (level + 1)} {title}")
-            parts.append(_cell(rows) if isinstance(rows, str) else _markdown_table(rows))
+            parts += [f"{'#' * (level + 1)} {title}", _cell(rows) if isinstance(rows, str) else _markdown_table(rows)]
         return "\n\n".join(parts) + "\n"
 
     def to_html(self) -> str:
@@ -234,10 +226,12 @@ class PrivacyStatement:
 
     @property
     def _html(self) -> str:
+        from skfairdp._utils import html_table  # only here: accounting needs no tables
+
         parts = [f"<h2>Privacy statement: {html.escape(self.content['subject'])}</h2>", _paragraph(self.summary)]
         for title, rows in self._sections:
             parts.append(f"<h3>{html.escape(title)}</h3>")
-            parts.append(_paragraph(rows) if isinstance(rows, str) else _html_table(rows))
+            parts.append(_paragraph(rows) if isinstance(rows, str) else html_table(rows[0], rows[1:]))
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:
@@ -289,34 +283,34 @@ class PrivacyStatement:
     def _sections(self) -> list[tuple[str, Any]]:
         content = self.content
         sections: list[tuple[str, Any]] = []
+
+        def add(title: str, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+            sections.append((title, [header, *rows]))
+
         if content["curve"]:
             points = [(_figure(point["delta"]), _bound(point["epsilon"])) for point in content["curve"]]
-            sections.append(("How ε depends on δ", [("δ", "ε"), *points]))
+            add("How ε depends on δ", ("δ", "ε"), points)
         tests = [
             (f"{point['false_positive_rate']:.1%}", f"{_ceiling(_number(point['true_positive_rate']), 4):.2%}")
             for point in content["attack"]
         ]
-        sections.append((
-            "The attacks it bounds",
-            [("false alarms", "found, at most"), *tests],
-        ))  # fmt: skip
+        add("What an attack can find", ("false alarms", "true cases found, at most"), tests)
         if len(content["parts"]) > 1:
             parts = [
                 (part["label"] or "a fit", part["unit"], _bound(part["epsilon"]), _figure(part["delta"]))
                 for part in content["parts"]
             ]
-            sections.append(("What was added up", [("spent by", "what it protects", "ε alone", "at δ"), *parts]))
+            add("What was added up", ("spent by", "what it protects", "ε alone", "at δ"), parts)
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
-        sections.append(("What ε covers", [("release", "how many", "noise"), *releases]))
+        add("What ε covers", ("release", "how many", "noise"), releases)
         if content["performed"]:
             made = [
                 (row["mechanism"], str(row["times"]), _figure(row["sensitivity"]), _figure(row["sigma"]))
                 for row in content["performed"]
             ]
-            header = ("mechanism", "how often", "sensitivity", "noise (standard deviation)")
-            sections.append(("What was released", [header, *made]))
+            add("What was released", ("mechanism", "how often", "sensitivity", "noise (standard deviation)"), made)
         public = [(fact["name"], fact["how"], fact["consequence"]) for fact in content["public"]]
-        sections.append(("What was taken as public", [("what", "how it was obtained", "consequence"), *public]))
+        add("What was taken as public", ("what", "how it was obtained", "consequence"), public)
         sections.append(("Afterwards", content["post_processing"]))
         if self.gap_bound is not None:
             about = "" if self.gap is None or math.isnan(self.gap) else ABOUT.format(gap=self.gap)
@@ -378,9 +372,22 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
             for rate in FALSE_POSITIVE_RATES
         ],
         "event": event_to_dict(spent.event),
-        "parts": [_part(part, ledger) for part in spent.parts or (spent,)],
+        "parts": [
+            {
+                "label": part.label,
+                **_guarded(part),
+                "delta": _plain(part.delta),
+                "epsilon": _plain(part.epsilon),
+                "on_ledger": bool(ledger is not None and part.on_record and ledger.continues(part.on_record)),
+                "event": event_to_dict(part.event),
+            }
+            for part in spent.parts or (spent,)
+        ],
         "releases": described_releases(spent.event),
-        "performed": [_performed(release) for release in getattr(spent, "performed", ())],
+        "performed": [
+            {**vars(release), "sensitivity": _plain(release.sensitivity), "sigma": _plain(release.sigma)}
+            for release in getattr(spent, "performed", ())
+        ],
         "public": [_public(fact) for fact in spent.public],
         "post_processing": POST_PROCESSING,
         "ledger": None if ledger is None else _ledger_story(ledger),
@@ -407,36 +414,12 @@ def _public(fact: Any) -> dict[str, Any]:
     }
 
 
-def _part(spent: Any, ledger: Any) -> dict[str, Any]:
-    return {
-        "label": spent.label,
-        **_guarded(spent),
-        "delta": _plain(spent.delta),
-        "epsilon": _plain(spent.epsilon),
-        "on_ledger": bool(ledger is not None and spent.on_record and ledger.continues(spent.on_record)),
-        "event": event_to_dict(spent.event),
-    }
-
-
-def _performed(release: Any) -> dict[str, Any]:
-    return {
-        "mechanism": release.mechanism,
-        "sensitivity": _plain(release.sensitivity),
-        "sigma": _plain(release.sigma),
-        "times": release.times,
-    }
-
-
 def _guarded(spent: Any) -> dict[str, str]:
     """What is protected, in one word and in a sentence, and among which neighbours."""
     relation = str(spent.neighboring_relation)
     unit = unit_of(relation, spent.rows_of)
-    return {"protects": str(spent.protects), "unit": unit, **_whose(spent), "neighboring_relation": relation}
-
-
-def _whose(spent: Any) -> dict[str, str]:
-    """The column that says who a subject is, where one does."""
-    return {"rows_of": spent.rows_of} if spent.rows_of else {}
+    whose = {"rows_of": spent.rows_of} if spent.rows_of else {}
+    return {"protects": str(spent.protects), "unit": unit, **whose, "neighboring_relation": relation}
 
 
 def _off_ledger(content: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -463,17 +446,7 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
         "epsilon": _plain(ledger.epsilon),
         "delta": ledger.delta,
         "totals": totals,
-        "entries": [
-            {
-                "label": entry.label,
-                "protects": str(entry.protects),
-                "neighboring_relation": str(entry.neighboring_relation),
-                "releases": list(entry.releases),
-                "event": event_to_dict(entry.event),
-                **_whose(entry),
-            }
-            for entry in entries
-        ],
+        "entries": [entry.plain for entry in entries],
     }
 
 
@@ -532,13 +505,6 @@ def _paragraph(text: str) -> str:
     return f"<p>{html.escape(text)}</p>"
 
 
-def _html_table(rows: list[tuple[str, ...]]) -> str:
-    head, *body = rows
-    lines = ["<tr>" + "".join(f"<th>{html.escape(str(cell))}</th>" for cell in head) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in line) + "</tr>" for line in body]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
-
-
 _MECHANISMS = (
     "The releases were made by skfairdp {version}: {releases}. Noise comes from the operating system's cryptographic "
     "generator. Released numbers lie on a public grid or are discrete, so that no floating-point digit depends on a "
@@ -578,20 +544,18 @@ def registry_entry(
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", publication_date):
         raise ValueError(f"publication_date must have the form YYYY-MM-DD. Got {publication_date!r} instead.")
     content = statement.content
-    basic = {
-        "name": name,
-        "data_curators": list(data_curators),
-        "intended_use": intended_use,
-        "data_product_type": data_product_type,
-        "data_product_region": data_product_region,
-        "description": description,
-        "publication_date": publication_date,
-        "data_product_sector": data_product_sector,
-    }
     deployment: dict[str, dict[str, Any]] = {
-        "basic": basic,
-        "dp_variant": _variant(statement, data_domain),
-        "privacy_loss": _privacy_loss(statement),
+        "basic": {
+            "name": name,
+            "data_curators": list(data_curators),
+            "intended_use": intended_use,
+            "data_product_type": data_product_type,
+            "data_product_region": data_product_region,
+            "description": description,
+            "publication_date": publication_date,
+            "data_product_sector": data_product_sector,
+        },
+        **_guarantee_of(statement, data_domain),
         "deployment_model": {
             "model_name": model_name,
             "actors": actors,
@@ -600,12 +564,7 @@ def registry_entry(
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },
-        "accounting": {
-            "post_processing": content["post_processing"],
-            "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
-            "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
-        },
-        "implementation": _implementation(content, justification),
+        **_means(content, justification),
         "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
     }
     slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
@@ -613,23 +572,19 @@ def registry_entry(
         "url_slug": re.sub(r"[\W_]+", "-", slug.lower()).strip("-"),
         "status": "Draft",
         "tier": 3,
-        "deployment": {part: _given(fields) for part, fields in deployment.items()},
+        "deployment": {
+            part: {name: value for name, value in fields.items() if value is not None}
+            for part, fields in deployment.items()
+        },
     }
 
 
-def _variant(statement: PrivacyStatement, data_domain: str | None) -> dict[str, Any]:
-    return {
-        "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
-        "data_domain": data_domain,
-        "unprotected_quantities": _listed(
-            f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
-            for fact in statement.content["public"]
-        ),
-    }
-
-
-def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
+def _guarantee_of(statement: PrivacyStatement, data_domain: str | None) -> dict[str, dict[str, Any]]:
     content = statement.content
+    unprotected = [
+        f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
+        for fact in content["public"]
+    ]
     unit = _UNITS.get(content["neighboring_relation"], _UNITS[content["protects"]])
     curve = [f"epsilon = {rounded_up(epsilon, 6)} at delta = {delta:.6g}" for delta, epsilon in statement.curve]
     mu = [] if statement.mu is None else [f"mu = {rounded_up(statement.mu, 6)} (Gaussian differential privacy)"]
@@ -639,24 +594,34 @@ def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
         for rate, found in statement.attack
     ]
     return {
-        "privacy_unit": unit.format(of=content.get("rows_of") or "id"),
-        "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
-        "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
-        "privacy_parameters_details": _listed(curve + mu + attack),
+        "dp_variant": {
+            "variant_name": "Pure DP" if statement.delta == 0 else "Approximate DP",
+            "data_domain": data_domain,
+            "unprotected_quantities": _listed(unprotected),
+        },
+        "privacy_loss": {
+            "privacy_unit": unit.format(of=content.get("rows_of") or "id"),
+            "privacy_unit_details": f"{content['relation_text']} At a distance of one.",
+            "privacy_parameters": {"epsilon": statement.epsilon, "delta": statement.delta},
+            "privacy_parameters_details": _listed(curve + mu + attack),
+        },
     }
 
 
-def _implementation(content: Mapping[str, Any], justification: str | None) -> dict[str, Any]:
+def _means(content: Mapping[str, Any], justification: str | None) -> dict[str, dict[str, Any]]:
     releases = "; ".join(f"{r['count']} x {r['mechanism']} ({r['noise']})" for r in content["releases"])
     return {
-        "preprocessing_and_hyperparameter_tuning": _story(content),
-        "mechanisms": _MECHANISMS.format(version=content["versions"]["skfairdp"], releases=releases),
-        "justification": justification,
+        "accounting": {
+            "post_processing": content["post_processing"],
+            "composition": f"All releases composed, certified by the accountant '{content['accountant']}' of skfairdp; "
+            "the figures can be recomputed from the list of releases with dp-accounting (python -m skfairdp verify).",
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": _story(content),
+            "mechanisms": _MECHANISMS.format(version=content["versions"]["skfairdp"], releases=releases),
+            "justification": justification,
+        },
     }
-
-
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _listed(lines: Any) -> str:

@@ -21,15 +21,7 @@ from skfairdp.privacy._report import NeighboringRelation
 from skfairdp.privacy._spending import Allowance, allowance
 
 _SLACK = 1e-9  # of rounding between two programs; a claim that is too low by more than that is refuted
-_PROTECTS = {
-    "replace one record": "record",
-    "add or remove one record": "record",
-    "replace one record by a null record": "record",
-    "replace one sensitive attribute": "sensitive attribute",
-    "replace all rows of one subject": "subject",
-    "replace all rows of one subject by none": "subject",
-    "replace the sensitive attribute of one subject": "sensitive attribute",
-}
+_PROTECTS = {str(relation): str(relation.protects) for relation in NeighboringRelation}
 _SUBJECTS = tuple(relation for relation, unit in _PROTECTS.items() if unit == "subject")
 _ATTRIBUTES = tuple(relation for relation, unit in _PROTECTS.items() if unit == "sensitive attribute")
 #: Of which a column says who a subject is.
@@ -352,11 +344,7 @@ def _unit(row: Mapping[str, Any]) -> bool:
 
 def _kinds(event: Any) -> set[str]:
     if isinstance(event, dict):
-        return (
-            {str(event["type"])} | {kind for value in event.values() for kind in _kinds(value)}
-            if "type" in event
-            else set()
-        )
+        return {str(event["type"]), *_kinds([*event.values()])} if "type" in event else set()
     return {kind for value in event for kind in _kinds(value)} if isinstance(event, list) else set()
 
 

@@ -466,12 +466,12 @@ def column_from_dict(declared: Any, name: str) -> Column:
         raise ValueError(f"Column {name!r} of a Schema needs a 'kind' among {sorted(_KINDS)}. Got {kind!r}.{refused}")
     parameters = {key: value for key, value in declared.items() if key not in ("kind", "guess")}
     if "privacy_" in parameters:
-        raise ValueError(f"Column {name!r} of a Schema: what was paid for it is said under 'releases'.")
+        raise ValueError(f"Column {name!r} of a Schema: give its cost under 'releases', as Schema.save writes it.")
     unfilled = sorted(key for key, value in parameters.items() if value is None and key not in _MAY_BE_NONE)
     if unfilled:
         raise ValueError(
-            f"Column {name!r} of a Schema is not filled in yet: {', '.join(unfilled)}. Write what you know without "
-            "looking at the private rows, or pay for it with Schema.release." + _as_guessed(declared.get("guess"))
+            f"Column {name!r} of a Schema is not filled in yet: {', '.join(unfilled)}. Write what is public, not what "
+            "the private rows show, or spend epsilon on it with Schema.release." + _as_guessed(declared.get("guess"))
         )
     try:
         return _KINDS[kind](**parameters)
@@ -480,7 +480,7 @@ def column_from_dict(declared: Any, name: str) -> Column:
 
 
 def _as_guessed(guess: Any) -> str:
-    return f" The rows look like {guess}: a guess of the template, to be written down if you know it." if guess else ""
+    return f" From the rows the template guesses {guess}: write that if it is public knowledge." if guess else ""
 
 
 def known_from_dict(declared: Any, name: str) -> "Column | str":

@@ -63,9 +63,9 @@ def _opened(table: Any) -> Any:
         return nw.from_native(table, eager_only=True)
     except TypeError:
         raise ValueError(
-            "A Schema reads a DataFrame (pandas, polars, pyarrow or another one that narwhals knows). "
-            f"Got {type(table).__name__} instead. Make a DataFrame of it, with the column names of the Schema; of one "
-            "row in a dict or Series: pd.DataFrame([row])."
+            "A Schema reads a DataFrame (pandas, polars, pyarrow or another one that narwhals knows). Got "
+            f"{type(table).__name__} instead. Make a DataFrame of it with the column names of the Schema; for one row "
+            "in a dict or Series pd.DataFrame([row])."
         ) from None
 
 

@@ -128,7 +128,7 @@ def completed(
     """What was said, and what the user adds; what nobody said is asked for."""
     absent = [name for name in (*columns, *roles) if name not in said]
     if absent:
-        raise ValueError(f"{maker} got names that the description does not have: {absent}. It has {list(said)[:20]}.")
+        raise ValueError(f"{maker} got names that are not in the description: {absent}. It has {list(said)[:20]}.")
     merged: Said = {**said, **columns}
     merged = {name: Boolean(missing=name not in roles) if told == "boolean" else told for name, told in merged.items()}
     asked = {name: "category" if name in roles else told for name, told in merged.items()
@@ -136,9 +136,9 @@ def completed(
     if asked:
         wanted = "; ".join(f"{name}: {_WANTED[str(kind)]}" for name, kind in asked.items())
         raise ValueError(
-            f"{maker} needs what the description does not say ({wanted}). Add it in 'columns', for example "
-            f"columns={{{next(iter(asked))!r}: {_EXAMPLES[str(next(iter(asked.values())))]}}}, or pay for it with "
-            f"Schema.release(table, epsilon=..., known={asked})."
+            f"{maker} needs facts that are not in the description ({wanted}). Add it in 'columns', for example "
+            f"columns={{{next(iter(asked))!r}: {_EXAMPLES[str(next(iter(asked.values())))]}}}, or spend epsilon on it "
+            f"with Schema.release(table, epsilon=..., known={asked})."
         )
     return {name: told for name, told in merged.items() if isinstance(told, Column)}
 

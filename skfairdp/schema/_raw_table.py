@@ -228,8 +228,8 @@ def schema_of(estimator: Any) -> Schema | None:
     twice = [name for name in SCHEMA_PARAMETERS if name in said and getattr(estimator, name, None) is not None]
     if twice:
         raise ValueError(
-            f"{owner} got 'schema' together with {', '.join(map(repr, twice))}. A schema says all that is public about "
-            "the table: leave the other out, and change the schema where it says something else."
+            f"{owner} got 'schema' together with {', '.join(map(repr, twice))}. The schema describes all that is "
+            "public about the table: leave the others out, and change the schema if it differs."
         )
     return schema
 
@@ -282,8 +282,8 @@ class RawTable:
         if no_table:
             raise ValueError(
                 f"{name} of {owner} must be a DataFrame with the columns of its schema (pandas, polars, pyarrow or "
-                f"another one that narwhals knows). Got {type(table).__name__} instead. Make one of it (of one row in "
-                "a dict or Series: pd.DataFrame([row])), or leave 'schema' out."
+                f"another one that narwhals knows). Got {type(table).__name__} instead. Make one (for one row in a "
+                "dict or Series pd.DataFrame([row])), or leave 'schema' out."
             )
         numbers = schema.numbers(table)
         read = cls(schema, owner, table, numbers, len(next(iter(numbers.values()))))
@@ -323,8 +323,8 @@ class RawTable:
         if wrong:
             raise ValueError(
                 f"{name} of {self.owner} has values that its schema does not allow, in {len(wrong)} column(s): "
-                f"{wrong[:5]}. These rows are public, so nothing is guessed: correct them, or let the schema allow "
-                f"more. Schema.misfits(table) counts such cells.{_MISSING_ROLE if set(wrong) & set(also) else ''}"
+                f"{wrong[:5]}. These rows are public, so no value is replaced: correct them, or let the schema allow "
+                f"more (Schema.misfits(table) counts such cells).{_MISSING_ROLE if set(wrong) & set(also) else ''}"
             )
 
     # ------------------------------------------------------------------ label
@@ -372,8 +372,8 @@ class RawTable:
                 codes = np.where(np.isnan(codes), positions.read(cells), codes)
         if public and np.isnan(codes).any():
             raise ValueError(
-                f"y of {self.owner} holds labels that are none of the classes of its schema, {classes.tolist()}. They "
-                "are public here, so nothing is guessed: correct them, or let the schema allow more."
+                f"y of {self.owner} holds labels that are none of the classes of its schema, {classes.tolist()}. "
+                "These labels are public, so none is replaced: correct them, or let the schema allow more."
             )
         if unknown is None and np.isnan(codes).any():
             raise private_error("unlisted", owner=self.owner, name="y")
@@ -457,8 +457,8 @@ class RawTable:
             )
         if public and np.isnan(read).any():
             raise ValueError(
-                f"{name} of {self.owner} holds values that its schema does not list for {list(columns)}. They are "
-                f"public, so nothing is guessed: correct them, or let the schema list more.{_MISSING_ROLE}"
+                f"{name} of {self.owner} holds values that its schema does not list for {list(columns)}. These groups "
+                f"are public, so none is replaced: correct them, or let the schema list more.{_MISSING_ROLE}"
             )
         if np.isnan(read).any():
             raise private_error("unlisted", owner=self.owner, name=name)

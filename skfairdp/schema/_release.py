@@ -43,18 +43,17 @@ _FAR_APART = 16  # cells of a fine table, between bounds that far values may hav
 _FEW_LISTED = 0.5  # of the rows: where the values that were found stand for less, that is told
 
 _ONE_VALUE = (
-    "found one value in {names}, or numbers that lie too close together to be told apart: the column says the same of "
-    "nearly every row. If they differ by little give bounds, known={{'name': Number(low, high)}}; else leave it out, "
-    "known={{'name': None}}."
+    "found one value in {names}, or numbers that lie too close together to be distinguished. If they differ by little "
+    "give bounds, known={{'name': Number(low, high)}}; otherwise leave the column out, known={{'name': None}}."
 )
 _FAR_VALUES = (
-    "found far values in {names}: nearly all rows lie in a 64th part of the bounds, and differ by next to nothing "
-    "there. If such values stand for something else give bounds of the others: known={{'name': Number(low, high)}}."
+    "found far values in {names}: nearly all rows lie in a 64th part of the bounds, and hardly differ there. If far "
+    "values are codes, such as 9999 for missing, give bounds of the others: known={{'name': Number(low, high)}}."
 )
 _FEW_VALUES = (
     "lists values of {names} that less than half of the rows have; the others are read as missing. Free text, "
-    "identifiers and days of a writing of their own look like this. Leave the column out, known={{'name': None}}, or "
-    "say what it may hold."
+    "identifiers and dates in an unusual format look like this. Leave the column out, known={{'name': None}}, or "
+    "describe it, such as known={{'name': Category([...])}}."
 )
 _TWO_DIGITS = (
     "reads years of two digits in {names}: 69 to 99 as 1969 to 1999, and 00 to 68 as 2000 to 2068. Write years with "
@@ -62,8 +61,8 @@ _TWO_DIGITS = (
 )
 
 _UNREADABLE = (
-    "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.': they are read as missing. If "
-    "they stand for something else write what that is, or say that the column is a 'category'."
+    "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.': they are read as missing. "
+    "Replace them by numbers, or give known={{'name': 'category'}}."
 )
 
 _READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
@@ -96,15 +95,14 @@ class IncompleteSchemaError(ValueError):
     def __init__(self, absent: Sequence[str], found: Mapping[str, _columns.Column]) -> None:
         self.absent, self.found = tuple(absent), dict(found)
         kept = (
-            f" What was found, {list(found)}, is in 'found' of this error: give it as known={{**error.found, ...}}, "
-            "which costs nothing more."
+            f" Columns that were found, {list(found)}, are in 'found' of this error: known={{**error.found, ...}} "
+            "reuses them at no cost."
             if found
             else ""
         )
         super().__init__(
-            f"Schema.release found no value that enough records share in {list(absent)}. What was spent is "
-            f"spent.{kept} "
-            "Raise epsilon, or say what you know: known={'name': Category([...])}."
+            f"Schema.release found no value that enough records share in {list(absent)}. The epsilon is spent.{kept} "
+            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -553,7 +551,7 @@ def planned_schema(
         if not (bounded or isinstance(said, Category | Boolean) or said in ("category", "boolean", "any")):
             raise ValueError(
                 "The label and the groups of a Schema are categories or booleans, and a label of amounts is a Number "
-                f"with bounds. Got {said!r} for {name!r}. Say 'category', or leave it out of 'known'."
+                f"with bounds. Got {said!r} for {name!r}. Give 'category', or leave it out of 'known'."
             )
     said = {name: known.get(name, "any") for name in names if name not in known or known[name] is not None}
     unsaid = {name: "category" if name in roles else None for name in said if said[name] == "any"}
@@ -647,10 +645,10 @@ def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None
     if vain:
         needed, units = 2 * max(asked[name].threshold for name in vain), units_of(plan.relation)
         raise ValueError(
-            f"Schema.release would look in vain for the values of {vain}: with this epsilon and {len(plan.columns)} "
-            f"columns a value is told from noise where about {needed / 2:,.0f} {units} share it, and {n_rows:,} "
-            f"do not hold two such values. Nothing was spent. {needed:,.0f} of them or {needed / n_rows:.1f} times the "
-            "epsilon is the least that may do. Or say what you know: known={'name': Category([...])}."
+            f"Schema.release cannot find the values of {vain}: with this epsilon and {len(plan.columns)} columns a "
+            f"value stands out from noise if about {needed / 2:,.0f} {units} share it, and {n_rows:,} cannot hold two "
+            f"such values. Nothing was spent. Give at least {needed:,.0f} of them, {needed / n_rows:.1f} times the "
+            "epsilon, or give the values if they are public: known={'name': Category([...])}."
         )
 
 
@@ -666,18 +664,17 @@ def _kept(
     alone = [name for name, one in described.items() if isinstance(one, Category) and len(one.values) == 1]
     if alone:
         warn_caller(
-            f"Schema.release found one value only in {alone}, which is the label or a group: the others are too rare "
-            "for this epsilon, and nothing can be learned from one. Raise epsilon, or say what you know: "
-            "known={'name': Category([...])}."
+            f"Schema.release found only one value in {alone}, the label or a group: the others are too rare for this "
+            "epsilon, and a model needs two. Raise epsilon, or give the values if they are public: known={'name': "
+            "Category([...])}."
         )
     if absent:
         warn_caller(
-            f"Schema.release leaves out {absent}: the epsilon is shared by {len(plan.columns)} columns, and with what "
-            f"is left for one of these a value is told from noise where about {_needed(plan, absent, n_rows):,.0f} of "
-            f"the {n_rows:,} {units_of(plan.relation)} share it. Say what is public, which costs nothing and leaves "
-            "more for the rest: known={'age': Number(17, 90), 'id': None}; or raise epsilon, or give more rows. Free "
-            "text and identifiers are found at no epsilon, nor are numbers and days that are not written as their kind "
-            "was said to be."
+            f"Schema.release leaves out {absent}: {len(plan.columns)} columns share the epsilon, so that a value "
+            f"stands out from noise only if about {_needed(plan, absent, n_rows):,.0f} of the {n_rows:,} "
+            f"{units_of(plan.relation)} share it. Describe what is public, at no cost: known={{'age': Number(17, 90), "
+            "'id': None}; or raise epsilon, or give more rows. Free text, identifiers, and numbers or dates in "
+            "another format than declared are never found."
         )
     return columns
 
@@ -695,8 +692,8 @@ def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numberin
     if named:
         why = "By their values" if set(named) <= set(numbering) else "By their names"
         warn_caller(
-            f"{owner} describes {named} as whole numbers to learn from. {why} they tell one record from all "
-            "others, and a model can only learn by chance from such. Leave them out of the table, or of the release: "
+            f"{owner} describes {named} as whole numbers to learn from. {why} they identify records, and a model "
+            "learns nothing but chance from them. Leave them out of the table, or of the release: "
             f"known={{{named[0]!r}: None}}."
         )
 
@@ -731,7 +728,7 @@ def _check(names: Sequence[Any], epsilon: float, delta: float, roles: Sequence[s
     for name, said in known.items():
         if not (said is None or isinstance(said, _columns.Column) or said in _KINDS):
             raise ValueError(
-                f"The 'known' parameter of Schema.release must say of a column a Number, Category, Boolean or Date, "
+                "The 'known' parameter of Schema.release must give for a column a Number, Category, Boolean or Date, "
                 f"one of {list(_KINDS)}, or None to leave it out. Got {said!r} for {name!r} instead."
             )
 

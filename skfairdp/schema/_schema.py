@@ -132,8 +132,9 @@ class Schema:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("columns", "label", "groups", "n_rows", "subject") and name in vars(self):
             raise AttributeError(
-                f"The {name!r} of a Schema does not change: fitted models read their tables by it. Make another one of "
-                f"its columns, Schema(schema.columns, {'label' if name == 'columns' else name}=...), and fit with that."
+                f"The {name!r} of a Schema cannot be changed, because fitted models read their tables by it. Make "
+                f"another one from its columns, Schema(schema.columns, {'label' if name == 'columns' else name}=...), "
+                "and fit with that."
             )
         super().__setattr__(name, value)
 
@@ -141,8 +142,8 @@ class Schema:
         for name, column in self.columns.items():
             if isinstance(column, dict) and name == "columns":
                 raise ValueError(
-                    "The 'columns' of a Schema were given as a template or another description of a whole schema: "
-                    "Schema.from_dict makes a Schema of it, and says which columns are not filled in yet."
+                    "The 'columns' of a Schema were given as a template or another description of a whole schema. "
+                    "Read it with Schema.from_dict, which lists the columns that are not filled in yet."
                 )
             if not isinstance(name, str) or not isinstance(column, _columns.Column):
                 raise ValueError(
@@ -742,8 +743,8 @@ def _with_origins(
     wrong = [name for name, one in named.items() if not isinstance(one, list) or any(by not in known for by in one)]
     if wrong:
         raise ValueError(
-            f"Columns {wrong} of a Schema say that they were released, and the Schema does not say at which price: "
-            "its 'releases' are incomplete or were edited. Take the file as Schema.save wrote it."
+            f"Columns {wrong} of a Schema are marked as released, but the Schema lacks their cost: its 'releases' are "
+            "incomplete or were edited. Take the file as Schema.save wrote it."
         )
     nobodys = [release for release in releases if not any(release in one for one in named.values())]
     found = dict(columns)

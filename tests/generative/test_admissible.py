@@ -103,8 +103,8 @@ def test_a_classifier_of_the_rows_takes_admissible_columns():
     [
         ({"admissible": ["jobs"]}, "names 'jobs', which is no column that is learnt. Name columns of X"),
         ({"admissible": []}, "'admissible' parameter of PFGuardGenerator is empty"),
-        ({"admissible": "job", "balance": {"f": 0.5, "m": 0.5}}, "'admissible' and a 'balance' that gives.*Leave out"),
-        ({"admissible": "job", "balance": "fair"}, "'admissible' and a 'balance' that gives"),
+        ({"admissible": "job", "balance": {"f": 0.5, "m": 0.5}}, "'admissible' and a 'balance' with.*Leave out"),
+        ({"admissible": "job", "balance": "fair"}, "'admissible' and a 'balance' with"),
         ({"admissible": "job", "backend": PATEGANBackend()}, "needs the tables of backend='marginals'"),
     ],
 )

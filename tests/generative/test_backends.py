@@ -169,7 +169,7 @@ def test_how_to_balance_is_refused_where_nothing_is_balanced(setting):
     X, y, s = easy(60)
     ledger = PrivacyLedger()
     backend = GSWGANBackend(**setting, **SMALL)
-    with pytest.raises(ValueError, match=f"The '{next(iter(setting))}' parameter of GSWGANBackend says how groups and"):
+    with pytest.raises(ValueError, match=f"The '{next(iter(setting))}' parameter of GSWGANBackend sets how groups and"):
         make(backend, balance=None, ledger=ledger).fit(X, y, sensitive_features=s)
     assert ledger.entries == ()
 

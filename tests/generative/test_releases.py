@@ -46,7 +46,7 @@ def test_noise_of_the_sanitised_gradient_is_that_of_the_whole_batch():
     long = mechanism.clipped(np.full((16, 400), 7.0))
     assert np.linalg.norm(long, axis=1) == pytest.approx(0.5)
     assert np.linalg.norm(mechanism.clipped(np.full((16, 4), np.inf)), axis=1).max() <= 0.5
-    with pytest.raises(ValueError, match="lets out 16 gradients"):
+    with pytest.raises(ValueError, match="releases 16 gradients"):
         mechanism.release(np.zeros((3, 4)), NoiseSource(0))
     draws = [mechanism.draw(NoiseSource(seed)) for seed in range(300)]
     assert set(draws) == set(range(10))
@@ -66,7 +66,7 @@ def test_opposite_answers_move_the_mean_as_far_as_declared():
     assert epsilon_of(mechanism.event, 1e-5) == pytest.approx(gdp_epsilon(1 / 3.0, 1e-5))
     other[4, 2, :2] = [np.nan, np.inf]
     assert np.isfinite(mechanism.mean(other)).all()
-    with pytest.raises(ValueError, match="lets out 10 x 16 gradients, but there are 10 x 3"):
+    with pytest.raises(ValueError, match="releases 10 x 16 gradients, but there are 10 x 3"):
         mechanism.release(gradients[:, :3], NoiseSource(0))
 
 

@@ -279,8 +279,8 @@ def test_a_model_trained_under_a_constraint_says_that_its_rates_are_measured_no_
 # ---- refused ------------------------------------------------------------------------------------------------------
 REFUSED = {
     "a category": ({"kind": 1}, "'kind' is a category, which has no order"),
-    "no such column": ({"aeg": 1}, "knows the features"),
-    "the label": ({"label": 1}, "knows the features"),
+    "no such column": ({"aeg": 1}, "must be among"),
+    "the label": ({"label": 1}, "must be among"),
     "no direction": ({"amount": 0}, "direction of 'amount' in monotone of AdditiveTerms must be 1 or -1"),
     "a truth": ({"amount": True}, "must be 1 or -1"),
     "nothing": ({}, "must be a dict of feature to 1 or -1"),

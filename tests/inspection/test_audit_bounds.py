@@ -294,10 +294,10 @@ def test_distribution_free_finds_randomised_response_that_is_too_sure(factor, n)
         (lambda: audit_one_run_f_dp([0.0, 1.0], [0, 1], delta=0.1, curve="f"), "curve must be"),
         (lambda: audit_one_run_f_dp([0.0, 1.0], [0, 1], delta=0.1, n_guesses=3), "n_guesses must be"),
         (lambda: audit_one_run_gaussian([[np.nan]], [1]), "scores must be a finite array"),
-        (lambda: audit_one_run_gaussian([1.0, 2.0, 3.0], [0, 0, 1]), "needs at least 2 runs a world"),
-        (lambda: audit_matched_filter([0.0] * 5, [1.0] * 9, method="band"), "at least 8 runs a world"),
+        (lambda: audit_one_run_gaussian([1.0, 2.0, 3.0], [0, 0, 1]), "needs at least 2 runs of each"),
+        (lambda: audit_matched_filter([0.0] * 5, [1.0] * 9, method="band"), "at least 8 runs of each"),
         (lambda: audit_matched_filter([0.0] * 9, [1.0] * 9, method="bits"), "method must be 'gdp'"),
-        (lambda: audit_count_statistic([[0]], [[1]], method="bits"), "at least 2 runs a world"),
+        (lambda: audit_count_statistic([[0]], [[1]], method="bits"), "at least 2 runs of each"),
     ],
 )
 def test_bad_input_is_an_error_that_names_the_parameter(call, message):

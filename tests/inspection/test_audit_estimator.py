@@ -345,7 +345,7 @@ def test_result_says_what_it_found_and_that_it_is_not_private():
     assert found.reach == rates_epsilon(rates_of_band(np.zeros(40), np.ones(40), 0.95), 0.0) == found.epsilon_lower
     assert found.n_fits == 1 + 2 * 20 + 2 * 40
     text = str(found)
-    assert "the claim is refuted" in text and "Counter" in text and "40 runs" in text and "95%" in text
+    assert "refutes its claim" in text and "Counter" in text and "40 runs" in text and "95%" in text
     assert "refuted" in found._repr_html_() and "<script" not in found._repr_html_()
     with pytest.raises(AttributeError):
         found.epsilon_lower = 0.0

@@ -1,7 +1,9 @@
 """Searches and frontiers of predicted amounts: what is released of private rows, what it costs, and what is refused."""
 
 import inspect
+import json
 import math
+import re
 import warnings
 
 import numpy as np
@@ -9,6 +11,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import mean_absolute_error, r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -25,7 +29,7 @@ from skfairdp.metrics import ks_disparity
 from skfairdp.model_selection import frontier_of_table
 from skfairdp.privacy import NeighboringRelation, Spending, verify_file
 from skfairdp.schema import Category, Number, Schema
-from tests._tools.inside import AmountTable, ReleasedAmounts
+from tests._tools.inside import AmountTable, ReleasedAmounts, frontier_page
 from tests._tools.sources import ZeroNoise, recording_noise
 
 RNG = np.random.default_rng(0)
@@ -128,6 +132,35 @@ def test_an_exposure_that_cannot_be_is_refused_before_anything_is_spent(model, g
     with pytest.raises((ValueError, TypeError), match=says):
         search.fit(X, Y, **{"exposure": np.ones(N), **given})
     assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_winner_is_asked_with_groups_and_exposures(wrapped):
+    years = np.exp(0.8 * X[:, 1])
+    counts = np.random.default_rng(1).poisson(years * np.exp(0.5 * X[:, 0]))
+    model, step = network(loss="poisson", constraints="demographic_parity", net=mlp((4,), max_epochs=2)), ""
+    if wrapped:
+        model, step = make_pipeline(FunctionTransformer(), model), "fairdpsgdregressor__"
+    search = PrivateSearchCV(model, {f"{step}max_grad_norm": [4.0]}, score_epsilon=9.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, counts, exposure=years, **ROWS)
+    inner = search.best_estimator_[-1] if wrapped else search.best_estimator_
+    np.testing.assert_array_equal(
+        search.predict(X, exposure=years, **ROWS), inner.predict(X, exposure=years, sensitive_features=GROUPS)
+    )
+    exact = inner.score(X, counts, exposure=years, sensitive_features=GROUPS)
+    assert search.score(X, counts, exposure=years, **ROWS) == exact
+    with pytest.raises(ValueError, match="sensitive_features"):
+        search.predict(X)
+
+
+def test_groups_are_left_out_where_the_winner_takes_none():
+    model = FairDPSGDClassifier(classes=[0, 1], net=mlp((4,), max_epochs=1), epsilon=4.0, lam=0, random_state=0)
+    search = PrivateSearchCV(model, {}, score_epsilon=4.0).fit(X, (Y > 20).astype(int))
+    np.testing.assert_array_equal(search.predict(X, **ROWS), search.predict(X))
+    with pytest.raises(TypeError, match="exposure"):
+        search.predict(X, exposure=np.ones(N))
 
 
 def test_a_row_without_a_prediction_is_as_wrong_as_any():
@@ -283,6 +316,59 @@ def test_a_frontier_of_amounts_has_regressors_and_a_barycenter_within_its_epsilo
     assert all(check.holds for check in verify_file(tmp_path / "privacy.json"))
 
 
+YEARS = np.exp(0.8 * np.random.default_rng(3).normal(size=N)).round(6)  # which no feature tells
+COUNTS = TABLE.assign(n=np.random.default_rng(2).poisson(YEARS * np.exp(0.5 * X[:, 0])), years=YEARS.astype(str))
+COUNTS = COUNTS.drop(columns="pay")
+OF_COUNTS = {**{name: column for name, column in COLUMNS.items() if name != "pay"}, "n": Number(0, 10)}
+WITH_YEARS = Schema({**OF_COUNTS, "years": Number(0.01, 30)}, label="n", groups="sex")
+
+
+def swept_counts(table=COUNTS, **given):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*predicts for every row|.*hardly better|.*did not reach")
+        asked = {"schema": Schema(OF_COUNTS, label="n", groups="sex"), "epsilons": [20.0], "exposure": "years", **given}
+        return frontier_of_table(table, label="n", groups="sex", **asked)
+
+
+@pytest.mark.parametrize("schema", [WITH_YEARS, {"n": Number(0, 10)}], ids=["a feature before", "to be found"])
+def test_a_frontier_of_counts_compares_with_the_rate_times_the_exposure(schema):
+    found = swept_counts(schema=schema)
+    frame = found.frame.set_index("estimator")
+    assert set(frame.index) == {"FairDPSGDRegressor", "PrivateBarycenter"} and "years" not in found.schema.columns
+    ones = swept_counts(COUNTS.assign(years=1.0), methods=["dpsgd"]).frame["r2"][0]
+    assert frame["r2"]["FairDPSGDRegressor"] > ones + 0.2
+    assert "exposure=table['years']" in frame["params"]["PrivateBarycenter"]
+    for point in points_on_the_page(found.frame):
+        code = point["code"].replace('Schema.load("schema.yaml")', "schema")
+        assert code.count("exposure=table['years']") == 1 and "loss='poisson'" in code
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(code, {"schema": found.schema, "table": COUNTS.assign(years=YEARS), "new_table": COUNTS})
+
+
+def points_on_the_page(frame):
+    page = re.search(r'id="data">(.*?)</script>', frontier_page(frame), re.S)
+    return json.loads(page[1])["panels"][0]["points"]
+
+
+def test_neighbours_that_differ_in_an_exposure_spend_alike_and_one_of_zero_is_refused_before_anything_is_spent():
+    ledger = PrivacyLedger()
+    other = COUNTS.assign(years=["1e9", *COUNTS["years"][1:]])
+    one, two = (swept_counts(table, methods=["dpsgd"]) for table in (COUNTS, other))
+    assert one.privacy.event == two.privacy.event
+    for wrong, says in (
+        ({"exposure": "n"}, "neither label, group nor subject"),
+        ({"exposure": "months"}, "neither label, group nor subject"),
+        ({"methods": ["synthetic"]}, "a count with exposure"),
+        ({"schema": Schema({**OF_COUNTS, "n": Number(-1, 10)}, label="n", groups="sex")}, "bounds from 0 on"),
+        ({"table": COUNTS.assign(years="0")}, "not above 0"),
+        ({"table": COUNTS.assign(years="long")}, "years|exposure"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            swept_counts(ledger=ledger, **wrong)
+    assert ledger.entries == ()
+
+
 def test_what_a_frontier_of_amounts_announces_it_spends():
     said, ledger = [], PrivacyLedger()
     found = swept(announce=said.append, ledger=ledger, methods=["barycenter"])
@@ -322,7 +408,7 @@ def test_a_search_does_not_score_what_changes_the_unit_around_the_private_estima
     ledger = PrivacyLedger()
     of_logs = TransformedTargetRegressor(network(bounds=(0, 5), ledger=ledger), func=np.log1p, inverse_func=np.expm1)
     search = ParetoSearchCV(of_logs, {"regressor__loss": ["squared", "absolute"]}, scoring=["r2", "epsilon"], cv=2)
-    with pytest.raises(ValueError, match="TransformedTargetRegressor stands between: it may change their unit"):
+    with pytest.raises(ValueError, match="TransformedTargetRegressor may change their unit"):
         search.fit(X, Y)
     assert ledger.entries == ()
     public = PublicData(X[:1000], None, Y[:1000])

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from skfairdp._utils import PublicData
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import BudgetExceededError
+from skfairdp.gradient import FairDPSGDRegressor
 from skfairdp.model_selection import frontier, join_frontiers, measure_estimators, pareto_frontier
 from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
@@ -351,6 +352,7 @@ def test_labels_and_groups_may_be_strings():
         ({"X_test": np.zeros((3, 10))}, "y_test of frontier has inconsistent length"),
         ({"estimators": {}}, "'estimators' parameter of frontier is empty"),
         ({"estimators": BaseEstimator()}, "cannot sweep 'BaseEstimator'"),
+        ({"estimators": FairDPSGDRegressor(bounds=(0, 1))}, "'FairDPSGDRegressor' predicts amounts"),
         ({"estimators": SFPATEClassifier()}, "cannot sweep 'SFPATEClassifier'"),  # it has no weight of parity
         ({"estimators": [FakePATE(), FakePATE(delta=1e-6)]}, "must have the same 'delta'"),
     ],

@@ -180,7 +180,7 @@ def test_no_method_and_an_unknown_one_are_errors_before_anything_is_read():
 def test_roles_that_contradict_the_schema_are_refused_before_anything_is_paid():
     ledger = PrivacyLedger()
     for roles in ({"label": "sex", "groups": "rich"}, {"groups": ["job"]}):
-        with pytest.raises(ValueError, match="and its 'schema' says 'rich' and \\['sex'\\]"):
+        with pytest.raises(ValueError, match="and its 'schema' has 'rich' and \\['sex'\\]"):
             swept(TABLE, schema=SCHEMA, ledger=ledger, **roles)
     assert not ledger.entries
 

@@ -76,7 +76,7 @@ def test_refit_changes_what_is_free_and_nothing_else():
     assert (other.generator_.balance, model.generator_.balance) == ("group", None)
     np.testing.assert_allclose(other.generator_.rates_.sum(axis=1), 0.5)
     assert other.privacy_ is model.privacy_ and len(ledger.entries) == 1
-    with pytest.raises(ValueError, match="Got 'epsilon': fit again"):
+    with pytest.raises(ValueError, match="Got 'epsilon', which needs another generator"):
         model.refit(epsilon=3.0)
 
 

@@ -278,7 +278,7 @@ def gate_peeks_at_the_true_plurality(patch):
 @mutant
 def discrete_noise_in_the_gaussian_filter(patch):
     """Found in an earlier state of this package: discrete Gaussian noise certified as exactly Gaussian-DP."""
-    patch.setattr(_Noise, "_gaussian_cost", lambda self, sensitivity: (sensitivity / self.sigma) ** 2)
+    patch.setattr(_Noise, "mu_squared", property(lambda self: (self.sensitivity / self.sigma) ** 2))
 
 
 @mutant

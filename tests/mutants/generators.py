@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
+from skfairdp._inputs import _table
 from skfairdp._tables import _columns
-from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _inputs, _table_codec as _codec
+from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _table_codec as _codec
 from skfairdp.metrics import _synthetic
 from skfairdp.papers import _adversarial as gan, _adversarial as samplers
 from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
@@ -83,7 +84,7 @@ def noise_on_labels_in_place_of_votes(patch):
 def bits_charged_once_a_round(patch):
     """Found: a round of queries charged as one. Right: every bit is charged."""
     patch.setattr(
-        PATEGANPlan, "answers_at", lambda self, scale: repeat(self.bits_at(scale).event, self.backend.n_steps)
+        PATEGANPlan, "answers_at", lambda self, scale: repeat(self.mechanism_at(scale).event, self.backend.n_steps)
     )
 
 
@@ -347,15 +348,15 @@ def rows_converted_as_a_whole(patch):
 @mutant
 def rows_counted_in_an_error(patch):
     """Found: "133 row(s) whose value is not among the 3 known ones", uncharged. Right: one constant text."""
-    honest = _inputs.codes_of_entries
+    honest = _table.encode_labels
 
-    def planted(entries, labels, *, missing, other):
-        codes = honest(entries, labels, missing=missing, other=other)
-        if other == -1 and (codes < 0).any():
-            raise ValueError(f"{int((codes < 0).sum())} row(s) whose value is not among the known ones.")
-        return codes
+    def planted(values, domain, **names):
+        unknown = sum(value not in domain.tolist() for value in values.tolist())
+        if unknown:
+            raise ValueError(f"{unknown} row(s) whose value is not among the known ones.")
+        return honest(values, domain, **names)
 
-    patch.setattr(_inputs, "codes_of_entries", planted)
+    patch.setattr(_table, "encode_labels", planted)
 
 
 @mutant

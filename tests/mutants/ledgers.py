@@ -127,7 +127,7 @@ def lines_without_a_chain(patch):
     def trusting(self, lines):
         lines = list(lines)
         fields = [_ledger_chain.json.loads(line) for line in lines]
-        longer = self.appended(*map(_ledger_chain._entry_from_dict, fields))
+        longer = self.appended(*map(_ledger_chain.LedgerEntry.of_plain, fields))
         hashes = (*self.hashes, *(field["hash"] for field in fields))
         return dataclasses.replace(longer, hashes=hashes, lines=self.lines + b"".join(line + b"\n" for line in lines))
 

@@ -173,7 +173,7 @@ def test_other_constraints_are_free_but_for_error_rates_after_votes_without_grou
     other = model.refit(student__constraints="false_positive_rate_parity")
     assert other.privacy_ is model.privacy_ and other.student_.satisfied_
     assert model.refit(student=None).privacy_ is model.privacy_
-    with pytest.raises(ValueError, match="needs votes on a row and its group, and these know no group"):
+    with pytest.raises(ValueError, match="is trained on votes about labels and groups"):
         fitted(None, gamma=0.2).refit(student=ConstrainedStudent())
 
 

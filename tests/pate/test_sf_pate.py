@@ -521,7 +521,7 @@ def test_groups_as_columns_tuples_and_names():
         ({"voting": SoftVoting(sigma=0.5)}, "cost epsilon=.*lower 'max_queries'"),
         ({"fair_estimator": LogisticRegression()}, r"'fair_estimator' of SFPATEClassifier must have fit\(X, y, sens"),
         ({"fair_estimator": LagrangianClassifier(net=mlp((-1,)))}, "'hidden'"),
-        ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Give it a constraint"),
+        ({"fair_estimator": LagrangianClassifier(constraints=None)}, "constraints=None.*Set its 'constraints'"),
         ({"variant": GroupTeachers("forest")}, "'teacher'"),
         ({"noise_seed": 0}, "'noise_seed' and 'ledger'"),
     ],
@@ -713,7 +713,7 @@ def test_a_search_over_students_pays_for_one_release_per_fold(monkeypatch):
 
 
 def test_a_threshold_that_no_label_has_to_reach_is_refused():
-    with pytest.raises(ValueError, match=r"no use for the 'threshold' \(0.8\) of 'voting'"):
+    with pytest.raises(ValueError, match=r"the 'threshold' \(0.8\) of 'voting' has no effect"):
         SFPATEClassifier(voting=SoftVoting(threshold=0.8), groups=[0, 1]).fit(
             np.zeros((100, 2)), np.arange(100) % 2, sensitive_features=np.arange(100) // 50
         )

@@ -433,7 +433,7 @@ def test_a_column_that_is_called_as_the_ids_are_is_no_feature():
     X, y, ids, _ = visits()
     model = fitted((X.assign(patient_id=ids), y), ids)
     assert model.feature_names_in_.tolist() == COLUMNS and model.privacy_.rows_of == "patient_id"
-    with pytest.warns(PrivacyLeakWarning, match="'patient_id', by its name an id. It is learned from like any feature"):
+    with pytest.warns(PrivacyLeakWarning, match="'patient_id', which is an id by its name. The model learns from it"):
         PATEClassifier(epsilon=8.0, classes=[0, 1]).fit(
             X.assign(patient_id=ids), y, X_public=public_rows().assign(patient_id=0), subject=ids.to_numpy()
         )
@@ -509,7 +509,7 @@ def test_a_model_fitted_on_rows_alone_is_not_set_right_by_subject_nor_the_other_
 def test_no_fit_spends_for_subjects_whose_ids_it_has_not_read(relation):
     ledger = PrivacyLedger()
     plan = SimpleNamespace(event=GaussianDpEvent(5.0), relation=relation, releases=())
-    with pytest.raises(UnplannedReleaseError, match=r"has not read who they are\. Nothing was spent"):
+    with pytest.raises(UnplannedReleaseError, match=r"has not read 'subject'\. Nothing was spent"):
         PATEClassifier(ledger=ledger)._spend(plan, PublicReads())
     assert not ledger.entries
 
@@ -572,7 +572,7 @@ ESTIMATORS = {
 def test_a_column_that_is_called_like_an_id_is_told_of_by_its_name(which, name):
     made, said = ESTIMATORS[which]
     X, y = table_with(name)
-    with pytest.warns(PrivacyLeakWarning, match=f"column {name!r}, by its name an id.*{said.format(name)}"):
+    with pytest.warns(PrivacyLeakWarning, match=f"column {name!r}, which is an id by its name.*{said.format(name)}"):
         made().fit(X, y)
 
 
@@ -583,7 +583,7 @@ def test_other_names_are_not(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         FairDPSGDClassifier(lam=0.0, classes=[0, 1]).fit(X, y)
-    assert not any("by its name an id" in str(one.message) for one in caught)
+    assert not any("which is an id by its name" in str(one.message) for one in caught)
 
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
@@ -594,7 +594,7 @@ def test_nor_is_it_where_subjects_are_given(as_column):
         warnings.simplefilter("always")
         subject = "patient_id" if as_column else X["patient_id"]
         FairPATEClassifier(gamma=None, classes=[0, 1]).fit(X, y, subject=subject)
-    assert not any("by its name an id" in str(one.message) for one in caught)
+    assert not any("which is an id by its name" in str(one.message) for one in caught)
 
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning", "ignore:.*given to fit")

@@ -216,7 +216,7 @@ def test_a_moment_of_fairlearn_is_read_with_its_bound_between_groups():
         ({"constraints": []}, "'constraints' parameter of FairnessCalibrator is empty"),
         ({"constraints": RateBound("error_rate", upper=0.2, groups=["x"])}, "name 'x' in 'groups'"),
         ({"constraints": RateParity("selection_rate", of_class=7)}, "name 7 in 'of_class'"),
-        ({"gamma": 0.1}, "both 'constraints' and 'gamma'. Constraints carry their bounds"),
+        ({"gamma": 0.1}, "both 'constraints' and 'gamma'. A constraint has a bound"),
         ({"gap_weight": 0.5}, "both 'constraints' and 'gap_weight'"),
         ({"disparity": "between"}, "both 'constraints' and 'disparity'"),
         ({"method": "fine_tune"}, "With 'constraints' take method=\"threshold\""),
@@ -432,8 +432,8 @@ def test_a_bound_or_a_gap_that_is_chance_is_told_with_how_many_rows_would_do(met
     wide, narrow = (RateParity("selection_rate", bound) for bound in (0.05, 0.01))
     assert said(wide, 400, 0.3, method=method) == ""
     asked = said(narrow, 400, 0.3, method=method)
-    assert "You ask for a difference of 0.01, and 400 public rows of the smallest group" in asked
-    assert "tell a rate only to about 0.025" in asked and "give 2500 of each group" in asked
+    assert "The bound is 0.01, but 400 public rows of the smallest group" in asked
+    assert "determine a rate only to about ±0.025" in asked and "give 2500 of each group" in asked
     assert "The gap before" not in asked
     before = said(wide, 150, 0.08, method=method)
     assert "The gap before was 0.08, and on so few public rows chance alone makes gaps of up to 0.1" in before
@@ -442,7 +442,7 @@ def test_a_bound_or_a_gap_that_is_chance_is_told_with_how_many_rows_would_do(met
 
 
 def test_without_constraints_gamma_is_what_is_asked_and_a_weight_asks_for_nothing():
-    assert "You ask for a difference of 0.02" in said(None, 400, 0.3, gamma=0.02, method="threshold")
+    assert "The bound is 0.02" in said(None, 400, 0.3, gamma=0.02, method="threshold")
     assert said(None, 400, 0.3, gamma=0.05, method="threshold") == ""
     assert said(None, 400, 0.3, method="threshold") == ""
     assert "The gap before was 0.08" in said(None, 150, 0.08, gap_weight=5.0, method=AWARE)

@@ -140,6 +140,6 @@ def test_a_search_over_it_needs_no_public_rows_either():
 )  # fmt: skip
 def test_rows_without_groups_are_refused_before_anything_is_spent(model, groups):
     ledger = PrivacyLedger()
-    with pytest.raises(NotFittedError, match="FairPATEClassifier and SyntheticDataClassifier need none"):
+    with pytest.raises(NotFittedError, match="FairPATEClassifier or SyntheticDataClassifier, fitted with groups"):
         FairnessCalibrator(model.set_params(ledger=ledger)).fit(X, Y, sensitive_features=groups)
     assert not ledger.entries

@@ -282,13 +282,13 @@ def test_without_public_numbers_nothing_is_fitted():
 
 def test_labels_that_come_back_are_refused_and_nothing_is_counted():
     idp, (X, groups) = fitted(), a_stream(9)
-    with pytest.raises(ValueError, match="'tickets' where 'constraints' look at true labels"):
+    with pytest.raises(ValueError, match="'tickets' only with 'constraints' on true labels"):
         idp.answer(X, sensitive_features=groups, tickets=range(9))
-    with pytest.raises(ValueError, match="'tickets' where 'constraints' look at true labels"):
+    with pytest.raises(ValueError, match="'tickets' only with 'constraints' on true labels"):
         idp.update(X[:, 0], sensitive_features=groups, tickets=range(9))
-    with pytest.raises(ValueError, match="parity of answers needs no labels"):
+    with pytest.raises(ValueError, match="demographic parity needs no labels"):
         idp.update_labels([1.0], tickets=[0])
-    with pytest.raises(ValueError, match="without labels to wait for"):
+    with pytest.raises(ValueError, match="which are exact without labels"):
         idp.worst_case()
     assert not hasattr(idp, "label_counts_")
     assert not hasattr(idp, "classes_")

@@ -213,8 +213,8 @@ def test_without_constraints_on_labels_there_are_no_tickets_and_labels():
     idp = fitted("demographic_parity")
     for call, message in [
         (lambda: idp.update([1], sensitive_features=["a"], tickets=[1]), "Leave them out"),
-        (lambda: idp.update_labels([1], tickets=[1]), "needs 'constraints' that look at true labels"),
-        (lambda: idp.worst_case(), "needs 'constraints' that look at true labels"),
+        (lambda: idp.update_labels([1], tickets=[1]), "needs 'constraints' on true labels"),
+        (lambda: idp.worst_case(), "needs 'constraints' on true labels"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()

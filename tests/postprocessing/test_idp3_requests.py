@@ -100,7 +100,7 @@ def test_an_estimator_answers_features():
 def test_a_request_that_fails_commits_nothing(tmp_path, monkeypatch):
     idp = begun(store=tmp_path / "answers")
     before = idp.counts_.copy(), (tmp_path / "answers").read_bytes()
-    with pytest.raises(ValueError, match="takes 'tickets' where"):
+    with pytest.raises(ValueError, match="takes 'tickets' only with"):
         idp.answer([1], sensitive_features=["f"], tickets=[1])
     with pytest.raises(ValueError, match="y_pred"):
         idp.answer([7], sensitive_features=["f"])

@@ -217,7 +217,7 @@ def test_predictions_in_another_unit_than_the_bounds_are_told_of(bounds, end):
 
 def test_a_regressor_of_several_amounts_is_refused():
     model = LinearRegression().fit(X, np.column_stack([Y, Y]))
-    with pytest.raises(ValueError, match="has no score for any of"):
+    with pytest.raises(ValueError, match="returns no finite score for any of"):
         fitted(model)
 
 

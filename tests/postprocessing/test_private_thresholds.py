@@ -542,7 +542,7 @@ OTHERS = {
     "fewer columns": (LogisticRegression().fit(X[:1000, :2], Y[:1000]), X, "on 2 columns, and here are"),
     "another order": (LogisticRegression().fit(NAMED[:1000], Y[:1000]), NAMED[NAMED.columns[::-1]], "fitted on other"),
     "other names": (LogisticRegression().fit(NAMED[:1000], Y[:1000]), NAMED.add_prefix("x"), "fitted on other"),
-    "no scores": (NoScores().fit(X[:1000], Y[:1000]), X, "NoScores, has no score for any of 42 rows"),
+    "no scores": (NoScores().fit(X[:1000], Y[:1000]), X, "NoScores, returns no finite score for any of 42"),
 }
 
 

@@ -171,12 +171,12 @@ def test_a_release_that_no_column_names_is_paid_by_all_that_name_none():
 def test_a_column_of_a_file_says_its_price_under_releases_only(schema):
     content = schema.to_dict()
     content["columns"]["age"]["privacy_"] = None
-    with pytest.raises(ValueError, match="said under 'releases'"):
+    with pytest.raises(ValueError, match="give its cost under 'releases'"):
         Schema.from_dict(content)
     for wrong in ("another", ["another"], 3, [["another"]]):
         content = schema.to_dict()
         content["columns"]["age"]["released"] = wrong
-        with pytest.raises(ValueError, match=r"\['age'\] of a Schema say .* incomplete or were edited"):
+        with pytest.raises(ValueError, match=r"\['age'\] of a Schema are marked .* incomplete or were edited"):
             Schema.from_dict(content)
 
 
@@ -287,7 +287,7 @@ HIDDEN = {
 def test_a_network_whose_price_a_function_hides_is_refused_before_anything_is_spent(way, trained):
     ledger = PrivacyLedger(epsilon=10.0)
     model = FairDPSGDClassifier(lam=0.0, net=HIDDEN[way](trained.net_.module_), classes=[0, 1], ledger=ledger)
-    with pytest.raises(ValueError, match="parts that private rows have trained"):
+    with pytest.raises(ValueError, match="parts that were trained on private rows"):
         model.fit(X, Y)
     assert not ledger.entries
 

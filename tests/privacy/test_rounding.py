@@ -254,12 +254,11 @@ def test_an_audit_prints_no_more_than_it_has_found(claim, lower, reach):
         relation="replace one record", assumes="nothing", canary="a row", n_runs=9, n_canaries=1, n_fits=18,
         reach=reach,
     )  # fmt: skip
-    text = str(found)
+    text, page = str(found), found._repr_html_()
     said = {
-        "claim": float(re.search(r"claims epsilon=([\d.]+)", text)[1]),
-        "lower": float(re.search(r"At least ([\d.]+)", text)[1]),
-        "reach": float(re.search(r"reach ([\d.inf]+)", text)[1].rstrip(".")),
+        "claim": float(re.search(r"its claim of epsilon=([\d.]+)", text)[1]),
+        "lower": float(re.search(r"is at least ([\d.]+)", text)[1]),
+        "reach": float(re.search(r"most that so many runs can prove</t[hd]><td[^>]*>([\d.inf]+)", page)[1]),
     }
     assert said["claim"] >= claim and said["lower"] <= lower and said["reach"] <= reach
-    page = found._repr_html_()
     assert f"{said['lower']:g} at 95%" in page and f"{said['claim']:g} at δ" in page

@@ -184,7 +184,7 @@ def test_all_rows_of_a_household_are_not_all_rows_of_a_patient(other):
         charge(ledger, SUBJECT, other)
     with pytest.raises(ValueError, match="do not add up"):
         spent(SUBJECT, PATIENT) + spent(SUBJECT, other)
-    with pytest.raises(ValueError, match="who a subject is"):
+    with pytest.raises(ValueError, match="rows_of must be ''"):
         charge(ledger, RECORD, PATIENT)
 
 

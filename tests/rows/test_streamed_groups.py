@@ -96,7 +96,7 @@ def test_files_whose_order_says_what_is_in_them_are_refused_before_anything_is_s
         rows.to_parquet(tmp_path / str(name) / "part-0.parquet", index=False)
     for X in (tmp_path, KeyedRows(tmp_path, key="id")):
         ledger = PrivacyLedger()
-        with pytest.raises(ValueError, match="uses rows in their order, which may follow private values"):
+        with pytest.raises(ValueError, match="uses rows in their order, which may depend on private values"):
             GroupRandomizer(schema=SCHEMA, ledger=ledger).release_chunks(X)
         assert not ledger.entries
 

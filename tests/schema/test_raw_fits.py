@@ -224,7 +224,7 @@ def test_what_the_schema_says_may_not_be_given_once_more_and_costs_nothing(cls, 
     model = cls(schema=RAW_SCHEMA, ledger=ledger, **amounts, **{parameter: GIVEN[parameter]})
     with pytest.raises(ValueError, match=rf"{cls.__name__}.* got 'schema' together with '{parameter}'") as raised:
         fit_with_public_rows(model)
-    assert "leave the other out" in str(raised.value)
+    assert "leave the others out" in str(raised.value)
     assert len(ledger.entries) == 0
 
 

@@ -194,7 +194,7 @@ def test_votes_on_more_queries_than_planned_are_refused(voting):
     part = voting_part(voting)
     plan = part.plan(epsilon=1.0, delta=1e-5, n_queries=5, n_teachers=10, n_classes=2)
     source = RecordingNoise()
-    with pytest.raises(ValueError, match="pays for 5 queries, but there are votes on 6"):
+    with pytest.raises(ValueError, match="covers 5 queries, but there are votes on 6"):
         part.release(np.full((6, 2), 5), plan, source)
     assert not source.releases
 

@@ -229,8 +229,8 @@ READING = {
     "_utils/_containers.py": r"owner|names?|', '\.join\(map\(repr, twice\[:5\]\)\)|len\(X\)|together|"
     r"LARGEST_DENSE / 2 \*\* 30",  # len(X): tables in a tuple
     "_utils/_labels.py": (
-        r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]"
-    ),
+        r"owner|otherwise|n_rows|parameter|name|columns?|columns?!r|column|where|X\.ndim|X\.shape\[1\]|what"
+    ),  # what: a label or a number, as a word
     "_teachers/_partition.py": (
         r"owner|name|value|type\(owner\)\.__name__|'an integer' if .*|f'.*|X\.shape\[1\]|n_features|above|least|lowest|"
         r"n_teachers|n_rows|n_classes|votes\.(shape|dtype)"
