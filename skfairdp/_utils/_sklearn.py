@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier
@@ -59,12 +59,6 @@ class Learning(Having):
 
 A_LEARNER = Learning()
 
-#: Parameters by which rows to come are read: the values that a fit had are kept where others are set after it.
-_READ_AFTER_FIT = frozenset({
-    "schema", "classes", "groups", "sensitive_columns", "bounds", "bounds_y", "categories", "dtypes", "loss",
-    "estimator", "group_at_prediction",
-})  # fmt: skip
-
 
 def scored_without_metadata() -> bool:
     """Whether a search or cross-validation of scikit-learn calls this fit, and is going to score by X and y alone.
@@ -83,6 +77,12 @@ def scored_without_metadata() -> bool:
 
 class NamedEstimator(PlainState, BaseEstimator):
     """An estimator whose pickle says which skfairdp wrote it, and whose constructor says how it is called."""
+
+    #: Parameters by which rows to come are read: the values that a fit had are kept where others are set after it.
+    _read_after_fit: ClassVar[frozenset[str]] = frozenset({
+        "schema", "classes", "groups", "sensitive_columns", "bounds", "bounds_y", "categories", "dtypes", "loss",
+        "estimator", "group_at_prediction",
+    })  # fmt: skip
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         if args:
@@ -123,7 +123,7 @@ class NamedEstimator(PlainState, BaseEstimator):
             )
         super().__setstate__(state)
         if fitted_with is not None:
-            now = {name: vars(self)[name] for name in _READ_AFTER_FIT & vars(self).keys()}
+            now = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             self.__dict__["_fitted_with"] = {**now, **fitted_with}
 
 
@@ -171,7 +171,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         vars(self).pop("_fitted_with", None)
         try:
             result = fit(self, *args, **named)
-            vars(self)["_fitted_with"] = {name: vars(self)[name] for name in _READ_AFTER_FIT & vars(self).keys()}
+            vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             return result
         except BaseException:
             now = vars(self)

@@ -24,7 +24,7 @@ from skfairdp._inputs import (
 from skfairdp._transport import as_amounts_within, as_scores
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
-from skfairdp._utils import PublicData, RandomStateLike, as_exposures
+from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient._amounts import (
     AmountConstraints,
@@ -316,7 +316,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         if self._transport is not None:
             codes = groups_to_come(self, X, sensitive_features, len(rates))
             rates = as_amounts_within(self._transport.move(as_scores(rates, bounds), codes), bounds)
-        return rates if exposure is None else rates * self._exposure(exposure, len(rates))
+        return rates if exposure is None else rates * self._exposure(exposure, X, len(rates))
 
     @answers_as_fitted
     def score(
@@ -377,12 +377,13 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def _asked(self) -> AmountConstraints:
         return AmountConstraints.asked(self, amount_bounds(self))
 
-    def _exposure(self, exposure: Any, n_rows: int) -> NDArray[np.float64]:
+    def _exposure(self, exposure: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
         owner = type(self).__name__
         if exposure is None:
             return np.ones(n_rows)
         if self.loss != "poisson":
             raise ValueError(f"{owner} takes an exposure with loss='poisson' only. Got loss={self.loss!r}.")
+        check_same_index(owner, X=X, exposure=exposure)
         return as_exposures(exposure, n_rows, owner=owner)
 
     def _read(
@@ -423,7 +424,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             target=read_amounts,
         )
         # beside each amount the exposure of its row
-        return replace(data, y=np.column_stack([data.y, self._exposure(exposure, len(data.y))]))
+        return replace(data, y=np.column_stack([data.y, self._exposure(exposure, X, len(data.y))]))
 
     def _parity_for(
         self, data: TrainingData, n_rows: int, relation: NeighboringRelation

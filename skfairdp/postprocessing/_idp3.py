@@ -30,7 +30,14 @@ from skfairdp._utils import (
     without_cells,
     without_values,
 )
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, scored_without_metadata
+from skfairdp._utils._sklearn import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    answers_as_fitted,
+    as_fitted,
+    scored_without_metadata,
+)
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import (
     AmountGate,
@@ -174,8 +181,9 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         No ``groups`` or ``sensitive_columns`` beside it.
     store : str, PathLike or None, default=None
         A file in which all processes that answer one stream keep its counts: each call reads it, and what changes
-        counts writes it, under a lock. ``fit`` goes on from what it holds. It is as private as the rows that were asked
-        about (counts of answers, tickets of outstanding labels); only its owner can read it.
+        counts writes it, under a lock. ``fit`` goes on from what it holds, by the rule that is set by then. It is as
+        private as the rows that were asked about (counts of answers, tickets of outstanding labels); only its owner can
+        read it.
 
     Attributes
     ----------
@@ -277,6 +285,10 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     sensitive_columns: Sequence[str | int] | str | int | None = None
     schema: Schema | None = None
     store: str | os.PathLike[str] | None = None
+
+    _read_after_fit: ClassVar[frozenset[str]] = NamedEstimator._read_after_fit | {
+        "gamma", "constraints", "min_count", "disparity", "gate", "store",
+    }  # fmt: skip
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     # Public rows go to the estimator, if it asks for them.
@@ -392,7 +404,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         shape = len(self.groups_), len(self.limits_) + 1 if self._amounts else len(self.classes_)
         self.counts_ = np.zeros(shape, dtype=np.int64)
         self.rejected_counts_ = np.zeros(shape[0], dtype=np.int64)
-        self._later = LaterLabels(*shape) if asked_of_labels(self.constraints) else None
+        self._later = LaterLabels(*shape) if asked_of_labels(as_fitted(self).constraints) else None
         for name in ("coverage_", "rejection_rate_by_group_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -400,11 +412,12 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     @contextlib.contextmanager
     def _store_locked(self) -> Iterator[AnswerStore | None]:
         """The store, which no other process has meanwhile; None where there is none."""
-        if self.store is None:
+        path = as_fitted(self).store
+        if path is None:
             yield None
             return
         answers = self.limits_ if self._amounts else self.classes_
-        store = AnswerStore(self.store, self.groups_.tolist(), answers.tolist())
+        store = AnswerStore(path, self.groups_.tolist(), answers.tolist())
         with store.locked():
             yield store
 
@@ -427,7 +440,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
                 raise
 
     def _load(self, store: AnswerStore) -> None:
-        found = store.read(self._waits() is not None)
+        found = store.read(self._later is not None)
         if found is not None:
             self._count(*found)
         elif self.counts_.any() or self.rejected_counts_.any():
@@ -456,7 +469,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         self._count(self.counts_ + answers[:, :-1], self.rejected_counts_ + answers[:, -1], self._later)
 
     def _names(self, tickets: Any, n_rows: int, method: str) -> list[Any]:
-        waits = self._waits() is not None
+        waits = self._later is not None
         if tickets is not None and not waits:
             raise ValueError(
                 f"IDP3.{method} takes 'tickets' only with 'constraints' on true labels, such as 'equalized_odds'. "
@@ -537,11 +550,11 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
             in force yet; or the counts have reached a state in which every further answer would widen the gap.
         """
         check_is_fitted(self, "counts_")
-        if self.estimator is None:
+        if as_fitted(self).estimator is None:
             raise ValueError("IDP3 has no estimator to predict with. Give one, or use transform(y_pred).")
         return self._answer(*self._proposed(X, sensitive_features))
 
-    @available_if(lambda self: self.estimator is None)
+    @available_if(lambda self: as_fitted(self).estimator is None)
     def transform(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Replace predictions whose answer would widen the gap by the reject label. Changes nothing.
 
@@ -636,7 +649,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
             twice; labels outside ``classes_``; ``constraints`` look at no labels. Nothing is committed then.
         """
         check_is_fitted(self, "counts_")
-        if self._waits() is None:
+        if self._later is None:
             raise ValueError(
                 "IDP3.update_labels needs 'constraints' on true labels, such as 'equalized_odds'. Leave the call out: "
                 "demographic parity needs no labels."
@@ -644,7 +657,6 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         labels = label_or_none(y_true, self.classes_)
         names = tickets_of(tickets, len(labels), "update_labels")
         with self._moment(commits=True):
-            assert self._later is not None
             self._later.labelled(names, labels)
         return self
 
@@ -734,17 +746,13 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     @property
     def predicts_rows_alone(self) -> bool:
         """Whether each answer follows from its own row, so that a search may score it on private rows."""
-        return self.gamma is None and self.constraints is None
-
-    def _rule(self, n_classes: int) -> tuple[float | None, str]:
-        """γ and what a group is compared with: as given, or by the one difference that 'constraints' ask for."""
-        asked = None if self.constraints is None else rule_of_gate(self.constraints, n_classes, "IDP3")
-        return asked or (self.gamma, self.disparity)
+        rule = as_fitted(self)
+        return rule.gamma is None and rule.constraints is None
 
     @property
     def _amounts(self) -> bool:
         """Whether answers are amounts, as those of a regressor, and no classes."""
-        return predicts_amounts(self.estimator)
+        return predicts_amounts(as_fitted(self).estimator)
 
     def _check_rule(self) -> None:
         """Raise a ValueError where constraints cannot be read, or are not alone; of amounts, where there are any."""
@@ -893,15 +901,6 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         gate = self._gate()
         return admitted_by_rates(gate, groups, labels) if isinstance(gate, RateGate) else admitted(gate, groups, labels)
 
-    def _waits(self) -> LaterLabels | None:
-        """What is remembered of labels to come; None where constraints need none."""
-        if bool(asked_of_labels(self.constraints)) != (self._later is not None):
-            raise ValueError(
-                "The 'constraints' of IDP3 have changed since its counts began: one set needs true labels and the "
-                "other does not. Call reset() to start again."
-            )
-        return self._later
-
     def _counted_later(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         later = getattr(self, "_later", None)
         if later is None:
@@ -913,22 +912,22 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         return np.concatenate([self.classes_, [self.reject_label_]])
 
     def _gate(self) -> FairnessGate | AnswerGate | RateGate:
-        if self._amounts:
-            self._check_rule()
-        later = self._waits()
-        if self.constraints is not None and rule_of_gate(self.constraints, 2, "IDP3") is None:
-            asked = read_rate_constraints(self.constraints, "IDP3")
-            constraints = RateConstraints(asked, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
+        """What decides from here on, by the rule of the fit."""
+        rule, later = as_fitted(self), self._later
+        asked = None if rule.constraints is None else rule_of_gate(rule.constraints, self.counts_.shape[1], "IDP3")
+        if rule.constraints is not None and asked is None:
+            read = read_rate_constraints(rule.constraints, "IDP3")
+            constraints = RateConstraints(read, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
             if later is None:
-                return AnswerGate(constraints, min_count=self.min_count, counts=self.counts_)
+                return AnswerGate(constraints, min_count=rule.min_count, counts=self.counts_)
             labelled, outstanding = later.counts
-            return RateGate(constraints, min_count=self.min_count, labelled=labelled, outstanding=outstanding)
-        gamma, disparity = self._rule(self.counts_.shape[1])
+            return RateGate(constraints, min_count=rule.min_count, labelled=labelled, outstanding=outstanding)
+        gamma, disparity = asked or (rule.gamma, rule.disparity)
         return (AmountGate if self._amounts else FairnessGate)(
             *self.counts_.shape,
             gamma=gamma,
-            min_count=self.min_count,
+            min_count=rule.min_count,
             disparity=disparity,
-            gate=self.gate,
+            gate=rule.gate,
             counts=self.counts_,
         )

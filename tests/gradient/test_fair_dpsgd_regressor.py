@@ -486,3 +486,17 @@ def test_missing_amounts_are_not_advised_a_text():
     with pytest.raises(ValueError, match=r"y of FairDPSGDRegressor holds amounts that are missing.*fillna\(0\)"):
         model.fit(X, y)
     assert ledger.entries == ()
+
+
+def test_an_exposure_of_rows_in_another_order_is_refused_before_anything_is_spent():
+    """Found: each row had the exposure of another one, in fit and in predict, where y in another order is refused."""
+    table, ledger = pd.DataFrame(X), PrivacyLedger()
+    exposure = pd.Series(np.ones(len(X)), index=table.index[::-1])
+    model = FairDPSGDRegressor(bounds=(0, 10), loss="poisson", random_state=0, ledger=ledger)
+    counts = np.ones(len(X))
+    with pytest.raises(ValueError, match="exposure of FairDPSGDRegressor has another index than X"):
+        model.fit(table, counts, exposure=exposure)
+    assert not ledger.entries
+    model.fit(table, counts, exposure=exposure.sort_index())
+    with pytest.raises(ValueError, match="exposure of FairDPSGDRegressor has another index than X"):
+        model.predict(table, exposure=exposure)
