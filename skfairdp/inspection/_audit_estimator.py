@@ -128,8 +128,7 @@ class EstimatorAudit:
             return f"No fault can be seen: so many runs prove at most {rounded_up(self.reach)}, less than the claim."
         if math.isinf(self.reach):
             return "Smaller faults need more runs."
-        least = rounded_down(self.reach)
-        return f"A fault that leaves the true epsilon below {least}, the reach, is not seen by so many runs."
+        return f"A fault that leaves the true epsilon below {rounded_down(self.reach)} is not seen by so many runs."
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """One page that needs no other file: what was found in a sentence, then the figures.
