@@ -129,6 +129,7 @@ def methods(quick: bool) -> dict[str, dict[str, Any]]:
         "marginals, as it is": {**pixels, **as_it_is},
         "gs_wgan, fair batches": gs_wgan(),
         "gs_wgan, stratified batches": gs_wgan(sampling="stratified"),
+        "gs_wgan, teachers of one group": gs_wgan(sampling="by_group"),
         "gs_wgan, one drawn": gs_wgan(discriminators="one"),
         "gs_wgan, groups unknown": {**gs_wgan(), **unknown},
         "gs_wgan, groups unknown, GOLD": {**gs_wgan(teacher_loss="gold"), **unknown},
