@@ -4,7 +4,7 @@ Everything here is a function of one table of counts (group, true class, predict
 inequalities that are linear in the rates, so that one definition serves training, thresholds and measuring.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -237,6 +237,15 @@ def read_rate_constraints(
     return tuple(_constraint(one, owner, parameter) for one in asked)
 
 
+def refuse_beside_constraints(owner: str, given: Mapping[str, bool], also: str = "") -> None:
+    """Raise a ValueError for a parameter that is given beside 'constraints', and says the same or contradicts it."""
+    for name in (name for name, is_given in given.items() if is_given):
+        raise ValueError(
+            f"{owner} got both 'constraints' and '{name}'. A constraint has a bound already, as in "
+            f"RateParity('selection_rate', difference_bound=0.1){also}: leave one of the two out."
+        )
+
+
 def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | None:
     """Return γ and what a group is compared with, where one difference of selection rates is asked for; else None.
 
@@ -383,7 +392,7 @@ class RateConstraints:
         counts = np.asarray(counts, dtype=np.float64)
         sizes = counts.sum(2) if sizes is None else np.asarray(sizes, dtype=np.float64)
         hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
-        rows = self._rows(sizes)
+        rows = self.sizes_of_rates(sizes)
         hits = np.vstack([hits, hits.sum(0)])
         found: Array = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
         return found
@@ -407,7 +416,7 @@ class RateConstraints:
         A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti, Coull 1998).
         """
         line, group, rate, value = self.terms
-        sizes = self._rows(np.asarray(counts, dtype=np.float64).sum(2))
+        sizes = self.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))
         rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
         each = rates * (1 - rates) / np.maximum(sizes, 1)
         found = np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities)
@@ -433,7 +442,7 @@ class RateConstraints:
         weighed = value * np.asarray(multipliers, dtype=np.float64)[line]
         n_rows, n_rates = len(self.groups) + 1, len(self._rates)
         slopes = np.bincount(group * n_rates + rate, weighed, minlength=n_rows * n_rates).reshape(n_rows, n_rates)
-        per_row = slopes * (sizes.sum() / np.maximum(self._rows(sizes), np.finfo(float).tiny))
+        per_row = slopes * (sizes.sum() / np.maximum(self.sizes_of_rates(sizes), np.finfo(float).tiny))
         of_group = per_row[:-1] + per_row[-1]
         if forgive is not None:
             of_group = self._forgiven(of_group, forgive)
@@ -446,7 +455,7 @@ class RateConstraints:
         cells = (np.asarray(groups) * k + np.asarray(truth)) * k + np.asarray(predicted)
         return np.bincount(cells, minlength=n * k * k).reshape(n, k, k)
 
-    def _rows(self, sizes: Array) -> Array:
+    def sizes_of_rates(self, sizes: Array) -> Array:
         """Rows that each rate of each group is a share of, and of all groups, (n_groups + 1, n_rates)."""
         rows: Array = sizes @ self.cells[:, : sizes.shape[1]].T
         return np.vstack([rows, rows.sum(0)])

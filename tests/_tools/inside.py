@@ -93,7 +93,7 @@ PLACES = {
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
     "postprocessing._group_guess": "GroupGuess GuessPlan GuessedTransport GuessedTransportPlan",
     "postprocessing._gated": "LaterLabels",
-    "postprocessing._thresholding": "contrast search_multipliers TradeOff",
+    "postprocessing._thresholding": "CalibrationRows contrast search_multipliers TradeOff",
     "privacy._spending": "Allowance allowance",
     "privacy._divergences": "selection_rdp stopping_parameter inclusion_epsilon losses_epsilon",
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",
