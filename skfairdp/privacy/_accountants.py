@@ -292,7 +292,7 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
         tiny = any(_typical_loss(leaf) < _SAMPLED_GRIDS[0] for leaf, _ in sampled)
         if tiny and all(leaf.sampling_probability >= _RAREST for leaf, _ in sampled):
             return _divergences.losses_epsilon(steps, delta, 2)
-        # Many grid points for one step, or for all: ours is as quick on the fine grid, and a search ends where it began.
+        # Many grid points for one step, or all: ours is as quick on the fine grid, and a search ends where it began.
         together = max(20 * math.sqrt(times) * _typical_loss(leaf) for leaf, times in sampled)
         if max(largest, together) > _SLOW * _grid(leaves):
             return _divergences.losses_epsilon(steps, delta)
