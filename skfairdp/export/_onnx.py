@@ -26,7 +26,7 @@ from skfairdp.pate import (
     SFPATEClassifier,
     SoftLabelStudent,
 )
-from skfairdp.schema import Boolean, Category, Date, Schema, SchemaEncoder
+from skfairdp.schema import Category, Schema, SchemaEncoder
 
 #: What answers by a learner that it holds.
 _HOLD: dict[type, str] = {
@@ -155,18 +155,11 @@ class _Columns(nn.Module):
             if isinstance(column, Category):
                 block = (cells == torch.arange(len(column.values), dtype=torch.float64)).double()
             else:
-                low, high = _ends(column)
+                low, high = torch.tensor(column.ends, dtype=torch.float64)
                 block = (2 * cells.clamp(low, high) - low - high) / (high - low)
                 block = torch.where(absent, torch.zeros_like(block), block)
             blocks += [block, absent.double()] if column.missing else [block]
         return torch.cat(blocks, dim=1)
-
-
-def _ends(column: Any) -> Any:
-    if isinstance(column, Boolean):
-        return 0.0, 1.0
-    ends = [column.first, column.last] if isinstance(column, Date) else [column.low, column.high]
-    return torch.as_tensor(column.read(ends))
 
 
 class _Answers(nn.Module):
