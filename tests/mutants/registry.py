@@ -138,6 +138,7 @@ PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
 SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26, 29, 30)]
 SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
+SUBJECT_GRADIENTS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 7)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
@@ -1818,5 +1819,12 @@ NOTICED: dict[str, Noticed] = {
     ),
     "subjects.groups_are_randomised_row_by_row": also(
         SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GROUPS)
+    ),
+    "subjects.gradients_of_all_rows": also(
+        CONSTRAINT_GRADIENT(
+            "test_no_change_of_the_group_of_all_rows_of_a_subject_moves_the_gradient_further_than_declared",
+            sampled=False,
+        ),
+        SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GRADIENTS),
     ),
 }
