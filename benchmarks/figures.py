@@ -15,8 +15,8 @@ matplotlib.use("Agg")
 import _tables
 import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 from _scale_goals import GOALS
+from matplotlib.ticker import MaxNLocator
 from render_docs import RESULTS, Results, load
 
 from skfairdp.privacy import GaussianDpEvent, PrivateSelection, calibrate_noise, epsilon_of, repeat
