@@ -566,6 +566,11 @@
   }
   paint(prefers.matches ? "dark" : "light");
   prefers.addEventListener("change", function (event) { paint(event.matches ? "dark" : "light"); });
+  var shown = "light";  // on a screen: paper is white
+  window.matchMedia("print").addEventListener("change", function (event) {
+    if (event.matches) shown = root.dataset.theme;
+    paint(event.matches ? "light" : shown);
+  });
   document.getElementById("theme").addEventListener("click", function () { paint(dark() ? "light" : "dark"); });
   panels = DATA.panels.map(function (data, index) { return new Panel(data, index); });
   root.dataset.ready = "yes";
