@@ -160,9 +160,9 @@ def test_the_first_thing_said_is_what_it_costs_and_what_that_means(tmp_path):
     page = drawn(tmp_path, compared_frame())
     (said,) = of_class(page, "meaning")
     text = said["children"][0]["text"] + said["children"][1]
-    assert text.startswith("What does ε = 5.3 mean? Whoever sees all of this")
+    assert text.startswith("What does ε = 5.3 mean? An attacker who sees all of this")
     assert (
-        "is right at most 99.6 % of the time; a coin is right 50 %. One record is one row of the private table" in text
+        "the guess is right at most 99.6 % of the time, and a random one 50 %. One record is one row of the private table" in text
     )
 
 
