@@ -342,7 +342,7 @@ def categories_kept_with_the_column(patch):
 def rows_converted_as_a_whole(patch):
     """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
     patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
-    patch.setattr("skfairdp._tables._columns.as_numbers", lambda column: np.asarray(column, dtype=np.float64))
+    patch.setattr(_columns, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
 
 
 @mutant
@@ -523,11 +523,11 @@ def gaps_downstream_of_two_groups_alone(patch):
     for name in ("equalized_odds_disparity", "accuracy_disparity"):
         honest = getattr(_synthetic, name)
 
-        def planted(y_true, y_pred, *, sensitive_features, honest=honest):
+        def planted(y_true, y_pred, *, sensitive_features, honest=honest, **more):
             kept = np.isin(sensitive_features, sorted(set(sensitive_features))[:2])
             parts = (np.asarray(part)[kept] for part in (y_true, y_pred, sensitive_features))
             truth, predicted, groups = parts
-            return honest(truth, predicted, sensitive_features=groups)
+            return honest(truth, predicted, sensitive_features=groups, **more)
 
         patch.setattr(_synthetic, name, planted)
 

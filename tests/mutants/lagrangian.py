@@ -80,8 +80,8 @@ def a_judge_of_the_network_that_gave_way(patch):
     release, trained = PFLDPlan.release_answers, []
     logits = _networks.predict_logits
 
-    def seen(module, X):
-        trained.append(logits(module, X))
+    def seen(*given):
+        trained.append(logits(*given))
         return trained[-1]
 
     def judged(self, groups, y, answers, source):

@@ -77,8 +77,8 @@ def errors_of_any_size_in_a_score(patch):
     """A mean squared error as everybody computes it: one row far away moves it by as much as it likes."""
     honest = AmountTable.sums
 
-    def unclipped(self, amounts, predicted, codes, spread):
-        sums = honest(self, amounts, predicted, codes, spread)
+    def unclipped(self, amounts, predicted, codes, spread, *exposure):
+        sums = honest(self, amounts, predicted, codes, spread, *exposure)
         sums[0] = np.nansum((amounts - predicted) ** 2) / spread[1] ** 2
         return sums
 

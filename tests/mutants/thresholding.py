@@ -9,7 +9,14 @@ from skfairdp import _estimator, _judge, _transport
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_barycenter, _private_thresholds
+from skfairdp.postprocessing import (
+    IDP3,
+    FairnessCalibrator,
+    _constrained,
+    _idp3,
+    _private_barycenter,
+    _private_thresholds,
+)
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
 from tests._tools.inside import (
     HELD,
@@ -228,14 +235,15 @@ def coins_of_the_moment(patch):
 @mutant
 def a_gate_without_the_constraints_bound(patch):
     """Planted: the gate keeps to its usual γ. Right: to the bound of the constraint that it was given."""
-    patch.setattr(IDP3, "_rule", lambda self, n_classes: (self.gamma, self.disparity))
+    honest, usual = _idp3.rule_of_gate, IDP3()
+    patch.setattr(_idp3, "rule_of_gate", lambda *asked: honest(*asked) and (usual.gamma, usual.disparity))
 
 
 @mutant
 def a_gate_that_looks_at_one_side(patch):
     """Planted: no group above all rows by more than γ. Right: nor below, which is another thing with three classes."""
-    honest = IDP3._rule
-    patch.setattr(IDP3, "_rule", lambda self, n_classes: (honest(self, n_classes)[0], "overall"))
+    honest = _idp3.rule_of_gate
+    patch.setattr(_idp3, "rule_of_gate", lambda *asked: honest(*asked) and (honest(*asked)[0], "overall"))
 
 
 @mutant
