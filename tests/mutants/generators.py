@@ -413,8 +413,8 @@ def bins_from_exact_histograms(patch):
     """Found (survived in 0.1.0): fine histograms are released, bins are merged by the exact ones. Right: by noisy."""
     honest = TableEncoder.release_bins
 
-    def release_bins(self, table, mechanism, noise, n_rows):
-        return honest(self, table, None if mechanism is None else Exact(mechanism), noise, n_rows)
+    def release_bins(self, counts, mechanism, noise, n_rows):
+        return honest(self, counts, None if mechanism is None else Exact(mechanism), noise, n_rows)
 
     patch.setattr(TableEncoder, "release_bins", release_bins)
 
@@ -500,7 +500,7 @@ def small_groups_told_by_exact_counts(patch):
 def pairs_chosen_by_exact_scores(patch):
     """Found (planted): the tree is that of the exact scores. Right: of the released ones."""
     honest = MarginalsPlan.scores_at
-    patch.setattr(MarginalsPlan, "scores_at", lambda self, noise: Exact(honest(self, noise)))
+    patch.setattr(MarginalsPlan, "scores_at", lambda self, scale: Exact(honest(self, scale)))
 
 
 @mutant

@@ -126,8 +126,8 @@ def rows_that_move_up_when_one_before_them_goes(patch):
 def multipliers_follow_the_exact_rates(patch):
     """Found: the sign of a violation measured on private groups steers the training. Right: noisy rates, charged."""
 
-    def exact(self, module, X, groups, n_groups, source, *batch, **where):
-        return self.exact(module, X, groups, n_groups, *batch, **where)
+    def exact(self, module, X, cells, n_cells, source, *batch, **where):
+        return self.exact(module, X, cells, n_cells, *batch, **where)
 
     patch.setattr(DualPlan, "release", exact)
 
@@ -340,7 +340,9 @@ def a_network_for_as_many_rows_as_there_are(patch):
     """Which network it is would tell a private number of rows. Right: it follows from the declared one."""
     honest = FairDPSGDClassifier._net
     patch.setattr(
-        FairDPSGDClassifier, "_net", lambda self, data, norm, n_rows, cost: honest(self, data, norm, len(data.X), cost)
+        FairDPSGDClassifier,
+        "_net",
+        lambda self, data, max_grad_norm, n_rows, cost: honest(self, data, max_grad_norm, len(data.X), cost),
     )
 
 

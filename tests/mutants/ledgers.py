@@ -286,9 +286,9 @@ def another_attribute_is_a_root_of_two_away(patch):
 def a_charge_is_held_against_its_own_total_only(patch):
     """A fit for records under a ceiling that fits for attributes have used up. Right: it counts in both totals."""
 
-    def of_the_last(chain):
-        kinds = {chain.entries[-1].protects} if chain.entries else ()
-        return {kind: epsilon_of(_ledger_chain.total_event(chain.entries, kind), chain.delta) for kind in kinds}
+    def of_the_last(self):
+        kinds = {self.entries[-1].protects} if self.entries else ()
+        return {kind: epsilon_of(_ledger_chain.total_event(self.entries, kind), self.delta) for kind in kinds}
 
     patch.setattr(_ledger_chain.Chain, "totals", property(of_the_last))
 

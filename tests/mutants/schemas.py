@@ -51,7 +51,7 @@ def a_trained_module_for_nothing(patch):
 def texts_of_pandas_own_type(patch):
     """Found: a column is given the type for texts, which is an error for a cell with half of a surrogate pair."""
     patch.setattr(_columns, "as_series", pd.Series)
-    patch.setattr(_release, "_day_of", lambda text, format=None: _release._as_days(np.array([text], dtype=object))[0])
+    patch.setattr(_release, "_day_of", lambda cell, format=None: _release._as_days(np.array([cell], dtype=object))[0])
 
 
 @mutant
@@ -77,13 +77,14 @@ def values_in_order_of_appearance(patch):
 
 @mutant
 def missing_is_counted_only_where_it_occurs(patch):
-    """The cell of missing values has to be there for everybody: without it the only missing one is a disclosure."""
-    honest = CommonValues.release
+    """Whether a value may be missing is what the column says, not its noisy count: the only missing one is told."""
+    honest = _release.ColumnRelease._values
 
-    def of_those_there(self, counts, source):
-        return honest(self, {value: n for value, n in counts.items() if n}, source)
+    def values(self, column, share, noise):
+        found = honest(self, column, share, noise)
+        return replace(found, column=found.column and replace(found.column, missing=bool(column.isna().any())))
 
-    patch.setattr(CommonValues, "release", of_those_there)
+    patch.setattr(_release.ColumnRelease, "_values", values)
 
 
 @mutant

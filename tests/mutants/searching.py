@@ -126,9 +126,9 @@ def ceiling_noticed_after_the_fit(patch):
     """A search that fits first and charges what it fitted: the ceiling is passed before it is seen."""
     real = SearchRun._pay
 
-    def fit_first(self, planned):
-        self._fit([planned])
-        real(self, planned)
+    def fit_first(self, group):
+        self._fit([group])
+        real(self, group)
 
     patch.setattr(SearchRun, "_pay", fit_first)
 

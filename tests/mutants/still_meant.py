@@ -57,6 +57,11 @@ def _other_call(honest: Any, planted: Any) -> Iterator[str]:
     if kinds[inspect.Parameter.VAR_POSITIONAL]:
         return
     by_place = kinds[inspect.Parameter.POSITIONAL_ONLY] + kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    named = [one.name for one in ours.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    for wanted, name in zip((one.name for one in by_place), named, strict=False):
+        if wanted != name:
+            yield f"{wanted!r} is called {name!r}, so it may be something else by now"
+            return
     try:
         ours.bind(*by_place, **{one.name: one for one in kinds[inspect.Parameter.KEYWORD_ONLY]})
     except TypeError as error:

@@ -82,7 +82,7 @@ def a_barycenter_with_half_the_noise(patch):
 @mutant
 def a_bound_that_forgets_who_was_sampled(patch):
     """The distance of moved rows is next to nothing, for they said how to move; that of the population is not."""
-    patch.setattr(_judge, "_deviations", lambda n_rows, n_cells, noise, seed: np.zeros((2, n_cells - 1)))
+    patch.setattr(_judge, "_deviations", lambda n_rows, at, noise, seed: np.zeros((2, len(at))))
 
 
 @mutant
@@ -316,7 +316,9 @@ def noise_of_one_cell(patch):
     """Found: a count over several cells has the noise of one, so that certified gaps are too small. Right: of all."""
     laws = _rate_bounds._laws
     patch.setattr(
-        _rate_bounds, "_laws", lambda asked, counts, noise: laws(asked, counts, noise / counts.shape[1] ** 0.5)
+        _rate_bounds,
+        "_laws",
+        lambda constraints, counts, noise: laws(constraints, counts, noise / counts.shape[1] ** 0.5),
     )
 
 
