@@ -78,7 +78,7 @@ class Interrupt:
     """Ctrl-C before the N-th line of the package that runs, counted from where the ledger has been asked."""
 
     def __init__(self, at):
-        self.left, self.count, self.started = at, 0, False
+        self.left, self.count, self.started, self.settled = at, 0, False, False
 
     def __call__(self, frame, event, arg):
         if not frame.f_code.co_filename.startswith(HOME):
@@ -90,12 +90,14 @@ class Interrupt:
                 raise KeyboardInterrupt
         if event == "return" and frame.f_code is Ledger.charge.__code__:
             self.started = True
+        if event == "return" and frame.f_code is Spending.settle.__code__:
+            self.settled = True
         return self
 
 
-def lines_of(fit, at=-1):
+def lines_of(fit, tracer=None):
     """How many lines a fit runs once it may spend; a KeyboardInterrupt before one of them."""
-    tracer, before = Interrupt(at), sys.gettrace()
+    tracer, before = tracer or Interrupt(-1), sys.gettrace()
     sys.settrace(tracer)
     try:
         with warnings.catch_warnings():
@@ -115,16 +117,23 @@ def test_no_model_of_one_fit_stands_beside_the_report_of_another(name):
     for at, epsilon in zip(np.linspace(2, n_lines - 1, STOPS).astype(int), [FIRST, SECOND] * STOPS, strict=False):
         lines_of(model.set_params(epsilon=epsilon) and fit)
         whole, charged = dict(vars(model)), len(ledger.entries)
+        stop = Interrupt(at)
         with pytest.raises(KeyboardInterrupt):
-            lines_of(model.set_params(epsilon=FIRST if epsilon == SECOND else SECOND) and fit, at)
+            lines_of(model.set_params(epsilon=FIRST if epsilon == SECOND else SECOND) and fit, stop)
         left = vars(model)
         if "privacy_" in left and LEARNED[name] in left:
             of_the_first = [left[part] is whole[part] for part in ("privacy_", LEARNED[name])]
             assert all(of_the_first) or not any(of_the_first), at
         if "privacy_" in left and left["privacy_"] is not whole["privacy_"]:
             assert len(ledger.entries) == charged + 1
-        for part in ("privacy_", LEARNED[name]):
-            assert (left.get(part) is whole[part]) == (len(ledger.entries) == charged), at
+        stays = {left.get(part) is whole[part] for part in ("privacy_", LEARNED[name])}
+        assert len(stays) == 1, at
+        if len(ledger.entries) == charged:
+            assert stays == {True}, at
+        # A few lines lie between the entry on the ledger and the note of the fit that there is one. Nothing has been
+        # drawn there, so the model that there was may stay: what is on record too much is on the safe side.
+        if stop.settled:
+            assert stays == {False} and len(ledger.entries) == charged + 1, at
 
 
 @pytest.mark.parametrize("part", range(5, 25, 6))

@@ -112,7 +112,7 @@ def test_a_reduction_that_did_not_reach_its_constraint_is_told(table):
         return [str(one.message) for one in caught if "did not reach its constraint" in str(one.message)]
 
     stopped = told(max_iter=1)  # the learner without the constraint
-    assert len(stopped) == 1 and "to private rows" in stopped[0]
+    assert len(stopped) == 1 and "predictions for private rows" in stopped[0]
     assert not told()
 
 

@@ -141,7 +141,7 @@ def test_a_schema_that_was_paid_for_comes_off_the_total():
     search = ParetoSearchCV(model, {"max_grad_norm": [0.5, 1.0]}, scoring=["accuracy"], cv=2)
     enough = clone(search).set_params(total_epsilon=10.0).planned_privacy(table)
     assert 9.999 <= enough.epsilon <= 10.0
-    with pytest.raises(ValueError, match="schemas that were paid for"):
+    with pytest.raises(ValueError, match="released schemas cost less"):
         clone(search).set_params(total_epsilon=6.0).fit(table)
 
 

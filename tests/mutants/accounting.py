@@ -151,8 +151,8 @@ def models_of_a_frontier_are_charged_after_their_noise(patch):
     """Found: the account hears of models when the first figure is drawn. Right: before the first of them is fitted."""
     spending = _own_table._Budget.spending
 
-    def late(self, ledger, n_rows):
-        late = spending(self, ledger, n_rows)
+    def late(self, ledger, n_units):
+        late = spending(self, ledger, n_units)
         late.settle = lambda: None if late.ledger is None or not late._performed else type(late).settle(late)
         return late
 

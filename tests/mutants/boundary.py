@@ -32,9 +32,9 @@ def the_most_frequent_class_of_private_rows(patch):
     """What stands in for a useless student, and is named in the warning, has to be the class of the released counts."""
     true_counts, honest = [], NoisyVotes.release
 
-    def release(self, votes, source):
-        true_counts.append(np.asarray(votes, dtype=float))
-        return honest(self, votes, source)
+    def release(self, values, source):
+        true_counts.append(np.asarray(values, dtype=float))
+        return honest(self, values, source)
 
     patch.setattr(NoisyVotes, "release", release)
     patch.setattr(_usefulness, "majority_class", lambda lessons: int(true_counts[-1][0].argmax()))

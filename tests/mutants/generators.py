@@ -342,7 +342,7 @@ def categories_kept_with_the_column(patch):
 def rows_converted_as_a_whole(patch):
     """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
     patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
-    patch.setattr("skfairdp._tables._columns.as_numbers", lambda column: np.asarray(column, dtype=np.float64))
+    patch.setattr(_columns, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
 
 
 @mutant
@@ -413,8 +413,8 @@ def bins_from_exact_histograms(patch):
     """Found (survived in 0.1.0): fine histograms are released, bins are merged by the exact ones. Right: by noisy."""
     honest = TableEncoder.release_bins
 
-    def release_bins(self, table, mechanism, noise, n_rows):
-        return honest(self, table, None if mechanism is None else Exact(mechanism), noise, n_rows)
+    def release_bins(self, counts, mechanism, noise, n_rows):
+        return honest(self, counts, None if mechanism is None else Exact(mechanism), noise, n_rows)
 
     patch.setattr(TableEncoder, "release_bins", release_bins)
 
@@ -500,7 +500,7 @@ def small_groups_told_by_exact_counts(patch):
 def pairs_chosen_by_exact_scores(patch):
     """Found (planted): the tree is that of the exact scores. Right: of the released ones."""
     honest = MarginalsPlan.scores_at
-    patch.setattr(MarginalsPlan, "scores_at", lambda self, noise: Exact(honest(self, noise)))
+    patch.setattr(MarginalsPlan, "scores_at", lambda self, scale: Exact(honest(self, scale)))
 
 
 @mutant
@@ -523,11 +523,11 @@ def gaps_downstream_of_two_groups_alone(patch):
     for name in ("equalized_odds_disparity", "accuracy_disparity"):
         honest = getattr(_synthetic, name)
 
-        def planted(y_true, y_pred, *, sensitive_features, honest=honest):
+        def planted(y_true, y_pred, *, sensitive_features, honest=honest, **more):
             kept = np.isin(sensitive_features, sorted(set(sensitive_features))[:2])
             parts = (np.asarray(part)[kept] for part in (y_true, y_pred, sensitive_features))
             truth, predicted, groups = parts
-            return honest(truth, predicted, sensitive_features=groups)
+            return honest(truth, predicted, sensitive_features=groups, **more)
 
         patch.setattr(_synthetic, name, planted)
 

@@ -113,7 +113,7 @@ def amounts_that_move_for_nothing(patch):
 def sums_of_amounts_that_no_one_cuts(patch):
     """An amount far away would move a mean by as much as it likes. Right: numbers in [-1, 1]."""
     honest = AmountConstraints.statistics
-    patch.setattr(AmountConstraints, "statistics", lambda self, scale, said, y: 9 * honest(self, scale, said, y))
+    patch.setattr(AmountConstraints, "statistics", lambda *given, **more: 9 * honest(*given, **more))
 
 
 @mutant
@@ -126,8 +126,8 @@ def rows_that_move_up_when_one_before_them_goes(patch):
 def multipliers_follow_the_exact_rates(patch):
     """Found: the sign of a violation measured on private groups steers the training. Right: noisy rates, charged."""
 
-    def exact(self, module, X, groups, n_groups, source, **where):
-        return self.exact(module, X, groups, n_groups, **where)
+    def exact(self, module, X, cells, n_cells, source, *batch, **where):
+        return self.exact(module, X, cells, n_cells, *batch, **where)
 
     patch.setattr(DualPlan, "release", exact)
 
@@ -340,7 +340,9 @@ def a_network_for_as_many_rows_as_there_are(patch):
     """Which network it is would tell a private number of rows. Right: it follows from the declared one."""
     honest = FairDPSGDClassifier._net
     patch.setattr(
-        FairDPSGDClassifier, "_net", lambda self, data, norm, n_rows, cost: honest(self, data, norm, len(data.X), cost)
+        FairDPSGDClassifier,
+        "_net",
+        lambda self, data, max_grad_norm, n_rows, cost: honest(self, data, max_grad_norm, len(data.X), cost),
     )
 
 
@@ -400,11 +402,12 @@ def clipping_layer_by_layer(patch):
     """Each parameter clipped to C by itself, where the bound C is declared for all of them together."""
     original = LayerRows.weighted_sum
 
-    def per_layer(self, weights, left_out=None):
+    def per_layer(self, weights, left_out=None, *, start=0):
         out = {}
         for name, prepared in self._prepared.items():
             alone = LayerRows(self._layers, {name: prepared})
-            out |= original(alone, _clipping._clip_factors(alone.norms(), CLIP), left_out)
+            factors = _clipping._clip_factors(alone.norms(), CLIP)[start : start + len(weights)]
+            out |= original(alone, factors, left_out, start=start)
         return out
 
     patch.setattr(LayerRows, "weighted_sum", per_layer)

@@ -25,7 +25,10 @@ NOTICED = (AssertionError, pytest.fail.Exception, UnplannedReleaseError)
 
 @dataclass(frozen=True)
 class Named:
-    """A parameter of a test that has no literal: ``package.module.name``, and keys into what is found there."""
+    """A parameter of a test that has no literal: ``package.module.name``, and keys into what is found there.
+
+    An entry of a list that says what it is called is found by its name: others are appended, and places move.
+    """
 
     path: str
     keys: tuple[Any, ...]
@@ -41,8 +44,16 @@ class Named:
         module, name = self.path.rsplit(".", 1)
         found = getattr(importlib.import_module(module), name)
         for key in self.keys:
-            found = found[key]
+            found = _called(key, found) if isinstance(key, str) and isinstance(found, list) else found[key]
         return found
+
+
+def _called(name: str, entries: list[Any]) -> Any:
+    """The one entry of that name."""
+    named = [entry for entry in entries if entry.name == name]
+    if len(named) != 1:
+        raise LookupError(f"{len(named)} entries are called {name!r}, of {[entry.name for entry in entries]}")
+    return named[0]
 
 
 @dataclass(frozen=True)

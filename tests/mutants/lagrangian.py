@@ -50,9 +50,9 @@ def a_bound_of_one_group_is_held_in_all(patch):
     """Found: who bounds a rate of women bounds that of men. Right: groups that no bound names have no multiplier."""
     nearest = _constraints.project_to_bounds
 
-    def of_all(asked, differences, means):
-        asked = replace(asked, groups=None) if isinstance(asked, RateBound) else asked
-        return nearest(asked, differences, means)
+    def of_all(constraint, differences, means):
+        constraint = replace(constraint, groups=None) if isinstance(constraint, RateBound) else constraint
+        return nearest(constraint, differences, means)
 
     patch.setattr(_constraints, "project_to_bounds", of_all)
 
@@ -80,8 +80,8 @@ def a_judge_of_the_network_that_gave_way(patch):
     release, trained = PFLDPlan.release_answers, []
     logits = _networks.predict_logits
 
-    def seen(module, X):
-        trained.append(logits(module, X))
+    def seen(*given):
+        trained.append(logits(*given))
         return trained[-1]
 
     def judged(self, groups, y, answers, source):

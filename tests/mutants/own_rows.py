@@ -105,7 +105,9 @@ def private_groups_teach_a_constrained_student(patch):
         return honest_questions(owner, data, plan, noise, rng)
 
     patch.setattr(_asking, "_release_questions", questions)
-    patch.setattr(ConstrainedStudent, "_fit_groups", lambda self, X, groups, n: honest_fit(self, *seen[-1], n))
+    patch.setattr(
+        ConstrainedStudent, "_fit_groups", lambda self, public, groups, n_groups: honest_fit(self, *seen[-1], n_groups)
+    )
 
 
 @mutant

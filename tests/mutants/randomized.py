@@ -46,11 +46,11 @@ def a_lie_that_may_be_the_truth(patch):
     Right: the r-th of the *other* groups.
     """
 
-    def release(self, codes, source):
-        words = source.words(len(codes))
+    def release(self, values, source):
+        words = source.words(len(values))
         per_lie = np.uint64(self._words_per_lie)
         lies = words < np.uint64((self.n_values - 1) * self._words_per_lie)
-        return np.where(lies, (words // per_lie).astype(np.int64), np.asarray(codes))
+        return np.where(lies, (words // per_lie).astype(np.int64), np.asarray(values))
 
     patch.setattr(_randomized_response.RandomizedResponse, "release", release)
 

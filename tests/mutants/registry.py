@@ -136,9 +136,14 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26, 29, 30)]
-SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
-SUBJECT_GRADIENTS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 7)
+
+
+def replayed_with_other_rows(way: str) -> Killer:
+    """The replay of a way by its name in ``tests/replay/test_subjects.py``, where all rows of a subject are others."""
+    return SUBJECTS_REPLAYED(
+        "test_a_subject_with_other_rows_looks_the_same", entry=Named("tests.replay.test_subjects.WAYS", way)
+    )
+
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
 GATED_OPPORTUNITY = Named("tests.fairness.test_rate_gate.ASKED", "equal opportunity")
@@ -555,7 +560,7 @@ NOTICED: dict[str, Noticed] = {
         SYNTHETIC_AMOUNTS("test_the_released_mean_moves_by_what_a_row_says_and_lies_where_it_is")
     ),
     "generators.the_look_at_amounts_counts_a_replaced_row_once": also(
-        AMOUNTS("test_the_look_counts_no_row_for_more_than_one")
+        AMOUNTS("test_the_look_counts_no_row_for_more_than_one", power=2)
     ),
     # ---- gradient.py --------------------------------------------------------------------------------------------
     "gradient.rows_tried_in_batches_of_one": also(
@@ -614,12 +619,16 @@ NOTICED: dict[str, Noticed] = {
         5, TEMPERATURE("test_the_table_and_all_else_together_cost_at_most_epsilon", epsilon=1.0)
     ),
     "gradient.a_look_at_amounts_for_nothing": trap(
-        5, AMOUNTS("test_everything_that_is_released_is_on_the_event", options={"gamma": 0.5, "groups": [0, 1]})
+        5,
+        AMOUNTS(
+            "test_everything_that_is_released_is_on_the_event", options={"gamma": 0.5, "groups": [0, 1]}, n_rows=3000
+        ),
     ),
     "gradient.amounts_that_move_for_nothing": also(
         AMOUNTS(
             "test_everything_that_is_released_is_on_the_event",
             options={"constraints": "demographic_parity", "groups": [0, 1]},
+            n_rows=3000,
         )
     ),
     "gradient.sums_of_amounts_that_no_one_cuts": also(
@@ -1699,7 +1708,7 @@ NOTICED: dict[str, Noticed] = {
     "subjects.parts_by_row": also(
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="given"),
         SUBJECTS("test_all_rows_of_a_subject_have_one_teacher_whatever_else_is_in_the_table"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[0]),
+        replayed_with_other_rows("PATE, sums"),
     ),
     "subjects.parts_by_content": also(
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="given"),
@@ -1707,7 +1716,7 @@ NOTICED: dict[str, Noticed] = {
     ),
     "subjects.rows_that_count_in_full": also(
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="sums"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[0]),
+        replayed_with_other_rows("PATE, sums"),
     ),
     "subjects.weights_to_the_nearest": also(
         SUBJECTS("test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has", n_classes=2)
@@ -1718,7 +1727,7 @@ NOTICED: dict[str, Noticed] = {
     "subjects.all_rows_are_counted": also(
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="counts"),
         SUBJECTS("test_no_release_moves_further_than_declared_where_all_rows_of_a_subject_are_others", name="own rows"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[1]),
+        replayed_with_other_rows("PATE, counts"),
         DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
     ),
     "subjects.the_row_of_a_subject_by_the_table": also(
@@ -1730,7 +1739,7 @@ NOTICED: dict[str, Noticed] = {
     ),
     "subjects.rows_are_drawn_instead_of_subjects": also(
         DPSGD_SUBJECTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[2]),
+        replayed_with_other_rows("DP-SGD"),
     ),
     "subjects.rows_are_kept_by_the_table": also(
         DPSGD_SUBJECTS("test_which_rows_of_a_subject_are_learned_from_follows_its_own_rows_alone")
@@ -1741,28 +1750,26 @@ NOTICED: dict[str, Noticed] = {
             order=Named("tests.privacy.test_subject_unit.ORDERS", 0),
         )
     ),
-    "subjects.subjects_without_rows_move_others": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[9])
-    ),
+    "subjects.subjects_without_rows_move_others": also(replayed_with_other_rows("PATE-GAN")),
     "subjects.rows_in_chunks_by_their_number": also(
         STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[6]),
+        replayed_with_other_rows("PATE in chunks"),
     ),
     "subjects.rows_in_chunks_counted_as_subjects": also(
         STREAMED_SUBJECTS("test_twice_the_rows_change_neither_plan_nor_parts", epsilon=8.0),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[7]),
+        replayed_with_other_rows("PATE in chunks, counts"),
     ),
     "subjects.rows_in_chunks_are_all_counted": also(
         STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
         SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[7]),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[8]),
+        replayed_with_other_rows("PATE in chunks, counts"),
+        replayed_with_other_rows("PFGuard in chunks"),
     ),
     "subjects.groups_in_chunks_row_by_row": also(
         SUBJECT_TABLES("test_rows_that_disagree_about_the_group_follow_the_first_one"),
         SUBJECTS_REPLAYED(
             "test_the_group_of_a_subject_is_that_of_its_first_row",
-            entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 6),
+            entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", "SF-PATE in chunks"),
         ),
     ),
     "subjects.rows_in_chunks_are_chosen_by_the_table": also(
@@ -1781,12 +1788,12 @@ NOTICED: dict[str, Noticed] = {
     ),
     "subjects.bars_over_the_rows_of_subjects": also(
         STREAMED_SUBJECTS("test_bars_count_tenths_and_no_rows", engine="chunks"),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[6]),
+        replayed_with_other_rows("PATE in chunks"),
     ),
     "subjects.sizes_by_rows": also(
         DPSGD_SUBJECTS("test_plans_follow_the_number_of_subjects_and_never_that_of_rows"),
         SUBJECTS("test_twice_the_rows_change_nothing_that_is_planned", epsilon=0.3, own=False),
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[1]),
+        replayed_with_other_rows("PATE, counts"),
     ),
     "subjects.a_subject_is_said_to_be_a_record": also(
         SUBJECT_UNIT(
@@ -1805,26 +1812,26 @@ NOTICED: dict[str, Noticed] = {
     "subjects.rows_that_cover_their_subject": also(
         SUBJECT_UNIT("test_a_mechanism_for_replaced_rows_is_refused_where_subjects_are_protected")
     ),
-    "subjects.generators_count_all_rows": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[3])
-    ),
-    "subjects.scores_count_all_rows": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[4])
-    ),
+    "subjects.generators_count_all_rows": also(replayed_with_other_rows("PFGuard")),
+    "subjects.scores_count_all_rows": also(replayed_with_other_rows("folds")),
     "subjects.folds_of_those_who_have_rows": also(
         SUBJECT_SEARCHES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows")
     ),
-    "subjects.schemas_count_all_rows": also(
-        SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[5])
-    ),
+    "subjects.schemas_count_all_rows": also(replayed_with_other_rows("schema")),
     "subjects.groups_are_randomised_row_by_row": also(
-        SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GROUPS)
+        SUBJECTS_REPLAYED(
+            "test_a_subject_of_another_group_looks_the_same",
+            entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", "randomised response"),
+        )
     ),
     "subjects.gradients_of_all_rows": also(
         CONSTRAINT_GRADIENT(
             "test_no_change_of_the_group_of_all_rows_of_a_subject_moves_the_gradient_further_than_declared",
             sampled=False,
         ),
-        SUBJECTS_REPLAYED("test_a_subject_of_another_group_looks_the_same", entry=SUBJECT_GRADIENTS),
+        SUBJECTS_REPLAYED(
+            "test_a_subject_of_another_group_looks_the_same",
+            entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", "PF-LD, gradients"),
+        ),
     ),
 }

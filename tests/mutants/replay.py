@@ -134,7 +134,7 @@ def one_failing_teacher_ends_the_fit(patch):
 @mutant
 def votes_go_round_the_mechanism(patch):
     """Found: noise is drawn, and the exact votes are used. Right: what is used is what was released."""
-    patch.setattr(NoisyVotes, "release", lambda self, votes, source: (source.release(self, votes), votes)[1])
+    patch.setattr(NoisyVotes, "release", lambda self, values, source: (source.release(self, values), values)[1])
 
 
 @mutant
@@ -180,7 +180,7 @@ def clipped_to_twice_the_bound(patch):
     patch.setattr(
         dp_step,
         "clipped_gradient_sum",
-        lambda module, loss, X, y, bound, **options: honest(module, loss, X, y, 2 * bound, **options),
+        lambda module, loss, X, y, max_norm, **options: honest(module, loss, X, y, 2 * max_norm, **options),
     )
 
 

@@ -1,6 +1,5 @@
 """Mistakes in the release of a schema, and in fits by one: thresholds, orders and readings that give a record away."""
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -52,7 +51,7 @@ def a_trained_module_for_nothing(patch):
 def texts_of_pandas_own_type(patch):
     """Found: a column is given the type for texts, which is an error for a cell with half of a surrogate pair."""
     patch.setattr(_columns, "as_series", pd.Series)
-    patch.setattr(_release, "_day_of", lambda text: _release._as_days(np.array([text], dtype=object))[0])
+    patch.setattr(_release, "_day_of", lambda cell, format=None: _release._as_days(np.array([cell], dtype=object))[0])
 
 
 @mutant
@@ -78,14 +77,12 @@ def values_in_order_of_appearance(patch):
 
 @mutant
 def missing_is_counted_only_where_it_occurs(patch):
-    """The cell of missing values has to be there for everybody: without it the only missing one is a disclosure."""
+    """Whether a value may be missing is what the column says, not its noisy count: the only missing one is told."""
+    honest = _release.ColumnRelease._values
 
     def values(self, column, share, noise):
-        mechanism = CommonValues(self._gaussian(share).sigma, self.failure, relation=_release._RELATION)
-        counts = {value: n for value, n in Counter(_release._plain_values(column)).items() if n > 1}
-        found = mechanism.release(counts, noise)
-        values = tuple(value for value in found if value is not None)
-        return _release.Category(values, missing=column.isna().any()) if values else None
+        found = honest(self, column, share, noise)
+        return replace(found, column=found.column and replace(found.column, missing=bool(column.isna().any())))
 
     patch.setattr(_release.ColumnRelease, "_values", values)
 
@@ -126,11 +123,11 @@ def range_of_the_known_cells(patch):
     """The finer table between the smallest and the largest value that occur."""
     honest = _release.ColumnRelease._bounds
 
-    def bounds(self, column, kind, share, noise):
+    def bounds(self, column, kind, way, share, noise):
         numbers = _columns._as_numbers(column)
         patch.setattr(_release._Magnitudes, "range_of",
                       lambda scale, held: (float(np.nanmin(numbers)), float(np.nanmax(numbers))))  # fmt: skip
-        return honest(self, column, kind, share, noise)
+        return honest(self, column, kind, way, share, noise)
 
     patch.setattr(_release.ColumnRelease, "_bounds", bounds)
 
@@ -139,7 +136,7 @@ def range_of_the_known_cells(patch):
 def a_parser_of_whole_columns(patch):
     """pandas reads a column of mixed types another way where one cell has a type of its own."""
 
-    def numbers(values):
+    def numbers(values, *way):
         try:
             return np.asarray(pd.to_numeric(_columns.cells_of(values), errors="coerce").to_numpy(dtype=float))
         except Exception:

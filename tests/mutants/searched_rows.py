@@ -12,7 +12,6 @@ from skfairdp._utils import PlainRows, silence
 from skfairdp.model_selection import (
     _frame,
     _frame as _totals,
-    _frontier,
     _own_figures,
     _private_search,
     _scores,
@@ -24,7 +23,7 @@ from skfairdp.model_selection import (
 from skfairdp.pate import _fair_votes as _fair_teachers
 from skfairdp.privacy import _spending
 from skfairdp.schema import RawTable
-from tests._tools.inside import PrivateScores, Trials, dry_run_teacher, pareto_frontier
+from tests._tools.inside import PrivateScores, Trials, dry_run_teacher
 from tests.mutants.harness import mutant, replace_everywhere
 
 
@@ -42,11 +41,11 @@ def private_rows_predicted_in_one_call(patch):
 def figures_of_a_table_in_one_call(patch):
     """Found in this package: figures came from one call, which one row makes fail. Right: each row has its seat."""
 
-    def together(model, rows, groups, *, places):
+    def together(fitted, X, groups, *, places):
         try:
-            return model.predict(rows)
+            return fitted.predict(X)
         except ValueError:
-            return np.full(len(rows), _row_wise.NO_CLASS)
+            return np.full(len(X), _row_wise.NO_CLASS)
 
     patch.setattr(_own_figures, "row_wise_predictions", together)
 
@@ -219,22 +218,24 @@ def total_of_finished_fits(patch):
 @mutant
 def relations_not_told_apart(patch):
     """Rows compared by what they protect alone: an ε for replaced records beaten by one for guests."""
+    honest = _frame.mark_non_dominated
 
     def by_protection(frame, references=()):
-        marks = frame["protects"].eq("") & False
-        for _, part in frame.groupby(["dataset", "protects"], sort=False):
-            table = part[list(_frame._MINIMIZE)].to_numpy(float)
-            marks[part.index] = pareto_frontier(table, list(_frame._MINIMIZE.values()))
-        return marks
+        return honest(frame.assign(neighboring_relation="any"), references)
 
-    replace_everywhere(patch, _frontier.mark_non_dominated, by_protection)
+    replace_everywhere(patch, honest, by_protection)
 
 
 @mutant
 def corner_of_the_source(patch):
     """The worst point of the source as the corner of both volumes: worse points of the target count nothing."""
-    real = _transfer._worst
-    patch.setattr(_transfer, "_worst", lambda *tables: real(tables[0]))
+    honest = _transfer._summary
+
+    def of_the_source(part, key, reference):
+        worst = float(part["accuracy_source"].min()), float(part["disparity_source"].max())
+        return honest(part, key, worst if reference is None else reference)
+
+    patch.setattr(_transfer, "_summary", of_the_source)
 
 
 @mutant

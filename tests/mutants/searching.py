@@ -77,8 +77,8 @@ def errors_of_any_size_in_a_score(patch):
     """A mean squared error as everybody computes it: one row far away moves it by as much as it likes."""
     honest = AmountTable.sums
 
-    def unclipped(self, amounts, predicted, codes, spread):
-        sums = honest(self, amounts, predicted, codes, spread)
+    def unclipped(self, amounts, predicted, codes, spread, *exposure):
+        sums = honest(self, amounts, predicted, codes, spread, *exposure)
         sums[0] = np.nansum((amounts - predicted) ** 2) / spread[1] ** 2
         return sums
 
@@ -126,9 +126,9 @@ def ceiling_noticed_after_the_fit(patch):
     """A search that fits first and charges what it fitted: the ceiling is passed before it is seen."""
     real = SearchRun._pay
 
-    def fit_first(self, planned):
-        self._fit([planned])
-        real(self, planned)
+    def fit_first(self, group):
+        self._fit([group])
+        real(self, group)
 
     patch.setattr(SearchRun, "_pay", fit_first)
 

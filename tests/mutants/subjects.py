@@ -262,7 +262,7 @@ def rows_in_chunks_without_ids(patch):
     from skfairdp._rows import _subjects
 
     honest = _subjects._subjects_of
-    patch.setattr(_subjects, "_subjects_of", lambda key, chunk: (honest(key, chunk)[0], False))
+    patch.setattr(_subjects, "_subjects_of", lambda key, chunk: (honest(key, chunk)[0], ""))
 
 
 @mutant

@@ -1,7 +1,11 @@
 """Every planted mistake turns each test it names red; without it those tests are green."""
 
+import inspect
+import sys
+
 import pytest
 
+from tests._tools.inside import PATEPlan
 from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     accounting,
     boundary,
@@ -22,14 +26,17 @@ from tests.mutants import (  # noqa: F401  (importing enlists the mutants)
     thresholding,
 )
 from tests.mutants.conftest import runs
-from tests.mutants.harness import PLANTS, Killer, Mutant
+from tests.mutants.harness import PLANTS, Killer, Mutant, Named
 from tests.mutants.registry import NOTICED
+from tests.mutants.still_meant import gone, not_asked, not_planted
 from tests.mutants.traps import ELSEWHERE, TRAPS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
     pytest.mark.filterwarnings("ignore:.*groups of PFGuardGenerator have a released count below"),
     pytest.mark.filterwarnings("ignore:FairnessCalibrator follows noise"),
+    pytest.mark.filterwarnings("ignore:.*given to PrivateBarycenter has no privacy_"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
 ]
 
 MUTANTS = [Mutant(name, said.trap, PLANTS[name], said.killers) for name, said in NOTICED.items() if name in PLANTS]
@@ -109,6 +116,80 @@ def test_a_named_test_is_one_of_the_suite():
     by_module = {name: modules for name, modules in places.items() if len(modules) > 1}
     ids = [(killer.module, killer.id) for _, killer in PAIRS]
     assert len({name for _, name in ids}) == len(set(ids)), by_module
+
+
+def test_what_a_mutant_replaces_is_there_and_is_called_in_the_same_way():
+    """Nothing is fitted: who renames a function hears of its mutants at once, and not when they all run."""
+    assert not [f"{mutant.name}: {fault}" for mutant in MUTANTS for fault in not_planted(mutant)]
+
+
+def test_what_a_planted_mistake_uses_is_there():
+    modules = [sys.modules[name] for name in sorted({mutant.plant.__module__ for mutant in MUTANTS})]
+    assert not [
+        f"{module.__name__}, {fault}" for module in modules for fault in gone(inspect.getsource(module), vars(module))
+    ]
+
+
+def test_a_name_that_is_gone_is_told_where_a_function_uses_it():
+    source = "def plant(patch):\n    {}\n    patch.setattr(summing, 'of', lambda sums: summing.{}.release(sums))"
+    assert not list(gone(source.format("pass", "ClassSums"), globals()))
+    assert list(gone(source.format("pass", "ClassTotals"), globals())) == ["line 3: summing.ClassTotals"]
+    assert not list(gone(source.format("summing = patch", "ClassTotals"), globals()))
+
+
+def test_a_named_test_has_the_parameters_of_the_registry():
+    assert not [f"{killer.id}: {fault}" for killer in KILLERS.values() for fault in not_asked(killer)]
+
+
+def _of_class_sums(patch):
+    patch.setattr(summing.ClassSums, "release", lambda self, X: None)
+
+
+def _of_another_order(patch):
+    patch.setattr(summing.ClassSums, "release", lambda self, y, X, *more: None)
+
+
+def _of_what_was_renamed(patch):
+    patch.setattr(summing.ClassSums, "released", lambda self: None)
+
+
+def _of_nothing(patch):
+    pass
+
+
+def _of_a_property(patch):
+    patch.setattr(PATEPlan, "releases", lambda self: ())
+
+
+@pytest.mark.parametrize(
+    ("plant", "says"),
+    [
+        (_of_class_sums, "release: called as"),
+        (_of_another_order, "'X' is called 'y'"),
+        (_of_what_was_renamed, "AttributeError"),
+        (_of_nothing, "replaces nothing"),
+        (_of_a_property, "a property is replaced by a function"),
+    ],
+)
+def test_a_mutant_of_another_package_is_told(plant, says):
+    (fault,) = not_planted(Mutant("mutant", None, plant, ()))
+    assert says in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "says"),
+    [
+        ("test_that_was_renamed", (), "AttributeError"),
+        ("test_what_may_be_skipped_is_no_honest_run", (("mark", "skip"), ("n", 1)), "has no 'n'"),
+        ("test_what_may_be_skipped_is_no_honest_run", (("mark", "xfail"),), "has no case mark='xfail'"),
+        ("test_what_is_asked", (), "needs 'n'"),
+        ("test_what_is_asked", (("n", Named("tests.replay.test_subjects.WAYS", "no way")),), "LookupError"),
+    ],
+)
+def test_a_registry_of_another_suite_is_told(name, parameters, says, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "test_what_is_asked", lambda n, tmp_path: None, raising=False)
+    told = list(not_asked(Killer(__name__, name, parameters)))
+    assert any(says in fault for fault in told)
 
 
 def test_every_trap_has_a_mutant_or_a_reason():

@@ -9,7 +9,14 @@ from skfairdp import _estimator, _judge, _transport
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_barycenter, _private_thresholds
+from skfairdp.postprocessing import (
+    IDP3,
+    FairnessCalibrator,
+    _constrained,
+    _idp3,
+    _private_barycenter,
+    _private_thresholds,
+)
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
 from tests._tools.inside import (
     HELD,
@@ -75,7 +82,12 @@ def a_barycenter_with_half_the_noise(patch):
 @mutant
 def a_bound_that_forgets_who_was_sampled(patch):
     """The distance of moved rows is next to nothing, for they said how to move; that of the population is not."""
-    patch.setattr(_judge, "_deviations", lambda n_rows, n_cells, noise, seed: np.zeros((2, n_cells - 1)))
+    honest = _judge._deviations
+
+    def of_very_many(n_rows, at, noise, seed):
+        return honest(1e9 * n_rows, at, 1e9 * noise, seed)  # the same noise in the shares of cells
+
+    patch.setattr(_judge, "_deviations", of_very_many)
 
 
 @mutant
@@ -228,14 +240,15 @@ def coins_of_the_moment(patch):
 @mutant
 def a_gate_without_the_constraints_bound(patch):
     """Planted: the gate keeps to its usual γ. Right: to the bound of the constraint that it was given."""
-    patch.setattr(IDP3, "_rule", lambda self, n_classes: (self.gamma, self.disparity))
+    honest, usual = _idp3.rule_of_gate, IDP3()
+    patch.setattr(_idp3, "rule_of_gate", lambda *asked: honest(*asked) and (usual.gamma, usual.disparity))
 
 
 @mutant
 def a_gate_that_looks_at_one_side(patch):
     """Planted: no group above all rows by more than γ. Right: nor below, which is another thing with three classes."""
-    honest = IDP3._rule
-    patch.setattr(IDP3, "_rule", lambda self, n_classes: (honest(self, n_classes)[0], "overall"))
+    honest = _idp3.rule_of_gate
+    patch.setattr(_idp3, "rule_of_gate", lambda *asked: honest(*asked) and (honest(*asked)[0], "overall"))
 
 
 @mutant
@@ -308,7 +321,9 @@ def noise_of_one_cell(patch):
     """Found: a count over several cells has the noise of one, so that certified gaps are too small. Right: of all."""
     laws = _rate_bounds._laws
     patch.setattr(
-        _rate_bounds, "_laws", lambda asked, counts, noise: laws(asked, counts, noise / counts.shape[1] ** 0.5)
+        _rate_bounds,
+        "_laws",
+        lambda constraints, counts, noise: laws(constraints, counts, noise / counts.shape[1] ** 0.5),
     )
 
 
