@@ -1607,6 +1607,15 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.a_bound_that_forgets_who_was_sampled": also(
         PRIVATE_BARYCENTER("test_the_bound_holds_in_nineteen_of_twenty_runs_and_says_something", n=800, epsilon=40.0)
     ),
+    "thresholding.a_bound_that_takes_points_for_lines": also(
+        PRIVATE_BARYCENTER(
+            "test_the_bound_holds_where_many_rows_are_at_a_point",
+            law="half of one group",
+            n=60_000,
+            epsilon=3.0,
+            above=0.02,
+        )
+    ),
     "thresholding.a_guess_for_nothing": trap(
         5,
         GUESSED_GROUPS(
