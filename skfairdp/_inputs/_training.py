@@ -220,6 +220,7 @@ def read_any_training(
     *,
     sensitive_features: Any = None,
     by_key: bool = True,
+    by_subject: bool = True,
     checks_public: bool = False,
     **arguments: Any,
 ) -> TrainingData:
@@ -228,11 +229,12 @@ def read_any_training(
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     subject, subjects = subject_given(estimator, arguments.get("subject")), None
-    if subject is not None and not by_key:
+    if subject is not None and not by_subject:
         raise ValueError(
             f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
             "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. PATEClassifier, "
-            "FairPATEClassifier, SFPATEClassifier and generators of noisy tables protect subjects in chunks as well."
+            "FairPATEClassifier, SFPATEClassifier, PrivateThresholds and generators of noisy tables protect subjects "
+            "in chunks as well."
         )
     if subject is not None:
         source = keyed_by_subject(source, subject, owner)

@@ -87,6 +87,7 @@ CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
 STREAMED_SUBJECTS = tests_in("rows.test_streamed_subjects")
 SUBJECT_TABLES = tests_in("rows.test_streamed_subject_tables")
+SUBJECT_SCORES = tests_in("rows.test_streamed_subject_scores")
 SUBJECT_SEARCHES = tests_in("model_selection.test_subjects")
 DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
@@ -136,7 +137,7 @@ TOTAL_TEACHERS = tests_in("teachers.test_total_teachers")
 PRIVATE_ERRORS = tests_in("utils.test_private_errors")
 
 REPLACED = Named("skfairdp.privacy.NeighboringRelation", "REPLACE_ONE")
-SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 14, 21, 24, 25, 26, 29, 30)]
+SUBJECT_WAYS = [Named("tests.replay.test_subjects.WAYS", i) for i in (0, 1, 6, 15, 23, 26, 27, 28, 31, 32)]
 SUBJECT_GROUPS = Named("tests.replay.test_subjects.WAYS_OF_GROUPS", 0)
 
 PARITY_BOUND = Named("tests.postprocessing.test_idp3.PARITIES", "bound")
@@ -1754,6 +1755,8 @@ NOTICED: dict[str, Noticed] = {
     "subjects.rows_in_chunks_are_all_counted": also(
         STREAMED_SUBJECTS("test_a_subject_with_other_rows_moves_one_vote_and_one_count", how="more"),
         SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more"),
+        SUBJECT_SCORES("test_a_subject_with_other_rows_moves_one_score_of_one_fold", how="more"),
+        SUBJECT_SCORES("test_no_table_of_thresholds_moves_further_than_declared", how="more"),
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[7]),
         SUBJECTS_REPLAYED("test_a_subject_with_other_rows_looks_the_same", entry=SUBJECT_WAYS[8]),
     ),
@@ -1772,6 +1775,13 @@ NOTICED: dict[str, Noticed] = {
             "test_neither_the_order_of_rows_nor_where_chunks_end_matters",
             teacher=Named("tests.rows.test_streamed_subjects.NETWORKS"),
         )
+    ),
+    "subjects.folds_in_chunks_by_row": also(
+        SUBJECT_SCORES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows"),
+        SUBJECT_SCORES("test_a_subject_with_other_rows_moves_one_score_of_one_fold", how="more"),
+    ),
+    "subjects.folds_in_chunks_of_those_who_have_rows": also(
+        SUBJECT_SCORES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows")
     ),
     "subjects.rows_in_chunks_without_ids": also(
         STREAMED_SUBJECTS(

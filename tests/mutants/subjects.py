@@ -13,7 +13,7 @@ from skfairdp._teachers import _teachers
 from skfairdp.model_selection import _frontier
 from skfairdp.pate import _query_plan
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement, _verify
-from tests._tools.inside import RowSource, Subjects, TrainingData
+from tests._tools.inside import FoldRows, RowSource, SubjectFolds, Subjects, TrainingData, id_hashes, row_hashes
 from tests.mutants.harness import mutant
 
 
@@ -222,7 +222,8 @@ def rows_in_chunks_counted_as_subjects(patch):
     read = Subjects.read_source.__func__
 
     def by_rows(cls, source, *, owner):
-        return dataclasses.replace(read(cls, source, owner=owner), n=source.n_rows)
+        found = read(cls, source, owner=owner)
+        return dataclasses.replace(found, hashes=np.arange(source.n_rows, dtype=np.uint64))
 
     patch.setattr(Subjects, "read_source", classmethod(by_rows))
 
@@ -254,6 +255,27 @@ def rows_in_chunks_are_chosen_by_the_table(patch):
 def rows_in_chunks_as_they_come(patch):
     """A teacher learns from the rows of a subject in the order in which an engine hands them on."""
     patch.setattr(_teachers, "_by_key", lambda rows: np.argsort(rows["hash"], kind="stable"))
+
+
+@mutant
+def folds_in_chunks_by_row(patch):
+    """Rows in chunks are dealt into folds one by one: a subject is learned from in one and scored in another."""
+    honest = row_hashes
+    patch.setattr(
+        SubjectFolds, "__call__", lambda self, chunk: (honest(chunk, None, 1) % np.uint64(self.n_folds)).astype(int)
+    )
+
+
+@mutant
+def folds_in_chunks_of_those_who_have_rows(patch):
+    """A fold of rows in chunks lists the subjects that have rows in it."""
+    make = FoldRows.__init__
+
+    def with_rows(self, source, rule, fold, inside, n_rows, listed=None):
+        there = [id_hashes(chunk.table[source.key], 0) for chunk in source.chunks()]
+        make(self, source, rule, fold, inside, n_rows, listed[np.isin(listed, np.concatenate(there))])
+
+    patch.setattr(FoldRows, "__init__", with_rows)
 
 
 @mutant

@@ -275,6 +275,11 @@ WAYS = [
         samples),
     way("G-PATE", pfguard(backend=GPATEBackend(**SMALL)), without_public_rows, samples),
     way("DataLens", pfguard(backend=DataLensBackend(**SMALL)), without_public_rows, samples),
+    way("folds in chunks", pareto(pate(**IN_CHUNKS), {"voting__threshold": [0.6, 0.8]}), by_chunks, named_answers),
+    way("a part held out in chunks", private(fair_pate(**CLEARLY, **IN_CHUNKS), {"gamma": [0.1, 0.3]}), by_key,
+        named_answers),
+    way("thresholds in chunks", thresholds(groups=None, schema=ONLY_IN_CHUNKS["schema"]), by_chunks_alone,
+        named_answers),
 ]  # fmt: skip
 
 

@@ -358,7 +358,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_spent(X, options, giv
     [
         PFLDClassifier,
         FairDPSGDClassifier,
-        lambda schema, ledger: ParetoSearchCV(made(ledger=ledger), {"epsilon": [1.0]}),
+        lambda schema, ledger: ParetoSearchCV(FairDPSGDClassifier(schema=schema, ledger=ledger), {"epsilon": [1.0]}),
     ],
 )
 @pytest.mark.parametrize("keys", [False, True])
