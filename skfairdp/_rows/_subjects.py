@@ -114,7 +114,7 @@ class Subjects:
 
         Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
         """
-        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        order, sizes = self._in_order
         whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))
         rows = order[np.lexsort((hashes[place], whose))]
@@ -123,12 +123,17 @@ class Subjects:
         return kept
 
     @property
+    def _in_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows subject by subject, those of one in their order; and how many each has."""
+        return np.lexsort([*self.contents[::-1], self.of]), np.bincount(self.of, minlength=self.n)
+
+    @property
     def row_of_each(self) -> NDArray[np.int64]:
         """The position of one row of each subject, by a hash of its id and how many rows it has; -1 where it has none.
 
         A subject keeps its place, whatever rows others have.
         """
-        order, sizes = np.lexsort([*self.contents[::-1], self.of]), np.bincount(self.of, minlength=self.n)
+        order, sizes = self._in_order
         chosen = (self.hashes % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
         rows = np.full(self.n, -1)
         rows[sizes > 0] = order[(np.cumsum(sizes) - sizes + chosen)[sizes > 0]]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
+from skfairdp._inputs import _training
 from skfairdp._networks import Network, _clipping as _dp_step
 from skfairdp._tables import _backend
 from skfairdp._teachers import _teachers
@@ -276,6 +277,18 @@ def folds_in_chunks_of_those_who_have_rows(patch):
         make(self, source, rule, fold, inside, n_rows, listed[np.isin(listed, np.concatenate(there))])
 
     patch.setattr(FoldRows, "__init__", with_rows)
+
+
+@mutant
+def subjects_in_chunks_as_they_turn_up(patch):
+    """Subjects are numbered as they turn up in files, so that one without rows moves all that come after it."""
+    honest = _training.kept_rows
+
+    def kept_rows(*given, **more):
+        *rows, of = honest(*given, **more)
+        return *rows, pd.factorize(of)[0]
+
+    patch.setattr(_training, "kept_rows", kept_rows)
 
 
 @mutant
