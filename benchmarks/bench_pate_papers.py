@@ -5,10 +5,13 @@
 *Baselines*: FairPATE, PATE-S_pre (labels withdrawn before the student) and PATE-S_in (parity in the student's loss),
 at ε = 1. *Answers* (Figures 12 to 15): the share of public rows that the confident vote answers, over threshold, γ
 and ε. *Shift* (Figure 9): the same students on test rows in which half of one group's positive rows are missing.
+*Plain* students: one logistic regression on what FairPATE and PATE-S_pre release, held to nothing.
 *Analysis* (Tran et al., Figures 7, 15, 16): hard beside soft labels over ε, which bring the noise of 600 declared
-queries. 70 / 5 / 25 % private, public and test rows, δ = 1e-5, one record replaced; the analysis reads raw votes.
+queries; *networks* is the same with the paper's teachers and students of two hidden layers. 70 / 5 / 25 %
+private, public and test rows, δ = 1e-5, one record replaced; the analysis reads raw votes.
 """
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -49,11 +52,22 @@ def shifted(split: Any) -> np.ndarray:
     return np.setdiff1d(np.arange(len(truth)), left_out)
 
 
+def plain_student(model: Any, split: Any) -> Any:
+    """Logistic regression on the labels that were released and not withdrawn."""
+    from sklearn.linear_model import LogisticRegression
+
+    kept = model.answered_mask_
+    labels = model.released_labels_[kept].astype(int)
+    student = LogisticRegression(max_iter=500).fit(np.asarray(split.X_public)[model.query_indices_[kept]], labels)
+    student.n_answered_, student.released_gap_ = model.n_answered_, model.released_gap_
+    return student
+
+
 def figures(model: Any, split: Any) -> dict[str, float]:
     """Accuracy and gap on test rows, also after the shift; what was answered, and the gap of that."""
     from skfairdp import metrics
 
-    predicted, rows = model.predict(split.X_test), shifted(split)
+    predicted, rows = model.predict(np.asarray(split.X_test)), shifted(split)
     truth, groups = np.asarray(split.y_test), np.asarray(split.sensitive_features_test)
 
     def both(at: Any) -> tuple[float, float]:
@@ -78,6 +92,9 @@ def fitted(seed: int, data: str, share: float, quick: bool) -> Iterator[dict[str
         model.fit(split.X, split.y, X_public=split.public)
         key = dict(zip(KEYS, ("baselines", data, name, 1.0, knob, None), strict=True))
         yield key | {"epsilon_certified": model.privacy_.epsilon} | figures(model, split)
+        if name in ("FairPATE", "PATE-S_pre"):
+            plain = key | {"part": "plain", "epsilon_certified": model.privacy_.epsilon}
+            yield plain | figures(plain_student(model, split), split)
     if data != "adult" or quick:
         return
     for epsilon in EPSILONS:
@@ -116,6 +133,67 @@ def analysed(seed: int, data: str, share: float) -> Iterator[dict[str, Any]]:
         key = dict(zip(KEYS, ("analysis", data, "hard and soft labels", epsilon, None, None), strict=True))
         values = (analysis.hard.risk_gap, analysis.soft.risk_gap, analysis.hard.accuracy, analysis.soft.accuracy)
         yield key | {"epsilon_certified": None} | dict(zip(ANALYSIS, map(float, values), strict=True))
+        values = networks_of(split, analysis.n_teachers, sigma, seed)
+        yield key | {"part": "networks", "epsilon_certified": None} | dict(zip(ANALYSIS, values, strict=True))
+
+
+def networks_of(split: Any, k: int, sigma: float, seed: int, repeats: int = 20) -> tuple[float, float, float, float]:
+    """Risk gaps and accuracies of hard and soft labels, where teachers and students have two hidden layers."""
+    import torch
+
+    rng, eye = np.random.default_rng(seed), np.eye(2)
+    X, y, public = (np.asarray(part, dtype=float) for part in (split.X, split.y, np.asarray(split.X_test)[:600]))
+    truth, groups = np.asarray(split.y_test)[:600], np.asarray(split.sensitive_features_test)[:600]
+    parts = rng.permutation(len(y) // k * k).reshape(k, -1)
+    votes = eye[trained(X[parts], eye[y[parts].astype(int)], seed)(public).argmax(axis=2)].sum(axis=0)
+    noisy = votes + sigma * rng.standard_normal((repeats, *votes.shape))
+    shares = np.maximum(noisy, 1e-9)  # the loss of a network has no lower end where a share is negative
+    shares /= shares.sum(axis=2, keepdims=True)
+
+    def effect(clean: np.ndarray, targets: np.ndarray) -> tuple[float, float]:
+        def losses(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            scores = trained(np.broadcast_to(public, (len(labels), *public.shape)), labels, seed)(public)
+            return -(clean * torch.log_softmax(torch.as_tensor(scores), dim=2).numpy()).sum(axis=2), scores
+
+        found, scores = losses(targets)
+        risk = found.mean(axis=0) - losses(clean[None])[0][0]
+        by_group = [risk[groups == group].mean() for group in sorted(set(groups))]
+        return float(np.ptp(by_group)), float(np.mean(scores.argmax(axis=2) == truth))
+
+    hard, soft = effect(eye[votes.argmax(axis=1)], eye[noisy.argmax(axis=2)]), effect(votes / k, shares)
+    return hard[0], soft[0], hard[1], soft[1]
+
+
+def trained(X: np.ndarray, targets: np.ndarray, seed: int, width: int = 10, steps: int = 200) -> Any:
+    """Networks of two hidden layers, each taught by rows (n, d) and targets (n, 2) of its own; scores of any rows."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)  # all begin alike, so that only their labels tell them apart
+    sizes = (X.shape[2], width, width, 2)
+    layers = [
+        (torch.randn(1, m + 1, n, generator=generator) / (m + 1) ** 0.5).repeat(len(X), 1, 1).requires_grad_()
+        for m, n in itertools.pairwise(sizes)
+    ]
+
+    def scores(rows: Any) -> Any:
+        for number, layer in enumerate(layers):
+            rows = rows.relu() if number else rows
+            rows = rows @ layer[:, :-1] + layer[:, -1:]
+        return rows
+
+    rows, wanted = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(targets, dtype=torch.float32)
+    optimizer = torch.optim.Adam(layers, lr=0.01, weight_decay=1e-3)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = -(wanted * scores(rows).log_softmax(dim=2)).sum(dim=2).mean(dim=1).sum()
+        loss.backward()
+        optimizer.step()
+
+    def predict(public: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return np.asarray(scores(torch.as_tensor(public, dtype=torch.float32)[None]).double())
+
+    return predict
 
 
 def main() -> None:

@@ -129,6 +129,7 @@ def methods(quick: bool) -> dict[str, dict[str, Any]]:
         "marginals, as it is": {**pixels, **as_it_is},
         "gs_wgan, fair batches": gs_wgan(),
         "gs_wgan, stratified batches": gs_wgan(sampling="stratified"),
+        "gs_wgan, teachers of one group": gs_wgan(sampling="by_group"),
         "gs_wgan, one drawn": gs_wgan(discriminators="one"),
         "gs_wgan, groups unknown": {**gs_wgan(), **unknown},
         "gs_wgan, groups unknown, GOLD": {**gs_wgan(teacher_loss="gold"), **unknown},
@@ -146,7 +147,11 @@ def methods(quick: bool) -> dict[str, dict[str, Any]]:
     }
 
 
-def subgroup_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
+#: Ways in which discriminators see groups: the paper's comparison in E.5.
+TEACHERS = ("fair batches", "stratified batches", "teachers of one group", "as it is")
+
+
+def subgroup_points(seed: int, quick: bool, chosen: tuple[str, ...] | None = None) -> Iterator[dict[str, Any]]:
     """Yield one point for each method: sizes and quality by group, and what is learnt from the images."""
     import numpy as np
     from sklearn.decomposition import PCA
@@ -170,6 +175,8 @@ def subgroup_points(seed: int, quick: bool) -> Iterator[dict[str, Any]]:
         return metrics.frechet_distance(real, made, extractor=lambda rows: extractor.transform(flat(rows)))
 
     for name, settings in methods(quick).items():
+        if chosen is not None and name not in chosen:
+            continue
         settings = {"epsilon": EPSILON, "groups": GROUPS, "balance": "group_and_label", **settings}
         known = settings["groups"] is not None
         pixels = settings["backend"] == "marginals"
@@ -284,14 +291,16 @@ def print_classes(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = common.parser(__doc__, "pfguard_images", seeds=2, first_seed=100)
+    parser.add_argument("--parts", choices=("all", "teachers"), default="all", help="teachers: the comparison of E.5")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    chosen = tuple(f"gs_wgan, {way}" for way in TEACHERS) if arguments.parts == "teachers" else None
     groups: list[dict[str, Any]] = []
     classes: list[dict[str, Any]] = []
     for seed in common.seeds_of(arguments):
-        groups += subgroup_points(seed, arguments.quick)
+        groups += subgroup_points(seed, arguments.quick, chosen)
         print(f"groups, seed {seed}: done", flush=True)
-        classes += class_points(seed, arguments.quick)
+        classes += [] if chosen else class_points(seed, arguments.quick)
         print(f"classes, seed {seed}: done", flush=True)
     names = (*SIZES, "frechet_as_drawn", "cells_without_images", "judge_accuracy", "fit_seconds")
     rows = summaries(groups, ("method",), names)
@@ -307,7 +316,10 @@ def main() -> None:
         ],
     )
     print_classes(levels)
-    common.save(arguments, **SETTING, rows=rows, classes=levels, rare=RARE)
+    if chosen:
+        common.save(arguments, name="pfguard_teachers", **SETTING, rows=rows)
+    else:
+        common.save(arguments, **SETTING, rows=rows, classes=levels, rare=RARE)
 
 
 if __name__ == "__main__":

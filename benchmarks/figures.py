@@ -16,11 +16,15 @@ import _tables
 import matplotlib.pyplot as plt
 import pandas as pd
 from _scale_goals import GOALS
+from matplotlib.ticker import MaxNLocator
 from render_docs import RESULTS, Results, load
 
 from skfairdp.privacy import GaussianDpEvent, PrivateSelection, calibrate_noise, epsilon_of, repeat
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
+#: A page shows them 390 pixels wide on a phone: few words, and none smaller than ``SMALL``.
+WIDE, SMALL = 6.2, 10
+plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "legend.fontsize": SMALL})
 #: Okabe and Ito's colours, which colour-blind people can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
@@ -38,16 +42,38 @@ def main() -> None:
 def panels(found: list[dict[str, Any]], draw: Callable[[Any, dict[str, Any]], None]) -> Any:
     """One panel a data set, two in a row so that a page shows them at full size, and one legend for all."""
     rows = -(-len(found) // 2)
-    figure, axes = plt.subplots(rows, 2, figsize=(6.2, 2.8 * rows + 0.5), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(rows, 2, figsize=(WIDE, 2.9 * rows + 0.7), squeeze=False, layout="constrained")
     for ax in axes.flat[len(found) :]:
         ax.remove()
     for ax, record in zip(axes.flat, found, strict=False):
         draw(ax, record)
-        ax.set_title(_tables.TITLES[record["data"]].replace(", groups", ",\ngroups"), fontsize=9)
-        ax.grid(alpha=0.3)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+        ax.set_title(
+            _tables.TITLES[record["data"]].replace(", groups", ",\ngroups").replace(" (", "\n("), fontsize=SMALL
+        )
+        few_ticks(ax)
+    explain(figure, axes[0][0])
     return figure
+
+
+def few_ticks(ax: Any, *, across: int = 4, up: int = 5) -> None:
+    """So few numbers that they have room on a phone."""
+    ax.xaxis.set_major_locator(MaxNLocator(across, steps=[1, 2, 5, 10]))
+    ax.yaxis.set_major_locator(MaxNLocator(up, steps=[1, 2, 5, 10]))
+    ax.grid(alpha=0.3)
+
+
+def counted(ax: Any, numbers: list[int]) -> None:
+    """Counts across, over powers of ten, each written out."""
+    ax.set_xscale("log")
+    ax.set_xticks(numbers, [f"{n / 1e6:g} million" if n >= 1e6 else f"{n:,}" for n in numbers])
+    ax.minorticks_off()
+    ax.grid(alpha=0.3)
+
+
+def explain(figure: Any, ax: Any, *, ncols: int = 2, where: str = "lower") -> None:
+    """What the marks are, below or above all panels."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc=f"outside {where} center", ncols=ncols, frameon=False)
 
 
 def curve(ax: Any, rows: list[dict[str, Any]], label: str, colour: str, **style: Any) -> None:
@@ -100,49 +126,81 @@ def private_group(results: Results) -> Any:
 
 
 def synthetic(results: Results) -> Any:
-    """AUROC and gap of a logistic regression trained on synthetic rows, by backend."""
+    """AUROC and gap of a logistic regression trained on synthetic rows: a colour a generator, hollow without parity."""
     found = [record for record in results.of("pfguard") if record["data"] == "adult"]
-    record = found[0]
-    rows = [row for row in record["rows"] if row["learner"] == "logistic regression"]
-    figure, ax = plt.subplots(figsize=(6.2, 3.8), layout="constrained")
-    for k, row in enumerate(rows):
-        colour, marker = COLOURS[k % len(COLOURS)], "osD^v<>"[k // len(COLOURS) % 7]
+    rows = {row["method"]: row for row in found[0]["rows"] if row["learner"] == "logistic regression"}
+    figure, ax = plt.subplots(figsize=(WIDE, 5.2), layout="constrained")
+    colours = dict(zip(GENERATORS, COLOURS, strict=False))
+    for method, row in rows.items():
+        name, _, way = method.partition(", ")
+        face = "none" if way == "as it is" else colours[name]
         x, y = row["equalized_odds_disparity"]["mean"], row["auroc"]["mean"]
-        ax.plot(x, y, marker, color=colour, label=row["method"])
+        ax.plot(x, y, WAYS.get(way, "o"), color=colours[name], markerfacecolor=face, markersize=8)
+    for name, colour in colours.items():
+        ax.plot([], [], "s", color=colour, label=GENERATORS[name])
+    for way, marker in WAYS.items():
+        hollow = {"markerfacecolor": "none"} if way == "as it is" else {}
+        ax.plot([], [], marker, color="0.3", label=OF_WAYS[way], **hollow)
     ax.set(xlabel="equalized-odds gap", ylabel="AUROC", title=_tables.TITLES["adult"])
-    ax.grid(alpha=0.3)
-    figure.legend(loc="outside right upper", fontsize=7, frameon=False)
+    few_ticks(ax)
+    explain(figure, ax)
     return figure
+
+
+#: What made the rows, and how they were drawn: the methods of the results, in words.
+GENERATORS = {
+    "marginals (default)": "marginals, default settings",
+    "marginals": "marginals, other settings",
+    "pate_gan": "PATE-GAN",
+    "gs_wgan": "GS-WGAN",
+    "g_pate": "G-PATE",
+    "datalens": "DataLens",
+    "real rows": "real rows",
+}
+OF_WAYS = {
+    "": "default",
+    "as it is": "drawn as the private rows are",
+    "fair rates": "equal label rates",
+    "star": "groups joined to each column",
+    "groups balanced": "groups balanced",
+    "groups and labels balanced": "groups and labels balanced",
+}
+WAYS = dict(zip(OF_WAYS, "oosD^v", strict=True))
 
 
 def audits(results: Results) -> Any:
     """The share of the certified ε that an attack proves."""
     record = results["audit_ratio"]
     methods = list(dict.fromkeys(row["method"] for row in record["rows"]))
-    figure, ax = plt.subplots(figsize=(6.2, 0.28 * len(methods) + 1.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(WIDE, 0.3 * len(methods) + 1.6), layout="constrained")
     epsilons = list(dict.fromkeys(row["epsilon"] for row in record["rows"]))
     for epsilon, colour in zip(epsilons, COLOURS, strict=False):
         found = {row["method"]: row["ratio"] for row in record["rows"] if row["epsilon"] == epsilon}
         ax.plot([found[m] for m in methods], range(len(methods)), "o", color=colour, label=f"ε = {epsilon:g}")
-    ax.axvline(1.0, color="#D55E00", linewidth=1)
-    ax.set_yticks(range(len(methods)), methods, fontsize=8)
-    ax.set(xlim=(0, 1.05), xlabel="proven by the attack, as a share of the certified ε")
+    ax.axvline(1.0, color="k", linewidth=1, label="all of it")
+    ax.set_yticks(range(len(methods)), [method.replace(" teachers, ", " teachers,\n") for method in methods],
+                  fontsize=SMALL)  # fmt: skip
+    ax.set_xlim(0, 1.05)
+    ax.set_xticks([0, 0.5, 1])
+    figure.supxlabel("share of the certified ε that the attack proves", fontsize=11)
     ax.invert_yaxis()
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    explain(figure, ax, ncols=5, where="upper")
     return figure
 
 
 def speed(results: Results) -> Any:
     """Seconds and memory of one FairPATE fit over the number of rows."""
     rows = [row for row in results["scaling"]["rows"] if row["fit"] == "FairPATE"]
-    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    figure, axes = plt.subplots(2, figsize=(5, 5), sharex=True, layout="constrained")
     sizes = [row["n_rows"] for row in rows]
-    ax.loglog(sizes, [row["cpu_seconds"] for row in rows], "o-", color=COLOURS[0], label="CPU seconds")
-    ax.loglog(sizes, [row["gib_peak"] for row in rows], "s-", color=COLOURS[1], label="GiB, peak")
-    ax.set(xlabel="private rows (50 features)", title="One FairPATE fit")
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    units = {"cpu_seconds": "CPU seconds", "gib_peak": "GiB of memory, peak"}
+    for ax, (name, unit), colour in zip(axes, units.items(), COLOURS, strict=False):
+        ax.plot(sizes, [row[name] for row in rows], "o-", color=colour)
+        ax.set(ylabel=unit, ylim=(0, None))
+        counted(ax, [10_000, 100_000, 1_000_000])
+    axes[0].set_title("One FairPATE fit")
+    axes[1].set_xlabel("private rows (50 features)")
     return figure
 
 
@@ -154,8 +212,10 @@ def accounting(results: Results) -> Any:
     ax.plot(fits, fits, "o--", color="0.5", label="the ε of each fit, added")
     ax.plot(fits, [epsilon_of(repeat(votes, n), 1e-5) for n in fits], "o-", color=COLOURS[0], label="composed")
     ax.set(xlabel="fits of ε = 1, δ = 1e-5 (Gaussian noise)", ylabel="ε of all of them")
+    ax.set_xticks([1, 5, 10, 15, 20])
+    ax.set_yticks([1, 5, 10, 15, 20])
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.legend()
     return figure
 
 
@@ -167,25 +227,25 @@ def tuning(results: Results) -> Any:
     ax.plot(
         numbers, [epsilon_of(repeat(trial, n), 1e-5) for n in numbers], "o-", color=COLOURS[1], label="all are shown"
     )
-    ax.plot(numbers, best, "s-", color=COLOURS[0], label="only the best is shown (mean number of trials)")
+    ax.plot(numbers, best, "s-", color=COLOURS[0], label="only the best is shown\n(mean number of trials)")
     ax.axhline(epsilon_of(trial, 1e-5), color="0.5", linestyle="--", label="one fit and its score")
-    ax.set(xscale="log", xlabel="candidates", ylabel="ε at δ = 1e-5")
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.set(xlabel="candidates", ylabel="ε at δ = 1e-5")
+    counted(ax, numbers)
+    ax.legend()
     return figure
 
 
 def large_tables(results: Results) -> Any:
     """Memory of fits from Parquet over the number of rows."""
-    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
     from_files = [goal.work for goal in GOALS.values() if goal.reads_files]
     rows = [row for row in results["scale"]["rows"] if row["work"] in from_files]
     for work, colour in zip(dict.fromkeys(row["work"] for row in rows), COLOURS, strict=False):
         mine = sorted((row["n_rows"], row["gib_peak"]) for row in rows if row["work"] == work)
-        ax.semilogx(*zip(*mine, strict=True), "o-", color=colour, label=work)
+        ax.plot(*zip(*mine, strict=True), "o-", color=colour, label=work)
     ax.set(xlabel="private rows (20 columns, Parquet)", ylabel="GiB, peak of the process", ylim=(0, None))
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    counted(ax, [100_000, 1_000_000, 10_000_000, 100_000_000])
+    explain(figure, ax, ncols=1)
     return figure
 
 
@@ -207,20 +267,22 @@ def several_rows(results: Results) -> Any:
     """Accuracy of three guarantees for the rows of one subject, by method and ε, rows half alike."""
     rows = [row for row in results["subjects"]["rows"] if row["kind"] == "alike .5"]
     settings = list(dict.fromkeys((row["method"], row["n_features"], row["epsilon"]) for row in rows))
-    figure, ax = plt.subplots(figsize=(6.2, 3.2), layout="constrained")
-    units = {"row": "a row", "subject": "a subject, subject=", "group privacy": "a subject, by group privacy"}
+    figure, ax = plt.subplots(figsize=(WIDE, 5.2), layout="constrained")
+    units = {"row": "a row", "subject": "a subject, by subject=", "group privacy": "a subject, by group privacy"}
     for j, ((unit, label), colour) in enumerate(zip(units.items(), COLOURS, strict=False)):
         found = {
             (r["method"], r["n_features"], r["epsilon"]): r["accuracy_by_subject"] for r in rows if r["unit"] == unit
         }
         means, errors = ([found[one][name] for one in settings] for name in ("mean", "standard_error"))
         at = [place + (j - 1) * 0.2 for place in range(len(settings))]
-        ax.errorbar(at, means, yerr=errors, fmt="o", color=colour, markersize=5, label=label)
-    names = [f"{method}\n{n} features\nε = {epsilon:g}" for method, n, epsilon in settings]
-    ax.set_xticks(range(len(settings)), names, fontsize=7)
-    ax.set(ylabel="accuracy, by subject")
-    ax.grid(alpha=0.3, axis="y")
-    ax.legend(fontsize=8, title="what is protected", title_fontsize=8)
+        ax.errorbar(means, at, xerr=errors, fmt="o", color=colour, markersize=6, label=f"protects {label}")
+    names = [f"{method},\n{n} features, ε = {epsilon:g}" for method, n, epsilon in settings]
+    ax.set_yticks(range(len(settings)), names, fontsize=SMALL)
+    ax.invert_yaxis()
+    ax.set_xlabel("accuracy, by subject")
+    ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    ax.grid(alpha=0.3, axis="x")
+    explain(figure, ax)
     return figure
 
 
@@ -252,17 +314,20 @@ PRIVATE_GROUP = {
 def calibrator(results: Results) -> Any:
     """What the calibrator does to two finished models."""
     rows = results["calibrator"]["rows"]
-    figure, ax = plt.subplots(figsize=(5, 3.4), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.2, 4.4), layout="constrained")
     for model, marker in zip(dict.fromkeys(row["model"] for row in rows), "os", strict=False):
         mine = [row for row in rows if row["model"] == model]
-        for kind, colour in zip((None, "fine_tune", "threshold"), ("0.4", *COLOURS), strict=False):
+        for (kind, words), colour in zip(CALIBRATIONS.items(), ("0.4", *COLOURS), strict=False):
             some = [row for row in mine if row["calibration"] == kind]
             x, y = ([row[name]["mean"] for row in some] for name in ("disparity", "accuracy"))
-            ax.plot(x, y, marker, color=colour, label=f"{model}, {kind or 'as it is'}" if some else None)
+            ax.plot(x, y, marker, color=colour, label=f"{model}, {words}" if some else None)
     ax.set(xlabel="gap between groups", ylabel="accuracy", title=_tables.TITLES[results["calibrator"]["data"]])
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    few_ticks(ax)
+    explain(figure, ax)
     return figure
+
+
+CALIBRATIONS = {None: "not calibrated", "fine_tune": "trained further", "threshold": "thresholds moved"}
 
 
 def arena(results: Results, data: str) -> Any:
@@ -271,7 +336,7 @@ def arena(results: Results, data: str) -> Any:
     points = points[(points["data"] == data) & (points["constraint"] == "demographic_parity") & points["failed"].isna()]
     found = [one for one in results["arena"]["competitions"] if one["data"] == data and one["sees"] == "aware"]
     epsilon = min(one["epsilon"] for one in found)
-    figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, figsize=(WIDE, 9.6), sharey=True, layout="constrained")
     for ax, rows in zip(axes, ("none", "public"), strict=True):
         (one,) = [one for one in found if one["rows"] == rows and one["epsilon"] == epsilon]
         shown = [r for r in one["ranking"] if r["kind"] == "ours"]
@@ -284,36 +349,37 @@ def arena(results: Results, data: str) -> Any:
             mine = mine.sort_values("demographic_parity")
             ax.plot(mine["demographic_parity"], mine["accuracy"], style, color=COLOURS[k % len(COLOURS)],
                     label=row["method"], markersize=5)  # fmt: skip
-        ax.axhline(results["arena"]["sets"][data]["most_frequent"], color="0.7", linestyle=":")
-        ax.set(xlabel="gap between groups", title=_tables.ROWS[rows], xlim=(0, 0.22))
-        ax.grid(alpha=0.3)
-        ax.legend(fontsize=6, frameon=False)
-    axes[0].set_ylabel("accuracy")
-    figure.suptitle(f"{_tables.TITLES[data]}, ε = {epsilon:g}", fontsize=10)
+        ax.axhline(results["arena"]["sets"][data]["most_frequent"], color="0.5", linestyle=":",
+                   label="majority class")  # fmt: skip
+        ax.set(xlabel="gap between groups", ylabel="accuracy", title=_tables.ROWS[rows], xlim=(0, 0.22))
+        few_ticks(ax)
+        # What is drawn on one pair of axes differs from the other: a legend for each, beside no mark.
+        below = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.16), "columnspacing": 0.6, "handletextpad": 0.1}
+        ax.legend(fontsize=SMALL, ncols=2, frameon=False, **below)
+    figure.suptitle(f"{_tables.TITLES[data]}, ε = {epsilon:g}", fontsize=11)
     return figure
 
 
 def surface(results: Results) -> Any:
-    """Accuracy over ε and the gap that is allowed: one row a data set, one column a method of ours."""
+    """Accuracy over ε and the gap that is allowed: a part for each data set, a panel for each method of ours."""
     points = pd.read_csv(RESULTS / "arena.csv")
     points = points[(points["constraint"] == "demographic_parity") & points["failed"].isna()]
     points = points[(points["rows"] == "none") & (points["sees"] == "blind") & points["method"].isin(SURFACES)]
     setting = ["data", "epsilon", "method", "setting", "knob"]
     points = points.groupby(setting, dropna=False)[["accuracy", "demographic_parity"]].mean().reset_index()  # of seeds
     sets = results["arena"]["sets"]
-    figure, axes = plt.subplots(
-        len(sets), len(SURFACES), figsize=(11, 1.75 * len(sets)), sharex=True, sharey=True, layout="constrained"
-    )
-    for row, (data, about) in zip(axes, sets.items(), strict=True):
+    figure = plt.figure(figsize=(WIDE, 3.1 * len(sets)), layout="constrained")
+    for part, (data, about) in zip(figure.subfigures(len(sets)), sets.items(), strict=True):
         mine = points[points["data"] == data]
         shades = (about["most_frequent"], mine.loc[mine["demographic_parity"] <= GAPS[-1], "accuracy"].max())
-        for ax, method in zip(row, SURFACES, strict=True):
+        axes = part.subplots(2, 2, sharex=True, sharey=True)
+        for ax, (method, label) in zip(axes.flat, SURFACES.items(), strict=True):
             _heights(ax, mine[mine["method"] == method], sorted(mine["epsilon"].unique()), shades)
-        row[0].set_ylabel(_tables.TITLES[data].replace(", ", ",\n", 1).replace(" (", "\n(") + "\n\nε", fontsize=7)
-    for ax, label in zip(axes[0], SURFACES.values(), strict=True):
-        ax.set_title(label, fontsize=9)
-    for ax in axes[-1]:
-        ax.set_xlabel("gap at most", fontsize=8)
+            ax.set_title(label, fontsize=SMALL)
+        part.suptitle(_tables.TITLES[data], fontsize=11, weight="bold")
+        part.supxlabel("gap at most", fontsize=SMALL)
+        for ax in axes[:, 0]:
+            ax.set_ylabel("ε", rotation=0, va="center", labelpad=8)
     return figure
 
 
@@ -328,10 +394,10 @@ def _heights(ax: Any, points: pd.DataFrame, epsilons: list[float], shades: tuple
     for i, levels in enumerate(heights):
         for j, height in enumerate(levels):
             bright = pd.notna(height) and height > sum(shades) / 2
-            text = "–" if pd.isna(height) else f"{height:.3f}".removeprefix("0")
-            ax.text(j, i, text, ha="center", va="center", fontsize=7, color="k" if bright or text == "–" else "w")
-    ax.set_xticks(range(len(GAPS)), [f"{gap:g}".removeprefix("0") for gap in GAPS], fontsize=7)
-    ax.set_yticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons], fontsize=7)
+            text = "–" if pd.isna(height) else f"{height:.3f}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=9.5, color="k" if bright or text == "–" else "w")
+    ax.set_xticks(range(len(GAPS)), [f"{gap:g}" for gap in GAPS], fontsize=SMALL)
+    ax.set_yticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons], fontsize=SMALL)
 
 
 #: The levels of the gap in the surface.
@@ -340,8 +406,8 @@ GAPS = (0.01, 0.02, 0.05, 0.1, 0.2)
 SURFACES = {
     "FairDP-SGD": "FairDP-SGD",
     "FairPATE": "FairPATE",
-    "DP-SGD + PrivateThresholds": "DP-SGD,\nPrivateThresholds",
-    "our generator + ExponentiatedGradient": "generator,\nExponentiatedGradient",
+    "DP-SGD + PrivateThresholds": "DP-SGD, PrivateThresholds",
+    "our generator + ExponentiatedGradient": "generator, reduction",
 }
 
 #: Of the benchmark pages, and (``guide_``) of the guide.

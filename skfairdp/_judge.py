@@ -21,6 +21,7 @@ from skfairdp.fairness import (
     gaps_of,
     read_constraints,
     read_rate_constraints,
+    refuse_beside_constraints,
     violation_bounds,
 )
 from skfairdp.privacy import (
@@ -262,11 +263,7 @@ def asked_constraints(estimator: Any, usual: Any = None) -> Any:
     """What is to hold: ``constraints``, or the gap between every two groups that ``gamma`` is short for."""
     if estimator.gamma is None:
         return estimator.constraints
-    if estimator.constraints != usual:
-        raise ValueError(
-            f"{type(estimator).__name__} got both 'constraints' and 'gamma'. A constraint has a bound already, as in "
-            "RateParity('selection_rate', difference_bound=0.1): leave one of the two out."
-        )
+    refuse_beside_constraints(type(estimator).__name__, {"gamma": estimator.constraints != usual})
     return RateParity("selection_rate", float(estimator.gamma))
 
 

@@ -12,9 +12,9 @@ from skfairdp._usefulness import (
     Comparison,
     gradient_noise,
     learned_by_heart,
-    smallest,
     spread_by_rows,
     units_of,
+    what_is_enough,
 )
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
@@ -86,23 +86,10 @@ class MajorityBaselineTest:
         return DOUBTFUL if self.noise > DOUBTFUL else self.noise / 2
 
     @property
-    def enough_rows(self) -> int | None:
-        """Rows by which the noise is down to the target, to two digits."""
-
-        def enough(rows: float) -> bool:
-            return gradient_noise(int(rows), self.n_features, epsilon=self.epsilon, delta=self.delta) <= self.target
-
-        found = smallest(enough, float(self.n_rows), 1e8)
-        return None if found is None else int(found)
-
-    @property
-    def enough_epsilon(self) -> float | None:
-        """The ε by which the noise is down to the target, to two digits."""
-
-        def enough(epsilon: float) -> bool:
-            return gradient_noise(self.n_rows, self.n_features, epsilon=epsilon, delta=self.delta) <= self.target
-
-        return smallest(enough, self.epsilon, 1e3)
+    def enough(self) -> tuple[int | None, float | None]:
+        """The rows by which the noise is down to the target, and the ε, to two digits."""
+        target = self.target
+        return what_is_enough(self, lambda other: other.noise <= target)
 
     def release(
         self, module: Any, X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int, noise: NoiseSource
@@ -148,8 +135,9 @@ class MajorityBaselineTest:
             found.warn(classes[found.usual], owner, falls_back=False, advice=advice)
 
     def _ways(self, what: str) -> str:
-        ways = [f"{rows:,} {units_of(self.relation)}" for rows in [self.enough_rows] if rows is not None]
-        ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
+        rows, epsilon = self.enough
+        ways = [] if rows is None else [f"{rows:,} {units_of(self.relation)}"]
+        ways += [] if epsilon is None else [f"epsilon={epsilon:g}"]
         return f"{' or '.join(ways) or 'A larger delta'} would {what}."
 
     @property

@@ -396,29 +396,29 @@ class VoteForecast(PlainState):
         return 1.0 if self.n_values <= 2 else math.sqrt(2.0)
 
     @property
+    def n_parts(self) -> int:
+        """Teachers, of disjoint parts of the rows: as many as are given, or as there usually are."""
+        return self.n_teachers or default_n_teachers(
+            self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
+        )
+
+    @property
     def noise(self) -> float:
         """Standard deviation of the noise in the mean share of a value.
         However many rows are asked about: more of them need more noise each."""
-        teachers = self.n_teachers or default_n_teachers(
-            self.n_rows, n_values=self.n_values, epsilon=self.epsilon, delta=self.delta
-        )
-        return self.moved / (self.mu * teachers) if self.mu else math.inf  # an ε that floats cannot tell from 0
+        return self.moved / (self.mu * self.n_parts) if self.mu else math.inf  # an ε that floats cannot tell from 0
 
     @property
     def snr_too_low(self) -> bool:
         """Whether no look at a student could tell what it learned from luck."""
         return self.noise > (HOPELESS if _mu(self.epsilon, self.delta) <= FREE_MU else HOPELESS_AT_EASE)
 
-    def enough_rows(self, noise: float) -> int | None:
-        """Rows by which the noise is down to so much, to two digits; None where more rows do not help."""
-        if self.n_teachers is not None:
-            return None
-        found = smallest(lambda rows: replace(self, n_rows=int(rows)).noise <= noise, float(self.n_rows), 1e8)
-        return None if found is None else int(found)
 
-    def enough_epsilon(self, noise: float) -> float | None:
-        """The ε by which the noise is down to so much, to two digits; None beyond 1000."""
-        return smallest(lambda epsilon: replace(self, epsilon=epsilon).noise <= noise, self.epsilon, 1e3)
+def what_is_enough(forecast: Any, is_enough: Callable[[Any], bool]) -> tuple[int | None, float | None]:
+    """The rows by which a forecast is good enough, and the ε, to two digits; None where no more of it helps."""
+    rows = smallest(lambda n: is_enough(replace(forecast, n_rows=int(n))), float(forecast.n_rows), 1e8)
+    epsilon = smallest(lambda epsilon: is_enough(replace(forecast, epsilon=epsilon)), forecast.epsilon, 1e3)
+    return None if rows is None else int(rows), epsilon
 
 
 def smallest(enough: Callable[[float], bool], start: float, most: float) -> float | None:

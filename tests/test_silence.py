@@ -124,7 +124,7 @@ def points(**columns):
     return pd.DataFrame({**usual, "coverage": 1.0, **columns})
 
 
-COMMON = {"dataset": "", "name": "the commonest class for everybody", "private": True, "accuracy": 0.7}
+COMMON = {"dataset": "", "name": "majority class", "private": True, "accuracy": 0.7}
 UNKNOWN = float("nan")
 
 

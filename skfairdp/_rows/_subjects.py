@@ -66,6 +66,7 @@ class Subjects:
                     "DataFrame, or pass one id per row."
                 )
             subject = table[subject]
+        subject = subject.iloc[:, 0] if isinstance(subject, pd.DataFrame) and subject.shape[1] == 1 else subject
         cells = as_groups(subject, n_rows, owner=owner, name="subject")
         rows, ids = pd.factorize(pd.Series(cells, dtype=object))
         listed = pd.Series(ids, dtype=object)

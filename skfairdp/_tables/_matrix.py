@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from skfairdp._tables._columns import NumberColumn
-from skfairdp.schema import Boolean, Category, Date, Number, Schema
+from skfairdp.schema import Category, Number, Schema, feature_places
 
 #: What a bin at either end of a column has to hold, with those further out, of the evidence of a single one: about two
 #: standard deviations of the noise.
@@ -231,20 +231,14 @@ def _quantiles(
 
 def schema_columns(schema: Schema) -> list[MatrixColumn]:
     """Where the features of a schema stand in the matrix that ``SchemaEncoder`` makes of a table."""
-    columns, start = [], 0
-    for name in schema.features:
-        declared = schema.columns[name]
-        width = (len(declared.values) if isinstance(declared, Category) else 1) + int(declared.missing)
-        positions = tuple(range(start, start + width))
-        start += width
+    columns = []
+    for name, place in feature_places(schema).items():
+        declared, positions = schema.columns[name], tuple(range(place.start, place.stop))
         if isinstance(declared, Category):
             columns.append(one_hot_column(positions))
-        elif isinstance(declared, Number):
-            columns.append(number_column(positions, (declared.low, declared.high), declared.step))
         else:
-            assert isinstance(declared, Boolean | Date)
-            low, high = (0.0, 1.0) if isinstance(declared, Boolean) else declared.read([declared.first, declared.last])
-            columns.append(number_column(positions, (float(low), float(high)), 1.0))
+            step = declared.step if isinstance(declared, Number) else 1.0
+            columns.append(number_column(positions, declared.ends, step))
     return columns
 
 

@@ -55,7 +55,7 @@ def _as_text(cell: Any) -> Any:
 
 # ---- pages: one style, for a screen in light and dark, a phone, paper and a notebook ----
 _COLOURS = """
-.skfairdp { --ink: #1c1c1c; --soft: #595959; --line: #d0d0d0; --real: #3b6ea5; --made: #c26a1b; color: var(--ink);
+.skfairdp { --ink: #1c1c1c; --soft: #595959; --line: #d0d0d0; --real: #3b6ea5; --made: #a85a14; color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
 .skfairdp table { border-collapse: collapse; display: block; overflow-x: auto; margin: .5rem 0 1.5rem; }
 .skfairdp th, .skfairdp td { text-align: left; vertical-align: top; padding: .25rem .75rem;
@@ -75,13 +75,13 @@ _COLOURS = """
 }
 """
 _DARK = """
-@media (prefers-color-scheme: dark) { .skfairdp { --ink: #eee; --soft: #b0b0b0; --line: #444; --real: #7fb0e6;
+@media screen and (prefers-color-scheme: dark) { .skfairdp { --ink: #eee; --soft: #b0b0b0; --line: #444; --real: #7fb0e6;
   --made: #f0a860; } }
 """
 _PAGE = """
 :root { color-scheme: light dark; }
 body { margin: 2rem auto; max-width: 62rem; padding: 0 1rem; background: #fff; }
-@media (prefers-color-scheme: dark) { body { background: #161616; } }
+@media screen and (prefers-color-scheme: dark) { body { background: #161616; } }
 @media (max-width: 30rem) { body { margin: 1rem auto; } .skfairdp th, .skfairdp td { padding: .25rem .4rem; } }
 @media print { body { margin: 0; max-width: none; } .skfairdp table { display: table; } tr { break-inside: avoid; } }
 """

@@ -1,8 +1,8 @@
 """Benchmark data with its groups, data with a known gap, and the split every experiment uses."""
 
-from skfairdp.datasets._faces import fetch_celeba, fetch_fairface, fetch_utkface
+from skfairdp.datasets._faces import fetch_celeba, fetch_chexpert, fetch_fairface, fetch_utkface
 from skfairdp.datasets._fetch import data_file, fetch_adult, fetch_bank, fetch_compas, fetch_credit, fetch_parkinsons
-from skfairdp.datasets._images import fetch_fashion_mnist, fetch_mnist, make_color_mnist
+from skfairdp.datasets._images import fetch_mnist, make_color_mnist
 from skfairdp.datasets._make import make_biased_classification, make_class_bias, make_raw_table, make_rotated_subgroups
 from skfairdp.datasets._split import PrivatePublicTestSplit as PrivatePublicTestSplit, train_private_public_test_split
 
@@ -11,10 +11,10 @@ __all__ = [
     "fetch_adult",
     "fetch_bank",
     "fetch_celeba",
+    "fetch_chexpert",
     "fetch_compas",
     "fetch_credit",
     "fetch_fairface",
-    "fetch_fashion_mnist",
     "fetch_mnist",
     "fetch_parkinsons",
     "fetch_utkface",

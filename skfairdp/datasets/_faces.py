@@ -1,4 +1,4 @@
-"""Faces with groups from folders of images: UTKFace, CelebA and FairFace as they are published, read with Pillow."""
+"""Images of people with groups, as published, read with Pillow: UTKFace, CelebA, FairFace and CheXpert."""
 
 import os
 import re
@@ -26,6 +26,10 @@ _CELEBA_PARTS = ("train", "validation", "test")
 _FAIRFACE_HOMEPAGE = "https://github.com/joojs/fairface"
 _FAIRFACE_FILES = {"train": "fairface_label_train.csv", "validation": "fairface_label_val.csv"}
 _FAIRFACE_COLUMNS = ("file", "age", "gender", "race")
+_CHEXPERT_HOMEPAGE = "https://stanfordmlgroup.github.io/competitions/chexpert"
+_CHEXPERT_PEOPLE = "CHEXPERT DEMO.csv"
+_CHEXPERT_COLUMNS = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA")
+_RACES = ("White", "Black", "Asian")
 
 
 @shared_docs
@@ -235,6 +239,77 @@ def fetch_fairface(
     )
 
 
+@shared_docs
+def fetch_chexpert(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    target: str = "No Finding",
+    sensitive: str = "sex",
+    size: int = 32,
+    n_samples: int | None = None,
+    random_state: RandomStateLike = None,
+) -> Any:
+    """Load the frontal views of CheXpert: 191,027 radiographs of the chest.
+
+    Nothing is downloaded. Needs Pillow: ``pip install 'skfairdp[images]'``. Most people have several pictures: give
+    ``subject`` to ``fit`` and its guarantee protects a person.
+
+    Parameters
+    ----------
+    data_home : path-like, default=None
+        Folder with ``train.csv`` and the pictures in ``train``, and for races the published sheet of people, saved as
+        ``CHEXPERT DEMO.csv``; in it or in its subfolder ``CheXpert-v1.0-small``. None: the folder in the environment
+        variable ``SKFAIRDP_DATA``.
+    target : str, default="No Finding"
+        The finding to be predicted, by its column in the file. Blank and uncertain entries are taken for its absence.
+    sensitive : {"sex", "race"}, default="sex"
+        The group of a person. Races are ``"White"``, ``"Black"``, ``"Asian"`` and ``"Other"``, which
+        is also that of people whom the sheet does not list.
+    {face_size}
+
+    {face_bunch}
+        subject : ndarray of str, the person on each picture;
+        target_names, name, source, DESCR.
+
+    {face_raises}
+
+    References
+    ----------
+    J. Irvin et al., "CheXpert: a large chest radiograph dataset with uncertainty labels and expert comparison", AAAI
+    2019, arXiv:1901.07031. For research, after registration.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import fetch_chexpert
+    >>> rows = fetch_chexpert(target="Pleural Effusion", sensitive="race")      # doctest: +SKIP
+    >>> len(rows.data) == len(rows.subject)                                     # doctest: +SKIP
+    True
+    """
+    owner = "fetch_chexpert"
+    _check_choice("sensitive", sensitive, ("sex", "race"), owner)
+    folder = _folder(
+        "CheXpert-v1.0-small", "train.csv", data_home, _CHEXPERT_HOMEPAGE, "train.csv and the folder train"
+    )
+    table = _labels_of(folder / "train.csv", _CHEXPERT_COLUMNS, _CHEXPERT_HOMEPAGE)
+    findings = [column for column in table.columns if column not in _CHEXPERT_COLUMNS]
+    _check_choice("target", target, findings, owner)
+    table = table[table["Frontal/Lateral"] == "Frontal"]
+    table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
+    places = table["Path"].str.split("/").str[1:]  # the first is the name of the folder
+    people = places.str[1].to_numpy(str)
+    return _faces(
+        "chexpert",
+        folder,
+        [folder.joinpath(*place) for place in places],
+        (pd.to_numeric(table[target], errors="coerce") == 1).to_numpy(np.int64),
+        table["Sex"].to_numpy(str) if sensitive == "sex" else _races(folder / _CHEXPERT_PEOPLE, people),
+        size,
+        target_names=[f"not {target}", target],
+        subject=people,
+        homepage=_CHEXPERT_HOMEPAGE,
+    )
+
+
 # ---- where the pictures are, and which are taken ------------------------------------------------------------------
 def _folder(name: str, pattern: str, data_home: str | os.PathLike[str] | None, homepage: str, what: str) -> Path:
     """Return the subfolder ``name`` of the data folder, or that itself, whichever holds a file like ``pattern``."""
@@ -294,14 +369,25 @@ def _celeba_split(path: Path, names: "pd.Index[str]") -> NDArray[Any] | None:
     return np.array(_CELEBA_PARTS)[[int(parts[name]) for name in names]]
 
 
-def _labels_of(path: Path) -> pd.DataFrame:
+def _labels_of(
+    path: Path, columns: Sequence[str] = _FAIRFACE_COLUMNS, homepage: str = _FAIRFACE_HOMEPAGE
+) -> pd.DataFrame:
     if not path.is_file():
-        raise FileNotFoundError(f"{path.parent} has no {path.name}. Get it from {_FAIRFACE_HOMEPAGE}.")
+        raise FileNotFoundError(f"{path.parent} has no {path.name}. Get it from {homepage}.")
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    missing = [column for column in _FAIRFACE_COLUMNS if column not in table.columns]
+    missing = [column for column in columns if column not in table.columns]
     if missing:
-        raise ValueError(f"{path} lacks the column(s) {missing}. Get it from {_FAIRFACE_HOMEPAGE}.")
+        raise ValueError(f"{path} lacks the column(s) {missing}. Get it from {homepage}.")
     return table
+
+
+def _races(path: Path, people: NDArray[Any]) -> NDArray[Any]:
+    """The race of each person, by the first word of what the sheet says."""
+    table = _labels_of(path, ("PATIENT", "PRIMARY_RACE"), _CHEXPERT_HOMEPAGE)
+    said = dict(zip(table["PATIENT"], table["PRIMARY_RACE"].str.split("[ ,]").str[0], strict=True))
+    if not said.keys() & set(people):
+        raise ValueError(f"{path} lists none of the people on the pictures. Get it again from {_CHEXPERT_HOMEPAGE}.")
+    return np.array([said[person] if said.get(person) in _RACES else "Other" for person in people])
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
@@ -323,7 +409,7 @@ def _faces(
         image_shape=(3, size, size),
         name=name,
         source=str(folder),
-        DESCR=f"{name}: {len(files)} faces of {size} x {size} pixels; see {homepage}.",
+        DESCR=f"{name}: {len(files)} images of {size} x {size} pixels; see {homepage}.",
         **more,
     )
 

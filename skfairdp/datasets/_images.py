@@ -84,37 +84,41 @@ _FASHION_PLACES = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", "")
 _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
-def fetch_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
-    """Load MNIST: 70,000 images of handwritten digits, the 60,000 training rows first, in the original order.
+def fetch_mnist(*, kind: str = "digits", data_home: str | os.PathLike[str] | None = None) -> Any:
+    """Load MNIST or Fashion-MNIST: 70,000 images, the 60,000 training rows first, in the original order.
 
-    There is no group in them; :func:`make_color_mnist` adds one.
+    There is no group in them; :func:`make_color_mnist` and :func:`make_rotated_subgroups` add one.
 
     Parameters
     ----------
+    kind : {"digits", "fashion"}, default="digits"
+        Handwritten digits, or clothes in MNIST's format and sizes.
     data_home : path-like, default=None
-        Folder with ``mnist.npz`` (arrays ``X_train``, ``y_train``, ``X_test``, ``y_test`` of uint8). None: the folder
-        in the environment variable ``SKFAIRDP_DATA``. Where that file is not found, the four published idx files in its
-        subfolder ``mnist`` or ``MNIST/raw``; where those are not found, OpenML (data_id 554), cached in ``data_home``.
+        Folder with ``mnist.npz`` (arrays ``X_train``, ``y_train``, ``X_test``, ``y_test`` of uint8), or with the four
+        published idx files, as they are or with ``.gz``, in its subfolder ``mnist`` or ``MNIST/raw``, for clothes
+        ``fashion-mnist`` or ``FashionMNIST/raw``. None: the folder in the environment variable ``SKFAIRDP_DATA``.
+        Digits that are not found come from OpenML (data_id 554), cached in ``data_home``; clothes are not downloaded.
 
     Returns
     -------
     Bunch
         images : ndarray of shape (70000, 28, 28), uint8, 0 to 255;
-        target : ndarray of shape (70000,), int64, the digits;
+        target : ndarray of shape (70000,), int64, 0 to 9;
         split : ndarray of ``"train"`` and ``"test"``;
         target_names, name, source, DESCR.
 
     Raises
     ------
     FileNotFoundError
-        Neither the file nor OpenML can be reached. The message says how to give the folder.
+        Neither files nor OpenML can be reached. The message says how to give the folder.
     ValueError
-        The file does not hold the published arrays.
+        The files are damaged, or not the published ones.
 
     References
     ----------
     Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, "Gradient-based learning applied to document recognition", Proc. IEEE
-    86(11), 1998. CC BY-SA 3.0 as commonly stated.
+    86(11), 1998. CC BY-SA 3.0 as commonly stated. H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a novel image dataset
+    for benchmarking machine learning algorithms", arXiv:1708.07747, 2017. MIT licence.
 
     Examples
     --------
@@ -122,6 +126,10 @@ def fetch_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
     >>> fetch_mnist().images.shape                                # doctest: +SKIP
     (70000, 28, 28)
     """
+    if kind not in ("digits", "fashion"):
+        raise invalid_parameter("kind", "fetch_mnist", "'digits' or 'fashion'", kind)
+    if kind == "fashion":
+        return _clothes(data_home)
     path, folder = data_file("mnist", data_home), idx_folder(("mnist", "MNIST/raw"), data_home)
     if path is not None:
         images, target = _arrays_of(path)
@@ -135,46 +143,7 @@ def fetch_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
     return _published("mnist", images, target, where, _DIGITS, [str(digit) for digit in range(10)], _HOMEPAGE)
 
 
-def fetch_fashion_mnist(*, data_home: str | os.PathLike[str] | None = None) -> Any:
-    """Load Fashion-MNIST: 70,000 images of clothes, the 60,000 training rows first, in the original order.
-
-    It has MNIST's format and sizes, 7,000 images of each class, and no group; :func:`make_color_mnist` and
-    :func:`make_rotated_subgroups` add one. Nothing is downloaded.
-
-    Parameters
-    ----------
-    data_home : path-like, default=None
-        Folder with the four published files ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``,
-        ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte``, each as it is or with ``.gz``, in it or in its
-        subfolder ``fashion-mnist`` or ``FashionMNIST/raw``. None: the folder in the environment variable
-        ``SKFAIRDP_DATA``.
-
-    Returns
-    -------
-    Bunch
-        images : ndarray of shape (70000, 28, 28), uint8, 0 to 255;
-        target : ndarray of shape (70000,), int64, 0 to 9;
-        split : ndarray of ``"train"`` and ``"test"``;
-        target_names, name, source, DESCR.
-
-    Raises
-    ------
-    FileNotFoundError
-        The files cannot be found. The message says how to give the folder.
-    ValueError
-        The files are damaged, or not the published ones.
-
-    References
-    ----------
-    H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking machine learning algorithms",
-    arXiv:1708.07747, 2017. MIT licence.
-
-    Examples
-    --------
-    >>> from skfairdp.datasets import fetch_fashion_mnist
-    >>> fetch_fashion_mnist().images.shape                        # doctest: +SKIP
-    (70000, 28, 28)
-    """
+def _clothes(data_home: str | os.PathLike[str] | None) -> Any:
     folder = idx_folder(_FASHION_PLACES, data_home)
     if folder is None:
         home = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)

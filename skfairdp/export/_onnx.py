@@ -19,6 +19,7 @@ from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.lagrangian import Perceptron
 from skfairdp.pate import (
     ConstantStudent,
+    ConstrainedStudent,
     FairPATEClassifier,
     NetworkStudent,
     ParityPenaltyStudent,
@@ -26,7 +27,8 @@ from skfairdp.pate import (
     SFPATEClassifier,
     SoftLabelStudent,
 )
-from skfairdp.schema import Boolean, Category, Date, Schema, SchemaEncoder
+from skfairdp.postprocessing import FairnessCalibrator
+from skfairdp.schema import Category, Schema, SchemaEncoder
 
 #: What answers by a learner that it holds.
 _HOLD: dict[type, str] = {
@@ -45,6 +47,16 @@ _LAYERS: dict[type, Any] = {
     ),
     **dict.fromkeys((ConstantStudent, DummyClassifier), lambda learner, n_inputs: _constant(learner, n_inputs)),
 }
+#: Why some have no graph, where it is for good.
+_WHY = {
+    "PrivateThresholds": ": a keyed hash of each row decides between two answers, and ONNX has no such function",
+    "IDP3": ": an answer depends on the answers before it, and a graph keeps no counts",
+    "FairnessCalibrator": ": thresholds give classes without probabilities. Export its estimator_, without them",
+    **dict.fromkeys(
+        ("PrivateBarycenter", "FairDPSGDRegressor"),
+        ": moved amounts jump where many rows have one score, and the last digit of a score decides on which side",
+    ),
+}
 
 
 def to_onnx(model: Any) -> Any:
@@ -60,7 +72,7 @@ def to_onnx(model: Any) -> Any:
     Parameters
     ----------
     model : object
-        Fitted. Post-processing that looks at the group of a row, tosses coins or counts its answers has no graph.
+        Fitted. Post-processing that moves thresholds or amounts, hashes rows or counts its answers has no graph.
 
     Returns
     -------
@@ -90,6 +102,8 @@ def to_onnx(model: Any) -> Any:
         raise ImportError("to_onnx needs onnx and onnxscript: pip install skfairdp[export]") from None
     model = as_fitted(getattr(model, "best_estimator_", model))
     check_is_fitted(model)
+    if isinstance(model, FairnessCalibrator) and hasattr(model, "predict_proba"):
+        model = model.estimator_  # fine-tuned
     encodes, schema = isinstance(model, SchemaEncoder), getattr(getattr(model, "encoder_", model), "schema", None)
     apart = getattr(model, "sensitive_columns", None)
     n_inputs = encoded = getattr(model, "n_features_in_", 0) - (0 if apart is None else np.size(apart))
@@ -115,12 +129,19 @@ def _answers(model: Any, owner: str, n_inputs: int, **rows: Any) -> "_Answers":
         held = getattr(model, _HOLD[type(model)])
         places = np.eye(len(model.classes_))[np.asarray(getattr(held, "classes_", []), dtype=np.int64)]
         return _answers(held, owner, n_inputs, limits=getattr(model, "row_limits", None), places=places)
+    if type(model) is ConstrainedStudent:
+        labels, by_group, groups = model.estimates
+        n_read = n_inputs + groups[2].shape[1] * by_group
+        places = np.eye(len(model.classes_))[np.asarray(labels.classes_, dtype=np.int64)]
+        return _Answers(
+            _Moved(_answers(labels, owner, n_read, places=places), by_group, groups, model.weights_), **rows
+        )
     if type(model) in _LAYERS:
         return _Answers(_LAYERS[type(model)](model, n_inputs), bends=getattr(model, "bends_", None), **rows)
     what = owner if type(model).__name__ == owner else f"the {type(model).__name__} of this {owner}"
     raise ValueError(
-        f"to_onnx has no graph of {what}. It exports networks, PATE's own students but ConstrainedStudent, "
-        "LogisticRegression, ParityLogisticRegression and SchemaEncoder."
+        f"to_onnx has no graph of {what}{_WHY.get(type(model).__name__, '')}. It exports networks, PATE's own "
+        "students, LogisticRegression, ParityLogisticRegression and SchemaEncoder."
     )
 
 
@@ -141,6 +162,33 @@ def _constant(learner: Any, n_inputs: int) -> nn.Module:
     return _linear(np.zeros((n_inputs, len(shares))), shares)
 
 
+class _Moved(nn.Module):
+    """Logarithms of what a ConstrainedStudent answers: likely labels and groups, moved by what each answer costs."""
+
+    def __init__(self, labels: "_Answers", by_group: bool, groups: Any, weights: Any) -> None:
+        super().__init__()
+        *self.limits, of_groups = (torch.as_tensor(np.array(part)) for part in groups)
+        self.of_groups = nn.Parameter(of_groups, requires_grad=False)  # the first: its precision is that of the rows
+        self.labels, self.by_group, self.weights = labels, by_group, torch.as_tensor(np.array(weights))
+
+    def forward(self, X: Tensor) -> Tensor:
+        center, scale = self.limits
+        rows = ((X - center) / scale).clamp(-1e6, 1e6)  # standard deviations, as it does
+        groups = (rows @ self.of_groups[:-1] + self.of_groups[-1]).softmax(dim=1)
+        own = [torch.zeros_like(groups) + one for one in torch.eye(groups.shape[1])]  # each row in each group in turn
+        read = [torch.cat([X, one], dim=1) if self.by_group else X for one in own]
+        likely = [groups[:, a : a + 1] * self.labels(asked) for a, asked in enumerate(read)]
+        scores = sum(part @ (torch.eye(part.shape[1]).double() - self.weights[a]) for a, part in enumerate(likely))
+        return _on_simplex(scores + (1 - scores.sum(dim=1, keepdim=True)) / scores.shape[1]).log()
+
+
+def _on_simplex(rows: Tensor) -> Tensor:
+    """The nearest shares to rows that sum to 1: for each class, as many are kept as leave its excess the largest."""
+    falling = rows.sort(dim=1, descending=True).values
+    excess = [(falling[:, :k].sum(dim=1, keepdim=True) - 1.0) / k for k in range(1, rows.shape[1] + 1)]
+    return (rows - torch.cat(excess, dim=1).max(dim=1, keepdim=True).values).clamp_min(0.0)
+
+
 class _Columns(nn.Module):
     """Encodes cells that a schema has read as ``SchemaEncoder`` does."""
 
@@ -155,18 +203,11 @@ class _Columns(nn.Module):
             if isinstance(column, Category):
                 block = (cells == torch.arange(len(column.values), dtype=torch.float64)).double()
             else:
-                low, high = _ends(column)
+                low, high = torch.tensor(column.ends, dtype=torch.float64)
                 block = (2 * cells.clamp(low, high) - low - high) / (high - low)
                 block = torch.where(absent, torch.zeros_like(block), block)
             blocks += [block, absent.double()] if column.missing else [block]
         return torch.cat(blocks, dim=1)
-
-
-def _ends(column: Any) -> Any:
-    if isinstance(column, Boolean):
-        return 0.0, 1.0
-    ends = [column.first, column.last] if isinstance(column, Date) else [column.low, column.high]
-    return torch.as_tensor(column.read(ends))
 
 
 class _Answers(nn.Module):

@@ -21,7 +21,7 @@ _INSIDE = """
     papers._adversarial.NetworkModel pate._constrained_student.BlindRule pate._sfpate_student.NetworkStudent
     pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
     pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
-    postprocessing._thresholding.FineTunedNetwork postprocessing._gated.LaterLabels
+    postprocessing._thresholding.CalibratedModel postprocessing._gated.LaterLabels
     postprocessing._group_guess.GroupGuess postprocessing._group_guess.GuessedTransport
     postprocessing._thresholding.MovedThresholds privacy._mechanisms.RandomizedResponse
     privacy._report.NeighboringRelation privacy._report.PerformedRelease privacy._report.PrivacySpent

@@ -27,6 +27,7 @@ from skfairdp.fairness._rates import (
     name_of as name_of,
     read_constraints as read_constraints,
     read_rate_constraints as read_rate_constraints,
+    refuse_beside_constraints as refuse_beside_constraints,
     rule_of_gate as rule_of_gate,
 )
 

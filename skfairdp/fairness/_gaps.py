@@ -131,8 +131,7 @@ class ResidualViolation:
         counts, n_tables = np.mean(last, axis=0), len(last) + len(earlier)
         sizes = np.mean([*earlier, *last], axis=0).sum(2)
         cells, events = (part[:, : sizes.shape[1]] for part in (constraints.cells, constraints.events))
-        rows, n_groups, n_classes = sizes @ cells.T, len(sizes), counts.shape[2]
-        rows = np.vstack([rows, rows.sum(0)])
+        rows, n_groups, n_classes = constraints.sizes_of_rates(sizes), len(sizes), counts.shape[2]
         of_size = (
             noise * np.sqrt(cells.sum(1) * n_classes / n_tables) * np.array([1.0] * n_groups + [n_groups**0.5])[:, None]
         )

@@ -4,10 +4,10 @@ Everything here is a function of one table of counts (group, true class, predict
 inequalities that are linear in the rates, so that one definition serves training, thresholds and measuring.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -73,8 +73,8 @@ def highest_of_others(values: Array) -> Array:
     return found
 
 
-#: In words; coefficients by position of group (the last is all rows) and rate; right-hand side.
-Inequality = tuple[str, dict[tuple[int, int], float], float]
+#: A rate by its name, positive class, and true class where it matters.
+Rate = tuple[str, int, int]
 
 #: The rates that a constraint can speak of, see :class:`RateParity`.
 RATES = (
@@ -237,6 +237,15 @@ def read_rate_constraints(
     return tuple(_constraint(one, owner, parameter) for one in asked)
 
 
+def refuse_beside_constraints(owner: str, given: Mapping[str, bool], also: str = "") -> None:
+    """Raise a ValueError for a parameter that is given beside 'constraints', and says the same or contradicts it."""
+    for name in (name for name, is_given in given.items() if is_given):
+        raise ValueError(
+            f"{owner} got both 'constraints' and '{name}'. A constraint has a bound already, as in "
+            f"RateParity('selection_rate', difference_bound=0.1){also}: leave one of the two out."
+        )
+
+
 def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | None:
     """Return γ and what a group is compared with, where one difference of selection rates is asked for; else None.
 
@@ -295,28 +304,42 @@ class RateConstraints:
     @property
     def inequalities(self) -> tuple[str, ...]:
         """Every inequality in words."""
-        return tuple(words for words, _, _ in self._lines)
+        names, everybody, found = self.rate_names, len(self.groups), []
+        who = [*map(repr, self.groups), "overall", ""]
+        of_whom = [*(f"of {group}" for group in who[:-2]), "overall"]
+        for rate, one, other, factor, slack in self._pairs:
+            if other > everybody:
+                found.append(f"{names[rate]} {of_whom[one]} <= {slack:g}")
+            elif one > everybody:
+                found.append(f"{names[rate]} {of_whom[other]} >= {-slack:g}")
+            else:
+                times = "" if factor == 1 else f"{factor:g} * "
+                found.append(f"{names[rate]}, {times}{who[one]} - {who[other]} <= {slack:g}")
+        return tuple(found)
 
     @property
     def rate_names(self) -> tuple[str, ...]:
         """Every rate in words."""
-        return tuple(self._words(rate) for rate in self._rates)
+        found = []
+        for name, positive, label in self._rates:
+            of_class = "" if positive < 0 else f" of {self.classes[positive]}"
+            found.append(name + of_class + ("" if label < 0 else f" among {self.classes[label]}"))
+        return tuple(found)
 
     @cached_property
     def comparisons(self) -> Comparisons:
         """All inequalities in as many numbers as there are groups: two extremes stand for all pairs of groups."""
-        found = [part for one, rate in self._asked for part in self._compared(one, self._rates[rate])]
-        rate, factor, slack = (np.array([part[i] for part in found], dtype=np.float64) for i in range(3))
-        lines = np.arange(len(self.groups) + 2)
-        ones, others = (
-            np.array([np.isin(lines, part[i]) for part in found], dtype=bool).reshape(-1, len(lines)).T for i in (3, 4)
-        )
+        found = list(chain.from_iterable(self._compared))
+        ones, others = np.zeros((2, len(self.groups) + 2, len(found)), dtype=bool)
+        for j, (_, _, _, some, rest) in enumerate(found):
+            ones[some, j], others[rest, j] = True, True
+        rate, factor, slack = np.array([part[:3] for part in found], dtype=np.float64).reshape(-1, 3).T
         return Comparisons(rate.astype(np.int64), factor, slack, ones, others)
 
     @property
     def n_inequalities(self) -> int:
         """How many there are, and so how many multipliers."""
-        return len(self._lines)
+        return len(self._pairs)
 
     def with_groups_to_compare(self) -> "RateConstraints":
         """Return itself, or raise a ValueError where there is one group, and nothing to compare it with."""
@@ -330,12 +353,12 @@ class RateConstraints:
     @cached_property
     def bounds(self) -> Array:
         """Right-hand sides, shape (n_inequalities,)."""
-        return np.array([bound for _, _, bound in self._lines], dtype=np.float64)
+        return np.array([slack for *_, slack in self._pairs], dtype=np.float64)
 
     @cached_property
     def coefficients(self) -> Array:
         """Left-hand sides, shape (n_inequalities, n_groups + 1, n_rates)."""
-        found = np.zeros((len(self._lines), len(self.groups) + 1, len(self._rates)))
+        found = np.zeros((self.n_inequalities, len(self.groups) + 1, len(self._rates)))
         line, group, rate, value = self.terms
         found[line, group, rate] = value
         return found
@@ -344,9 +367,13 @@ class RateConstraints:
     def terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Array]:
         """What is not 0 of the coefficients: positions of the inequality, the group and the rate, and the value.
         An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups."""
-        found = [(j, *at, value) for j, (_, terms, _) in enumerate(self._lines) for at, value in sorted(terms.items())]
-        places = np.array([at for *at, _ in found], dtype=np.int64).reshape(-1, 3)
-        return places[:, 0], places[:, 1], places[:, 2], np.array([value for *_, value in found], dtype=np.float64)
+        pairs = np.array(self._pairs, dtype=np.float64).reshape(-1, 5)
+        line, rate = (np.repeat(part, 2) for part in (np.arange(len(pairs)), pairs[:, 0].astype(np.int64)))
+        group = pairs[:, 1:3].astype(np.int64).ravel()
+        value = np.column_stack([pairs[:, 3], np.full(len(pairs), -1.0)]).ravel()
+        order = np.lexsort([group, line])
+        order = order[group[order] <= len(self.groups)]  # but nobody, whose rate is 0
+        return line[order], group[order], rate[order], value[order]
 
     @cached_property
     def events(self) -> Array:
@@ -365,7 +392,7 @@ class RateConstraints:
         counts = np.asarray(counts, dtype=np.float64)
         sizes = counts.sum(2) if sizes is None else np.asarray(sizes, dtype=np.float64)
         hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
-        rows = self._rows(sizes)
+        rows = self.sizes_of_rates(sizes)
         hits = np.vstack([hits, hits.sum(0)])
         found: Array = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
         return found
@@ -389,7 +416,7 @@ class RateConstraints:
         A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti, Coull 1998).
         """
         line, group, rate, value = self.terms
-        sizes = self._rows(np.asarray(counts, dtype=np.float64).sum(2))
+        sizes = self.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))
         rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
         each = rates * (1 - rates) / np.maximum(sizes, 1)
         found = np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities)
@@ -415,7 +442,7 @@ class RateConstraints:
         weighed = value * np.asarray(multipliers, dtype=np.float64)[line]
         n_rows, n_rates = len(self.groups) + 1, len(self._rates)
         slopes = np.bincount(group * n_rates + rate, weighed, minlength=n_rows * n_rates).reshape(n_rows, n_rates)
-        per_row = slopes * (sizes.sum() / np.maximum(self._rows(sizes), np.finfo(float).tiny))
+        per_row = slopes * (sizes.sum() / np.maximum(self.sizes_of_rates(sizes), np.finfo(float).tiny))
         of_group = per_row[:-1] + per_row[-1]
         if forgive is not None:
             of_group = self._forgiven(of_group, forgive)
@@ -428,7 +455,7 @@ class RateConstraints:
         cells = (np.asarray(groups) * k + np.asarray(truth)) * k + np.asarray(predicted)
         return np.bincount(cells, minlength=n * k * k).reshape(n, k, k)
 
-    def _rows(self, sizes: Array) -> Array:
+    def sizes_of_rates(self, sizes: Array) -> Array:
         """Rows that each rate of each group is a share of, and of all groups, (n_groups + 1, n_rates)."""
         rows: Array = sizes @ self.cells[:, : sizes.shape[1]].T
         return np.vstack([rows, rows.sum(0)])
@@ -444,24 +471,43 @@ class RateConstraints:
     # ------------------------------------------------------------------ reading
 
     @cached_property
-    def _rates(self) -> dict[tuple[str, int, int], int]:
-        """The position of every rate: name, positive class, and true class where it matters."""
-        return {rate: column for column, rate in enumerate(dict.fromkeys(rate for _, rate in self._asked))}
+    def _rates(self) -> dict[Rate, int]:
+        """The position of every rate."""
+        every = chain.from_iterable(map(self._rates_of, self.constraints))
+        return {rate: column for column, rate in enumerate(dict.fromkeys(every))}
 
     @cached_property
-    def _asked(self) -> list[tuple[RateParity | RateBound, tuple[str, int, int]]]:
-        return [(constraint, rate) for constraint in self.constraints for rate in self._rates_of(constraint)]
+    def _pairs(self) -> list[tuple[int, int, int, float, float]]:
+        """Every inequality: rate, one, other, factor and slack of ``factor · rate of one - rate of other <= slack``."""
+        found: list[tuple[int, int, int, float, float]] = []
+        for asked in self._compared:
+            sides = [
+                [(rate, one, other, factor, slack) for one in ones for other in others if one != other]
+                for rate, factor, slack, ones, others in asked
+            ]
+            found += chain.from_iterable(zip(*sides, strict=True))  # of a group both sides, one after the other
+        return found
 
     @cached_property
-    def _lines(self) -> list[Inequality]:
-        return [
-            line
-            for constraint, rate in self._asked
-            for line in self._inequalities(constraint, self._words(rate), self._rates[rate])
-        ]
+    def _compared(self) -> list[list[tuple[int, float, float, list[int], list[int]]]]:
+        """Rate, factor, slack, ones and others: for each constraint and rate of it one comparison, or both sides."""
+        groups, everybody, nobody = list(range(len(self.groups))), [len(self.groups)], [len(self.groups) + 1]
+        found = []
+        for constraint in self.constraints:
+            if isinstance(constraint, RateBound):
+                bounded = self._bounded(constraint)
+                asked = [] if constraint.upper is None else [(1.0, constraint.upper, bounded, nobody)]
+                asked += [] if constraint.lower is None else [(1.0, -constraint.lower, nobody, bounded)]
+            elif constraint.method == "to_overall":
+                how = constraint.factor_and_slack
+                asked = [(*how, groups, everybody), (*how, everybody, groups)]
+            else:
+                asked = [(*constraint.factor_and_slack, groups, groups)]
+            found += [[(self._rates[rate], *one) for one in asked] for rate in self._rates_of(constraint)]
+        return found
 
-    def _rates_of(self, constraint: RateParity | RateBound) -> list[tuple[str, int, int]]:
-        """The rates that a constraint speaks of: name, positive class, and true class where it matters."""
+    def _rates_of(self, constraint: RateParity | RateBound) -> list[Rate]:
+        """The rates that a constraint speaks of."""
         k, name = len(self.classes), constraint.rate
         if name in ("accuracy", "error_rate"):
             return [(name, -1, -1)]
@@ -473,50 +519,12 @@ class RateConstraints:
             return [(name, p, y) for y in range(k) for p in positive]
         return [(name, p, -1) for p in positive]
 
-    def _compared(self, constraint: RateParity | RateBound, rate: int) -> Iterable[tuple[Any, ...]]:
-        """Rate, factor, slack, ones and others of what a constraint asks of a rate."""
-        groups, everybody, nobody = list(range(len(self.groups))), [len(self.groups)], [len(self.groups) + 1]
-        if isinstance(constraint, RateBound):
-            if constraint.upper is not None:
-                yield rate, 1.0, constraint.upper, self._bounded(constraint), nobody
-            if constraint.lower is not None:
-                yield rate, 1.0, -constraint.lower, nobody, self._bounded(constraint)
-        elif constraint.method == "to_overall":
-            yield rate, *constraint.factor_and_slack, groups, everybody
-            yield rate, *constraint.factor_and_slack, everybody, groups
-        else:
-            yield rate, *constraint.factor_and_slack, groups, groups
-
-    def _inequalities(self, constraint: RateParity | RateBound, words: str, rate: int) -> Iterable[Inequality]:
-        everybody = len(self.groups)
-        if isinstance(constraint, RateBound):
-            for group in self._bounded(constraint):
-                who = "overall" if group == everybody else f"of {self.groups[group]!r}"
-                if constraint.upper is not None:
-                    yield f"{words} {who} <= {constraint.upper:g}", {(group, rate): 1.0}, constraint.upper
-                if constraint.lower is not None:
-                    yield f"{words} {who} >= {constraint.lower:g}", {(group, rate): -1.0}, -constraint.lower
-            return
-        factor, slack = constraint.factor_and_slack
-        times = "" if factor == 1 else f"{factor:g} * "
-        pairs = list(permutations(range(everybody), 2))
-        if constraint.method == "to_overall":
-            pairs = [pair for a in range(everybody) for pair in ((a, everybody), (everybody, a))]
-        for a, b in pairs:
-            one, other = ("overall" if i == everybody else repr(self.groups[i]) for i in (a, b))
-            yield f"{words}, {times}{one} - {other} <= {slack:g}", {(a, rate): factor, (b, rate): -1.0}, slack
-
     def _bounded(self, constraint: RateBound) -> list[int]:
         if constraint.groups is None:
             return list(range(len(self.groups)))
         if isinstance(constraint.groups, str):
             return [len(self.groups)]
         return [_position(group, self.groups, "groups", list(self.groups), self.owner) for group in constraint.groups]
-
-    def _words(self, rate: tuple[str, int, int]) -> str:
-        name, positive, label = rate
-        of_class = "" if positive < 0 else f" of {self.classes[positive]}"
-        return name + of_class + ("" if label < 0 else f" among {self.classes[label]}")
 
 
 def _event(name: str, positive: int, label: int, k: int) -> Array:

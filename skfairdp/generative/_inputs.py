@@ -62,18 +62,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
 from skfairdp.privacy import NeighboringRelation, PublicReads
-from skfairdp.schema import (
-    Boolean,
-    Category,
-    Date,
-    Number,
-    RawTable,
-    Schema,
-    check_roles,
-    made_up,
-    note_columns,
-    schema_of,
-)
+from skfairdp.schema import Date, Number, RawTable, Schema, check_roles, made_up, note_columns, schema_of
 
 
 def declarations_of(schema: Schema, owner: str) -> Declarations:
@@ -84,14 +73,11 @@ def declarations_of(schema: Schema, owner: str) -> Declarations:
     for name in schema.features:
         column = schema.columns[name]
         if isinstance(column, Number | Date):
-            ends = [column.low, column.high] if isinstance(column, Number) else [column.first, column.last]
-            low, high = column.read(ends)
-            bounds[name] = (float(low), float(high))
+            low, _ = bounds[name] = column.ends
             whole = pd.api.types.is_integer_dtype(column.restore(np.array([low])).dtype) or isinstance(column, Date)
             dtypes[name] = ("Int64" if column.missing else "int64") if whole else "float64"
         else:
-            assert isinstance(column, Category | Boolean)
-            categories[name] = list(range(len(column.values) if isinstance(column, Category) else 2))
+            categories[name] = list(range(int(column.ends[1]) + 1))
             dtypes[name] = "float64" if column.missing else "int64"
     return Declarations.read(schema.features, bounds, categories, dtypes, owner)
 
@@ -154,10 +140,9 @@ class StreamedTable:
 
     def first_counts(self, encoder: TableEncoder) -> tuple[list[Counts], Counts]:
         """One pass: the fine histogram of each unsettled column, and the rows of each group and label."""
-        sizes = [encoder.columns[j].n_codes for j in encoder.unsettled]
-        *histograms, cells = self._counts(partial(_fine_and_cells, encoder), [*sizes, self.n_cells])
-        fine = [encoder.columns[j].n_values for j in encoder.unsettled]
-        return [counts[:size] for counts, size in zip(histograms, fine, strict=True)], cells
+        sizes = [encoder.columns[j].n_values for j in encoder.unsettled]
+        cells, *fine = self._counts(partial(_cells_and_fine, encoder), [self.n_cells, *sizes])
+        return fine, cells
 
     def table_counts(
         self, encoder: TableEncoder, columns: bool, pairs: Sequence[tuple[int, int]]
@@ -195,13 +180,8 @@ def _of_rows(
     return np.concatenate([table.ravel() for table in tables])
 
 
-def _fine_and_cells(encoder: TableEncoder, table: Table, cells: Counts, n_cells: int) -> list[Counts]:
-    fine = [encoder.columns[j] for j in encoder.unsettled]
-    histograms = [
-        np.bincount(column.encode(table.columns[j]), minlength=column.n_codes)
-        for j, column in zip(encoder.unsettled, fine, strict=True)
-    ]
-    return [*histograms, np.bincount(cells, minlength=n_cells)]
+def _cells_and_fine(encoder: TableEncoder, table: Table, cells: Counts, n_cells: int) -> list[Counts]:
+    return [np.bincount(cells, minlength=n_cells), *encoder.fine_counts(table)]
 
 
 def _columns_and_pairs(

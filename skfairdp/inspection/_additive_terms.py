@@ -292,10 +292,7 @@ class AdditiveTerms:
         weight = parts.weights[:, start]
         if isinstance(column, Boolean):
             return (ends + 1) / 2, ends, ends[:, None] * weight, np.zeros(len(weight))
-        assert isinstance(column, Number | Date)
-        low, high = column.read(
-            [column.low, column.high] if isinstance(column, Number) else [column.first, column.last]
-        )
+        low, high = column.ends
         place = np.flatnonzero(parts.columns == start)
         if not len(place):
             return np.array([low, high]), ends, ends[:, None] * weight, np.zeros(len(weight))

@@ -187,11 +187,11 @@ class ParetoFrontierDisplay:
         parts = parts_of(self.frame)
         if ax is None:
             figure, axes = pyplot.subplots(
-                1, len(parts), figsize=(7.6 * len(parts), 5.4), squeeze=False, layout="constrained"
+                1, len(parts), figsize=(6.2 * len(parts), 7.2), squeeze=False, layout="constrained"
             )
-            axes = axes[0]
+            axes, legend = axes[0], "below"  # where a phone has room for it
         else:
-            axes = np.atleast_1d(np.asarray(ax, dtype=object))
+            axes, legend = np.atleast_1d(np.asarray(ax, dtype=object)), "beside"
             figure = axes[0].figure
         if len(axes) != len(parts):
             raise ValueError(
@@ -200,7 +200,7 @@ class ParetoFrontierDisplay:
                 "Unlike guarantees are never drawn on one pair of axes."
             )
         for axis, part in zip(axes, parts, strict=True):
-            self._draw(axis, part)
+            self._draw(axis, part, legend)
         self.ax_ = axes[0] if len(axes) == 1 else axes
         self.figure_ = figure
         return self
@@ -230,7 +230,9 @@ class ParetoFrontierDisplay:
         )  # fmt: skip
         for row, part in zip(axes, parts, strict=True):
             for j, (axis, (x, y)) in enumerate(zip(row, pairs, strict=True)):
-                ParetoFrontierDisplay(self.frame, x=x, y=y)._draw(axis, part, legend=j == len(pairs) - 1, title=j == 0)
+                ParetoFrontierDisplay(self.frame, x=x, y=y)._draw(
+                    axis, part, "beside" if j == len(pairs) - 1 else "", title=j == 0
+                )
         self.ax_, self.figure_ = axes, figure
         return self
 
@@ -276,7 +278,7 @@ class ParetoFrontierDisplay:
         """
         return write_text(path, frontier_page(self.frame, title=title))
 
-    def _draw(self, ax: Any, part: Part, *, legend: bool = True, title: bool = True) -> None:
+    def _draw(self, ax: Any, part: Part, legend: str, *, title: bool = True) -> None:
         ink, soft = "#16161d", "#5a5c6b"
         (x_label, x_less), (y_label, y_less) = (part.axis(name) for name in (self.x, self.y))
         of_level = part.level_of(part.rows["epsilon"])
@@ -297,7 +299,7 @@ class ParetoFrontierDisplay:
         for one in part.references:
             self._compare(ax, one, ink, soft)
         if legend:
-            self._explain(ax, part, ink)
+            self._explain(ax, part, legend, ink)
         self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft, title)
 
     def _draw_alike(self, ax: Any, mine: pd.DataFrame, kind: str, marker: str, color: str) -> None:
@@ -305,10 +307,8 @@ class ParetoFrontierDisplay:
         points = mine[[self.x, self.y]].dropna().to_numpy(float)
         if "epsilon" not in (self.x, self.y) and len(points) > 1:
             line = {"color": color, "linewidth": 1.7, "alpha": 0.45, "zorder": 1}
-            if kind == "no":
+            if kind == "no":  # the coverage of others differs: theirs would be no frontier
                 ax.step(*_staircase(points, AXES[self.x][1], AXES[self.y][1]).T, where="post", **line)
-            elif kind == "alone":  # their coverage differs: joined to be found, no frontier
-                ax.plot(*points[points[:, 0].argsort()].T, linestyle=(0, (1, 2)), **line)
         for best in (False, True):
             some = mine[mine["non_dominated"].astype(bool) == best]
             size = _KINDS[kind][1] * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2)
@@ -326,16 +326,20 @@ class ParetoFrontierDisplay:
         elif at[self.x] is not None:
             ax.axvline(at[self.x], color=color, linestyle=(0, (5, 3)), linewidth=1.1, zorder=1, label=one["name"])
 
-    def _explain(self, ax: Any, part: Part, ink: str) -> None:
+    def _explain(self, ax: Any, part: Part, where: str, ink: str) -> None:
+        if "epsilon" not in (self.x, self.y):
+            ax.plot([], [], color="#5a5c6b", linewidth=1.7, alpha=0.45, label="best at one ε, refusing nobody")
+        at: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+        if where == "below":
+            at = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.12), "ncols": 2, "columnspacing": 1.0}
         legend = ax.legend(
             title=f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})",
             frameon=False,
-            fontsize=9,
-            title_fontsize=9,
+            fontsize=10,
+            title_fontsize=10,
             alignment="left",
             labelcolor=ink,
-            loc="center left",
-            bbox_to_anchor=(1.01, 0.5),
+            **at,
             handletextpad=0.4,
             labelspacing=0.6,
         )
@@ -350,11 +354,11 @@ class ParetoFrontierDisplay:
         for axis, column in ((ax.xaxis, self.x), (ax.yaxis, self.y)):
             if column in ("accuracy", "coverage"):
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
-        ax.set_xlabel(x_label, color=ink, fontsize=10)
-        ax.set_ylabel(y_label, color=ink, fontsize=10)
+        ax.set_xlabel(x_label, color=ink, fontsize=11)
+        ax.set_ylabel(y_label, color=ink, fontsize=11)
         ax.grid(color="#ecedf3", linewidth=1)
         ax.set_axisbelow(True)
-        ax.tick_params(colors=soft, labelsize=9, length=0)
+        ax.tick_params(colors=soft, labelsize=10, length=0)
         for side in ("top", "right", "left", "bottom"):
             ax.spines[side].set_visible(False)
         ax.margins(0.06, 0.08)
@@ -363,14 +367,14 @@ class ParetoFrontierDisplay:
         if title:
             subject = part.subject or f"Privacy, fairness and {'R²' if part.of_amounts else 'accuracy'}"
             ax.set_title(subject, loc="left", fontsize=12.5, fontweight="bold", color=ink, pad=26)
-            ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=9.5, color=soft)
+            ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=10, color=soft)
         corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)
         arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[x_less, y_less]
         ax.text(
             *corner,
             f"{arrow} better",
             transform=ax.transAxes,
-            fontsize=9,
+            fontsize=10,
             color=soft,
             ha="left" if x_less else "right",
             va="bottom" if y_less else "top",

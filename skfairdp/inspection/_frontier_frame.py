@@ -212,8 +212,8 @@ def epsilon_meaning(epsilon: float, delta: float, protects: str, relation: str) 
             f"whether {'the rows of one subject are' if protects == 'subject' else 'one record is'} there or left out"
         )
     return (
-        f"Whoever sees all of this, and knows everything else, and guesses {what}, is right at "
-        f"most {percent:g} % of the time; a coin is right 50 %. {_ONE.get(protects, '')}"
+        f"An attacker who sees all of this and knows all other rows guesses {what}: the guess is right at "
+        f"most {percent:g} % of the time, and a random one 50 %. {_ONE.get(protects, '')}"
     )
 
 

@@ -196,6 +196,10 @@ class ConstraintGradient:
     bound (by default the largest there is: no bias) and the weights of all groups are public; which weight a row has is
     not. (Rows with the largest and the smallest weight of their cell define the sensitivity; signs never depend on
     private violations.)
+
+    Where ``asked`` says which rows are asked for their groups, they alone contribute. Of a subject that is one row, so
+    that another group of all of its rows moves a sum as that of one row does. Public batches are of all rows: their
+    part needs no group.
     """
 
     X: Tensor
@@ -206,6 +210,7 @@ class ConstraintGradient:
     source: NoiseSource
     clip: float | None = None
     n_components: int | None = None
+    asked: NDArray[np.int64] | None = None
     fused: bool | None = None
     vectorized: bool = True
     dtype: torch.dtype = torch.float32
@@ -240,10 +245,11 @@ class ConstraintGradient:
     @np.errstate(all="ignore")  # what is not finite is looked for
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
-        n, wide_weights, (cells, _, groups) = len(self.X), _as_array(weights), self._arrays
+        asked, wide_weights, (cells, _, groups) = self._asked, _as_array(weights), self._arrays
+        n, cells, groups = len(asked), cells[asked], groups[asked]
         chunks = [slice(start, min(n, start + _CHUNK)) for start in range(0, n, _CHUNK)]
         keep = n * sum(p.numel() ** 0.5 for p in module.parameters()) < _KEPT
-        made = [partial(self._rows, module, np.arange(n)[chunk]) for chunk in chunks]
+        made = [partial(self._rows, module, asked[chunk]) for chunk in chunks]
         parts: list[Callable[[], RowGradients]] = [cache(make) if keep else make for make in made]
         each = [(part, cells[chunk]) for part, chunk in zip(parts, chunks, strict=True)]
         means = self._mean_gradients(each, cells.shape[1])
@@ -270,9 +276,9 @@ class ConstraintGradient:
         are centred by, their bounds, the part of the constraint's gradient that needs no group, and, ``with_loss``, the
         gradient of the mean cross-entropy, which is then part of the result.
         """
-        n, k, size, wide_weights = len(self.X), self.constraints.n_constraints, len(public), _as_array(weights)
+        n, k, size, wide_weights = len(self._asked), self.constraints.n_constraints, len(public), _as_array(weights)
         of_all, _, groups = self._arrays
-        private = PoissonSample(self.plan.sampling_probability).draw(n, self.source)
+        private = self._asked[PoissonSample(self.plan.sampling_probability).draw(n, self.source)]
         both = np.concatenate([public.cpu().numpy(), private])
         rows, cells = self._rows(module, both, with_loss), of_all[both]
         means = self._mean_gradients([(lambda: rows, cells[:size])], k + with_loss)
@@ -342,6 +348,10 @@ class ConstraintGradient:
         """The cells that each constraint compares rows in."""
         lines = self.constraints.merged_cells.tolist()
         return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
+
+    @cached_property
+    def _asked(self) -> NDArray[np.int64]:
+        return np.arange(len(self.X)) if self.asked is None else self.asked
 
     @cached_property
     def _columns(self) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, subject_given
+from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
@@ -314,11 +314,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
         owner = type(self).__name__
-        if subject_given(self, subject) is not None and not isinstance(self._primal(), GroupModel):
-            raise ValueError(
-                f"{owner} protects the group of a subject only with primal='group_model': a noisy gradient is a sum "
-                "over rows. Leave 'primal' as it is, or leave 'subject' out."
-            )
         read_constraints(self._asked, owner, supported=_NOTIONS)
         if not isinstance(self._primal(), GroupModel) and gathered(X) is not None:
             raise ValueError(

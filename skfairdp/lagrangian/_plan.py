@@ -1,8 +1,9 @@
 """What PF-LD releases of the private groups: counts, primal terms and violations, each with its sensitivity and noise.
 
-What is protected is the *group of one row*; features, labels and the number of rows are public, and so is everything
-computed from them and from earlier releases, sensitivities included. Hence every noise scale here is the same on two
-neighbours, who differ in the group of one row.
+What is protected is the *group of one row*, or of all rows of a subject, of which one is asked for it; features,
+labels and the number of rows are public, and so is everything computed from them and from earlier releases,
+sensitivities included. Hence every noise scale here is the same on two neighbours, who differ in the group of one row
+that is asked.
 """
 
 import math
@@ -526,6 +527,9 @@ class _EstimatedGroups:
 class NoisyGradients(BaseEstimator):
     """Primal steps by noisy gradients of the constraints.
 
+    Of each subject one row is asked for its group: which one says a hash of its id and how many rows it has, both
+    public. So another group of all rows of a subject moves a gradient no further than that of one row does.
+
     Parameters
     ----------
     n_steps : int, default=200
@@ -585,7 +589,7 @@ class NoisyGradients(BaseEstimator):
 
             gradient = ConstraintGradient.of(
                 network, rows, groups, constraints, plan, noise,
-                clip=self.max_grad_norm, n_components=self.n_components,
+                clip=self.max_grad_norm, n_components=self.n_components, asked=chosen,
             )  # fmt: skip
             return {"gradient": gradient}
 

@@ -1,16 +1,11 @@
 """Searching and comparing models, with the ε of the search."""
 
-from skfairdp.model_selection._frame import (
-    hypervolume,
-    join_frontiers as join_frontiers,
-    pareto_frontier,
-    utility_in as utility_in,
-)
+from skfairdp.model_selection._frame import hypervolume, join_frontiers, pareto_frontier, utility_in
 from skfairdp.model_selection._frontier import frontier
-from skfairdp.model_selection._own_table import OwnFrontier as OwnFrontier, frontier_of_table
+from skfairdp.model_selection._own_table import OwnFrontier, frontier_of_table
 from skfairdp.model_selection._pareto_search import ParetoSearchCV
 from skfairdp.model_selection._private_search import PrivateSearchCV
-from skfairdp.model_selection._transfer import measure_estimators as measure_estimators, transfer_frontier
+from skfairdp.model_selection._transfer import measure_estimators, transfer_frontier
 
 __all__ = [
     "ParetoSearchCV",

@@ -44,7 +44,7 @@ COLUMNS = [
 # Where to look for the trade-off; the sign says which way is better.
 _MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "r2": False, "coverage": False}
 #: Baselines of classes and of amounts, by what says how good predictions are.
-ONE_ANSWER = {"accuracy": "the commonest class for everybody", "r2": "one amount for everybody"}
+ONE_ANSWER = {"accuracy": "majority class", "r2": "one amount for everybody"}
 
 
 def columns_with(utility: str) -> list[str]:

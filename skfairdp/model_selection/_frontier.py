@@ -108,7 +108,7 @@ def frontier(
         ``student_gamma`` (what the student was held to), ``lam`` (NaN where γ was swept), ``idp3``, ``disparity``
         (demographic, each group against all others, over the answered rows), ``accuracy`` (of the answered rows),
         ``coverage`` (share of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the
-        same guarantee and the commonest class for everybody, which costs no ε), ``params`` and ``gap_bound``, which the
+        same guarantee and the majority class, which costs no ε), ``params`` and ``gap_bound``, which the
         difference between any two groups exceeds in the population with a chance of 5 % only, if the test rows are
         independent draws that no model has seen (NaN where answers are refused).
         ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
@@ -116,7 +116,7 @@ def frontier(
         subjects that are protected; the total for attributes is of all fits, as
         those for records have seen the attribute. Where there is one kind only,
         ``attrs`` has these five as well. ``attrs["references"]`` has accuracy and gap of marks to compare with: the
-        commonest class of the test rows for everybody, and ``reference``.
+        majority class of the test rows, and ``reference``.
 
     Raises
     ------

@@ -96,7 +96,7 @@ class LabelFigures(_Figures):
         }
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
-        """The share of the commonest class, by all tables together; so much are models with one answer right on.
+        """The share of the majority class, by all tables together; so much are models with one answer right on.
 
         Every table counts the same classes. Such a model has no better figure in its own table, and no gap, whatever
         that table says.

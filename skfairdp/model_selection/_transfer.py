@@ -208,10 +208,10 @@ class EvaluationSet:
         return self.measure_predictions(predicted, student.classes_)
 
     def references(self, dataset: str = "", **fitted: Any) -> list[dict[str, Any]]:
-        """What to compare with: the commonest class for everybody, and fitted models by name, which have no ε."""
+        """What to compare with: the majority class, and fitted models by name, which have no ε."""
         values, counts = np.unique(self.y, return_counts=True)
         common = self.measure_predictions(np.full(len(self.y), values[counts.argmax()]), values)
-        marks = [{"name": "the commonest class for everybody", "private": True, **common}]
+        marks = [{"name": "majority class", "private": True, **common}]
         for name, model in fitted.items():
             measured = self.measure_predictions(np.asarray(model.predict(self.X)), model.classes_)
             marks.append({"name": name.replace("_", " "), "private": False, **measured})

@@ -1,20 +1,16 @@
 """Methods of the papers, as they reproduce them: no other room imports this one."""
 
 from skfairdp.papers._adversarial import ConvolutionalLayers
-from skfairdp.papers._data_dependent import (
-    NonPrivateDiagnostic as NonPrivateDiagnostic,
-    SmoothSensitivityRelease as SmoothSensitivityRelease,
-    pate_data_dependent_epsilon,
-)
+from skfairdp.papers._data_dependent import NonPrivateDiagnostic, SmoothSensitivityRelease, pate_data_dependent_epsilon
 from skfairdp.papers._fair_clipping import DPSGDF, FairClippingClassifier, GlobalAdapt, Reweighting
 from skfairdp.papers._gan_ensembles import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.papers._pate_analysis import (
-    ExcessiveRiskDisplay as ExcessiveRiskDisplay,
-    FlippingProbabilityDisplay as FlippingProbabilityDisplay,
-    LabelEffect as LabelEffect,
+    ExcessiveRiskDisplay,
+    FlippingProbabilityDisplay,
+    LabelEffect,
     PATEAnalysis,
     PATEFairnessAnalysis,
-    SFPATEBounds as SFPATEBounds,
+    SFPATEBounds,
     sfpate_bounds,
 )
 

@@ -66,7 +66,7 @@ def layers_for(hidden: Any, kind: str, n_columns: int, owner: str) -> Any:
         raise ValueError(f"The 'hidden' parameter of {owner} does not fit the rows: {error}") from None
 
 
-SAMPLINGS = ("importance", "stratified", "weights")
+SAMPLINGS = ("importance", "stratified", "weights", "by_group")
 NORMALIZATIONS = ("N1", "N2")
 
 _LARGEST_RATIO = 20.0
@@ -142,14 +142,14 @@ class TeacherParts:
         self._rng = rng
         self.assignment = position_partition(len(cells), n_teachers, random_state=rng)
         self.rows = [np.flatnonzero(self.assignment == teacher) for teacher in range(n_teachers)]
-        self._reached = []
+        self._reached, rates = [], np.atleast_2d(rates)
         self.loss_weights = np.ones(len(cells)) if sampling == "weights" else None
-        for own in self.rows:
+        for teacher, own in enumerate(self.rows):
             order, weights = np.arange(len(own)), np.full(len(own), 1.0 / len(own))
             if features is not None and public is not None:
                 weights = normalized(density_ratios(features[own], public), normalization)
             elif balanced:
-                weights = importance_weights(cells[own], rates, normalization)
+                weights = importance_weights(cells[own], rates[teacher % len(rates)], normalization)
                 if sampling == "stratified":
                     order = np.argsort(cells[own], kind="stable")
             if self.loss_weights is not None:
@@ -250,6 +250,11 @@ class AdversarialBackend(GeneratorBackend):
                 f"The '{given[0]}' parameter of {owner} sets how groups and labels are balanced, but the generator "
                 "has balance=None. Leave it None, or give the generator a 'balance'."
             )
+        if self.sampling == "by_group" and not layout.groups_known:
+            raise ValueError(
+                f"The 'sampling' parameter of {owner} is 'by_group', which gives each teacher the rows of one group: "
+                "the generator needs 'groups'. Set it, or use sampling='importance'."
+            )
         if self.n_teachers > layout.n_rows:
             raise ValueError(
                 f"The 'n_teachers' parameter of {owner} must be an integer in [1, number of private rows]: "
@@ -333,9 +338,12 @@ class AdversarialPlan(BackendPlan):
 
     def _parts(self, rows: Rows, rng: np.random.Generator) -> TeacherParts:
         known = self.layout.groups_known
+        rates: NDArray[np.float64] = rows.rates.ravel()
+        if self.backend.sampling == "by_group":  # a teacher's group follows its number: nothing private moves a row
+            rates = (np.eye(len(rows.rates))[:, :, None] * rows.rates).reshape(len(rows.rates), -1)
         return TeacherParts(
             rows.cells,
-            rows.rates.ravel(),
+            rates,
             self.backend.n_teachers,
             rng,
             balanced=self.layout.balance is not None,

@@ -354,9 +354,10 @@ class GSWGANBackend(_adversarial.AdversarialBackend):
     n_teachers : int, default=100
         Discriminators on disjoint parts of the rows, dealt by position. Public: a number taken from the private
         minority's size would be a release.
-    sampling : {"importance", "stratified", "weights"} or None, default=None
+    sampling : {"importance", "stratified", "weights", "by_group"} or None, default=None
         How a teacher balances groups and labels: by resampling its part (SIR), by fixed numbers of each group and label
-        in a batch, or by weights in its loss. None: "importance", where the generator balances at all.
+        in a batch, or by weights in its loss. None: "importance", where the generator balances at all. ``"by_group"``
+        is the paper's comparison (E.5): teacher i draws rows of group i mod n_groups alone, from its own part.
     normalization : {"N1", "N2"} or None, default=None
         Of resampling probabilities: h / Σh, or h_i / (Σh − h_i), renormalised. None: "N1", where anything is balanced.
     teacher_loss : {"plain", "gold"}, default="plain"

@@ -330,6 +330,11 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         """Rows that the answers were chosen by, by group, likely label and answer."""
         return np.asarray(self._rule.counts)
 
+    @property
+    def estimates(self) -> tuple[Any, bool, tuple[Array, Array, Array]]:
+        """What estimates the labels, whether it reads the group, and centre, scale and coefficients for the groups."""
+        return self._shares, self._by_group, (self._center, self._scale, self._of_groups)
+
     def _fit_groups(self, public: Array, groups: NDArray[np.int64], n_groups: int) -> None:
         """How likely each group is by the features: of public rows and their groups alone."""
         std = public.std(axis=0)

@@ -408,13 +408,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             "gate__disparity": self._disparity != "others",
             "student": self.student is not None,
         }
-        for name, is_given in beside.items():
-            if is_given:
-                raise ValueError(
-                    f"{type(self).__name__} got both 'constraints' and '{name}'. A constraint has a bound already, as "
-                    "in RateParity('selection_rate', difference_bound=0.1), and trains a ConstrainedStudent: leave "
-                    "one of the two out."
-                )
+        fairness.refuse_beside_constraints(type(self).__name__, beside, ", and trains a ConstrainedStudent")
         if isinstance(self._parts()["gate"], training.LabelGate):
             raise ValueError(
                 f"{type(self).__name__} got 'constraints' and gate='labels', whose student enforces no constraint. "

@@ -17,7 +17,7 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
 from skfairdp._typing import ArrayLike
-from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
+from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
@@ -38,7 +38,7 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
 from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import DpEvent, NoiseSource, PrivacyLedger, Protects, carrying, compose
+from skfairdp.privacy import NoiseSource, PrivacyLedger, Protects, carrying, compose
 from skfairdp.schema import Schema, with_schema
 
 STUDENT_ROWS = 200
@@ -243,8 +243,17 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan, variant = self._plan(data), self._variant
-        forecast = self._forecast(data, plan.n_queries)
-        if not forecast.is_fair:
+        teachers = None if self.n_teachers == "auto" else int(self.n_teachers)
+        forecast = FairForecast(
+            VoteForecast(data.n_units, variant._n_values(data), self.epsilon, self.delta, teachers),
+            plan.n_queries,
+            self._voting.sigma,
+            fair_parts=isinstance(variant, FairTeachers) and len(data.domain) > 1,
+            hard=self._releases_winners,
+            units=data.units,
+        )
+        doubted = bool(forecast.problems)
+        if doubted:
             warn_caller(forecast.words(type(self).__name__), FairnessWarning)
         rng = public_generator(self.random_state)
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
@@ -259,9 +268,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
             self.query_indices_ = queries if data.kept is None else data.kept[queries]
             self.released_votes_, self.sigma_ = released.values, plan.sigma
-            self._released = Released.of(
-                data, queries, released, n_values=variant._n_values(data), doubted=not forecast.is_fair
-            )
+            self._released = Released.of(data, queries, released, n_values=variant._n_values(data), doubted=doubted)
             self._student_seed = int(rng.integers(2**31 - 1))
             try:
                 self._train()
@@ -362,24 +369,21 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         return first
 
     def _plan(self, data: AttributeRows) -> VotePlan:
-        judge, rows_of = self._judge(data), "" if data.subjects is None else data.subjects.name
-        if judge is None:
-            return replace(self._plan_of_votes(data, NOTHING), rows_of=rows_of)
-        votes = replace(self._plan_of_votes(data, judge.event), rows_of=rows_of)
-        return replace(votes, event=compose(votes.event, judge.event), releases=(*votes.releases, *judge.releases))
-
-    def _plan_of_votes(self, data: AttributeRows, beside: DpEvent) -> VotePlan:
-        n_kept, n_values = len(data.X), self._variant._n_values(data)
+        judge, n_kept, n_values = self._judge(data), len(data.X), self._variant._n_values(data)
         most = self._voting.max_queries or (STUDENT_ROWS if self._releases_winners else n_kept)
-        return self._voting.plan(
+        votes = self._voting.plan(
             epsilon=self.epsilon,
             delta=self.delta,
             n_queries=min(most, n_kept),
             n_teachers=count_teachers(self, data.n_units, n_values, units=data.units),
             n_classes=n_values,
             relation=data.relation,
-            beside=beside,
+            beside=NOTHING if judge is None else judge.event,
         )
+        votes = replace(votes, rows_of="" if data.subjects is None else data.subjects.name)
+        if judge is None:
+            return votes
+        return replace(votes, event=compose(votes.event, judge.event), releases=(*votes.releases, *judge.releases))
 
     def _learn(self) -> "SFPATEClassifier":
         """Train another student, for nothing: what it does to the groups is known by released votes at most."""
@@ -467,13 +471,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         return () if perceptron is None else perceptron.notions
 
     # ------------------------------------------------------------------ pieces
-
-    def _forecast(self, data: AttributeRows, n_queries: int) -> FairForecast:
-        """What the votes are going to hold, by public numbers."""
-        variant = self._variant
-        n_values = variant._n_values(data)
-        fair_parts = isinstance(variant, FairTeachers) and len(data.domain) > 1
-        return FairForecast.of(self, data.n_units, n_values, n_queries, fair_parts=fair_parts, units=data.units)
 
     def _check(self) -> None:
         """Raise what can be said of the parameters before any row is read."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from skfairdp._usefulness import CLEAR, Comparison, VoteForecast, default_n_teachers, learned_by_heart, smallest
+from skfairdp._usefulness import CLEAR, Comparison, VoteForecast, learned_by_heart, what_is_enough
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.pate._constrained_student import ConstrainedStudent
@@ -127,7 +127,7 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
     if forecast.snr_too_low and forecast.share < 1 - ALL_BUT + 1e-9:  # nearly everything went to counts, as votes had
         forecast = replace(forecast, share=min(1.0, forecast.share / (1 - ALL_BUT)))  # had too much noise before that
     target = min(CLEAR, forecast.noise / 2)
-    rows, epsilon = forecast.enough_rows(target), forecast.enough_epsilon(target)
+    rows, epsilon = what_is_enough(forecast, lambda other: other.noise <= target)
     ways = [f"about {rows:,} {forecast.units}"] if rows is not None else []
     ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
     ways += ["more teachers"] if forecast.n_teachers is not None else []
@@ -156,7 +156,16 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
             FairnessWarning,
         )
     if isinstance(model._given_student, ConstrainedStudent):
-        return isinstance(model.student_, ConstrainedStudent) and _warn_of_rates(model.student_, owner, rows, more)
+        student = model.student_
+        if not isinstance(student, ConstrainedStudent) or student.violation_ <= NEAR:
+            return False
+        warn_caller(
+            f"The student of {owner} violates its constraints by {student.violation_:.3f} on the {rows} rows "
+            f"({student.unconstrained_violation_:.3f} without them); less would cost too much accuracy. {more}, "
+            "or loosen the bounds.",
+            FairnessWarning,
+        )
+        return True
     if gamma is None or model.student_gap_ <= gamma or len(np.unique(model.student_.predict(X))) == 1:
         return is_stuck
     gap, whose = f"{model.student_gap_:.3f}", f"The student of {owner}"
@@ -182,17 +191,6 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
     return True
 
 
-def _warn_of_rates(student: ConstrainedStudent, owner: str, rows: str, more: str) -> bool:
-    if student.violation_ > NEAR:
-        warn_caller(
-            f"The student of {owner} violates its constraints by {student.violation_:.3f} on the {rows} rows "
-            f"({student.unconstrained_violation_:.3f} without them); less would cost too much accuracy. {more}, "
-            "or loosen the bounds.",
-            FairnessWarning,
-        )
-    return student.violation_ > NEAR
-
-
 #: Noise in the mean share of a group from which on gaps stay as they were (1,000 and 4,000 rows with a gap of .3).
 FAIR_NOISE = 0.025
 #: The rates of two groups of a part of m rows differ by chance with a standard deviation of 1/√m: by a twentieth here.
@@ -210,42 +208,36 @@ class FairForecast:
     hard: bool = False
     units: str = "rows"
 
-    @classmethod
-    def of(
-        cls, model: Any, n_rows: int, n_values: int, n_queries: int, *, fair_parts: bool, units: str
-    ) -> "FairForecast":
-        """The forecast of a fit of an :class:`SFPATEClassifier` on so many rows, or subjects."""
-        given = None if model.n_teachers == "auto" else int(model.n_teachers)
-        votes = VoteForecast(n_rows, n_values, model.epsilon, model.delta, given)
-        return cls(votes, n_queries, model._voting.sigma, fair_parts, model._releases_winners, units)
-
-    @property
-    def n_teachers(self) -> int:
-        """Disjoint parts of the rows."""
-        votes = self.votes
-        return votes.n_teachers or default_n_teachers(
-            votes.n_rows, n_values=votes.n_values, epsilon=votes.epsilon, delta=votes.delta
-        )
-
     @property
     def noise(self) -> float:
         """Standard deviation of the noise in the mean share of a value."""
         if self.sigma is None:
             return self.votes.noise
-        return self.sigma / (self.n_teachers * math.sqrt(self.n_queries))
+        return self.sigma / (self.votes.n_parts * math.sqrt(self.n_queries))
 
     @property
-    def rows_of_a_part(self) -> int:
-        """Rows that a teacher learns from."""
-        return self.votes.n_rows // self.n_teachers
-
-    @property
-    def is_fair(self) -> bool:
-        """Whether nothing that is public speaks against it; one value leaves nothing to hold."""
+    def problems(self) -> list[str]:
+        """What speaks against it that is public; one value leaves nothing to hold."""
+        found: list[str] = []
+        rows_of_a_part = self.votes.n_rows // self.votes.n_parts
         if self.votes.n_values < 2:
-            return True
-        small_parts = self.fair_parts and self.rows_of_a_part < FAIR_PART
-        return self.noise <= FAIR_NOISE and not small_parts and not self.asks_little
+            return found
+        if self.noise > FAIR_NOISE:
+            found.append(
+                f"noise in the mean share of a value has a standard deviation of {self.noise:.2g}, and above "
+                f"{FAIR_NOISE:g} gaps are hardly reduced"
+            )
+        if self.fair_parts and rows_of_a_part < FAIR_PART:
+            found.append(
+                f"each of {self.votes.n_parts} teachers learns fairness from {rows_of_a_part} {self.units}, and "
+                f"fewer than {FAIR_PART} are too few"
+            )
+        if self.asks_little:
+            found.append(
+                f"the student learns fairness from the {self.n_queries} rows with votes, and fewer than {FAIR_PART} "
+                "are too few"
+            )
+        return found
 
     @property
     def asks_little(self) -> bool:
@@ -253,45 +245,15 @@ class FairForecast:
         return self.hard and not self.fair_parts and self.n_queries < FAIR_PART
 
     @property
-    def enough_rows(self) -> int | None:
-        """Rows that would do, to two digits; None where none do."""
-        found = smallest(
-            lambda rows: replace(self, votes=replace(self.votes, n_rows=int(rows))).is_fair,
-            float(self.votes.n_rows),
-            1e8,
-        )
-        return None if found is None else int(found)
-
-    @property
-    def enough_epsilon(self) -> float | None:
-        """The ε that would do, to two digits; None where none does."""
-        if self.sigma is not None:
-            return None
-        return smallest(
-            lambda epsilon: replace(self, votes=replace(self.votes, epsilon=epsilon)).is_fair, self.votes.epsilon, 1e3
-        )
+    def enough(self) -> tuple[int | None, float | None]:
+        """The rows that would do, and the ε, to two digits; None where none do."""
+        rows, epsilon = what_is_enough(self.votes, lambda votes: not replace(self, votes=votes).problems)
+        return rows, epsilon if self.sigma is None else None
 
     def words(self, owner: str) -> str:
         """What is said of a fit that cannot be fair."""
-        reasons = []
-        if self.noise > FAIR_NOISE:
-            reasons.append(
-                f"noise in the mean share of a value has a standard deviation of {self.noise:.2g}, and above "
-                f"{FAIR_NOISE:g} gaps are hardly reduced"
-            )
-        if self.fair_parts and self.rows_of_a_part < FAIR_PART:
-            reasons.append(
-                f"each of {self.n_teachers} teachers learns fairness from {self.rows_of_a_part} {self.units}, and "
-                f"fewer than {FAIR_PART} are too few"
-            )
-        ways = []
-        if self.asks_little:
-            reasons.append(
-                f"the student learns fairness from the {self.n_queries} rows with votes, and fewer than {FAIR_PART} "
-                "are too few"
-            )
-            ways.append("voting='soft'")
-        rows, epsilon = self.enough_rows, self.enough_epsilon
+        rows, epsilon = self.enough
+        ways = ["voting='soft'"] if self.asks_little else []
         ways += [f"{rows:,} {self.units}"] if rows is not None else []
         ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
         ways += [f"max_queries={FAIR_PART} or more"] if self.asks_little else []
@@ -299,7 +261,7 @@ class FairForecast:
         ways += ["a smaller sigma"] if self.sigma is not None and self.noise > FAIR_NOISE else []
         enough = " or ".join(ways or [f"more {self.units} at a larger epsilon"])
         return (
-            f"The votes are too noisy or too few for the constraint of {owner}: {'; '.join(reasons)}. "
+            f"The votes are too noisy or too few for the constraint of {owner}: {'; '.join(self.problems)}. "
             f"{enough[:1].upper() + enough[1:]} would suffice. PFLDClassifier has the same guarantee and "
             "needs fewer rows: it measures its constraint on all of them at once."
         )

@@ -247,7 +247,8 @@ def _smooth_table(table: Array, scores: Array, sigma: float) -> Array:
 
 def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:
     """Return what to say where rows are too few for what is asked of them, or for the gap to begin with; else None."""
-    smallest = int(_sizes(constraints, counts)[(constraints.coefficients != 0).any(0)].min())
+    sizes = constraints.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))
+    smallest = int(sizes[(constraints.coefficients != 0).any(0)].min())
     parities = [one for one in constraints.constraints if isinstance(one, RateParity) and one.ratio_bound is None]
     asked = min((one.factor_and_slack[1] for one in parities), default=1.0)
     gap, chance = chance_of_gap(constraints, counts)
@@ -273,10 +274,3 @@ def chance_of_gap(constraints: RateConstraints, counts: Any) -> tuple[float, flo
     violations = gaps.violations(counts)
     worst = int(violations.argmax())
     return float(violations[worst]), math.sqrt(float(gaps.variances(counts)[worst]))
-
-
-def _sizes(constraints: RateConstraints, counts: Any) -> Array:
-    """Rows that each rate of each group is a share of, and of all groups in the last line."""
-    by_label = np.asarray(counts, dtype=np.float64).sum(2)
-    sizes = by_label @ constraints.cells[:, : by_label.shape[1]].T
-    return np.vstack([sizes, sizes.sum(0)])

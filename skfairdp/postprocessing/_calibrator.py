@@ -12,55 +12,20 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import (
-    NamedEstimator,
-    PublicData,
-    as_groups,
-    check_same_index,
-    encode_labels,
-    warn_caller,
-    without_cells,
-)
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, scored_without_metadata
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
-from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
+from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
+from skfairdp.postprocessing import _constrained as constrained, _inputs as inputs
 from skfairdp.postprocessing._bins import words_of_noise
-from skfairdp.postprocessing._constrained import (
-    MET,
-    check_goal,
-    constraints_of,
-    look_at_labels,
-    meet_constraints,
-    refuse_unlabelled,
-)
-from skfairdp.postprocessing._inputs import (
-    FitArguments,
-    RoutesToEstimator,
-    class_codes,
-    classes_of,
-    declared_groups,
-    fits_its_estimator,
-    fitted_classifier,
-    last_part,
-    needs_labels,
-    network_of,
-    public_groups,
-    public_labels,
-    reads_whole,
-    schema_for,
-    shape_of,
-    split_rows,
-    without_group_columns,
-)
 from skfairdp.postprocessing._thresholding import CalibrationRows, FineTuning, Thresholds, TradeOff
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, with_schema
@@ -93,7 +58,7 @@ class _Found:
 
 @shared_docs
 @with_schema(kw_only=False)
-class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, NamedEstimator):
+class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixin, _utils.NamedEstimator):
     """Lower the gap of a classifier between groups on public rows, without refusing any row.
 
     *Privacy.* It reads the fitted model and public rows, nothing else. For a differentially private model that is
@@ -234,7 +199,7 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
     groups: Sequence[Hashable] | None = None
     sensitive_columns: Sequence[str | int] | str | int | None = None
     schema: Schema | None = None
-    public_data: PublicData | None = None
+    public_data: _utils.PublicData | None = None
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {
@@ -242,8 +207,6 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         "X_public": True,
         "sensitive_features_public": True,
     }
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
@@ -255,7 +218,7 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         "groups": ["array-like", None],
         "sensitive_columns": [str, Integral, "array-like", None],
         "schema": [SCHEMA_CONSTRAINT, None],
-        "public_data": [PublicData, None],
+        "public_data": [_utils.PublicData, None],
     }
 
     def fit(
@@ -264,7 +227,7 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         y: ArrayLike | None = None,
         *,
         sensitive_features: Any = None,
-        X_public: ArrayLike | PublicData | None = None,
+        X_public: ArrayLike | _utils.PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
     ) -> Self:
         """Calibrate on public rows; an estimator that is not fitted is fitted first, on X and y.
@@ -314,11 +277,15 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
                 "'sensitive_columns', or set sklearn.set_config(enable_metadata_routing=True)."
             )
         public = self._public_rows(X_public, sensitive_features_public)
-        model = self._fitted_estimator()
-        samples = model is None and public is None
-        if model is None:
-            model = self._fit_estimator(*self._arguments(X, y, sensitive_features, public))
-            public = model._released_rows() if public is None else public
+        fits = inputs.fits_its_estimator(self)
+        samples, model = fits and public is None, self.estimator
+        if fits:
+            X, y, metadata = self._arguments(X, y, sensitive_features, public)
+            # there to be used, whatever becomes of its calibration
+            model = self.estimator_ = _utils.without_cells(clone(model).fit, X, y, owner=_OWNER, **metadata)
+        inputs.fitted_classifier(model, owner=_OWNER)
+        if samples:
+            public = model._released_rows()
         if public is not None:
             X, y, sensitive_features = public.X, public.y, public.sensitive_features
         self._calibrate(model, X, y, sensitive_features, samples=samples)
@@ -353,11 +320,11 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
             known = judgement.said_in_doubt if samples else judgement.said
             self.gap_, self.gap_bound_, self.constraint_holds_ = known
         account = Account.of(model)
-        if paid := [*account.reports, *held_by(PublicData(X, sensitive_features))]:
+        if paid := [*account.reports, *held_by(_utils.PublicData(X, sensitive_features))]:
             self.privacy_ = composed(*paid, *held_by(self))
         if account.reports and account.unseen:
-            warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
-        self._warn(rows, labels if look_at_labels(self._asked()) else None, found.answers)
+            _utils.warn_caller(account.warning(_OWNER), PrivacyLeakWarning)
+        self._warn(rows, labels if constrained.look_at_labels(self._asked()) else None, found.answers)
         if judgement is not None and self.satisfied_:
             judgement.warn(
                 _OWNER,
@@ -371,23 +338,25 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
     ) -> "_Found":
         """A model calibrated by these rows, and what its answers to them come to."""
         if self.constraints is None:
-            calibrated, choice = method._calibrate(model, rows, partial(self._trade_off, rows), owner=_OWNER)
+            gap_weight = 1.0 if self.gap_weight is None else self.gap_weight
+            best = partial(TradeOff, rows, gap_weight=gap_weight, gamma=self.gamma, disparity=self.disparity)
+            calibrated, choice = method._calibrate(model, rows, best, owner=_OWNER)
             answers = calibrated.answer(rows.features, rows.table, rows.groups)
             gap = choice.gap_of(answers)
             is_met = self.gamma is None or gap <= self.gamma
             return _Found(calibrated, answers, choice.gap_before, gap, is_met)
         assert isinstance(method, Thresholds)
-        by_rates, outcome = meet_constraints(
+        by_rates, outcome = constrained.meet_constraints(
             model,
             rows,
-            constraints_of(self._asked(), self.groups_, rows.classes, _OWNER),
+            constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER),
             labels,
             group_at_prediction=method.group_at_prediction,
             group_estimator=method.group_estimator,
             owner=_OWNER,
         )
         answers = by_rates.answer(rows.features, rows.table, rows.groups)
-        is_met = outcome.violation <= MET
+        is_met = outcome.violation <= constrained.MET
         return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
 
     def _judged(
@@ -431,8 +400,10 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
                 raise ValueError(
                     f"{_OWNER} with Thresholds(group_at_prediction=True) needs sensitive_features to predict."
                 )
-            values = as_groups(groups, shape_of(X)[0], owner=_OWNER)
-            codes = encode_labels(values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups")
+            values = _utils.as_groups(groups, inputs.shape_of(X)[0], owner=_OWNER)
+            codes = _utils.encode_labels(
+                values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups"
+            )
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
     @available_if(_has_tuned_probabilities)
@@ -444,7 +415,7 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         """
         check_is_fitted(self, "method_")
         features, _, _ = self._split(X, self.estimator_, reset=False)
-        return np.asarray(without_cells(self.estimator_.predict_proba, features, owner=_OWNER))
+        return np.asarray(_utils.without_cells(self.estimator_.predict_proba, features, owner=_OWNER))
 
     def score(
         self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
@@ -471,41 +442,29 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            inner = get_tags(self.estimator)
-            tags.input_tags = inner.input_tags
-            if inner.classifier_tags is not None:
-                tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         if self.constraints is not None:
             tags.classifier_tags.multi_class = False
-        if self.sensitive_columns is not None:
-            tags.input_tags.sparse = False
         return tags
 
     @property
     def _asks_for_groups(self) -> bool:
         """Whether ``predict`` needs more than X."""
-        named = self.sensitive_columns is not None or schema_for(self) is not None
-        return not named and bool(getattr(self.method, "group_at_prediction", False))
+        return not self._finds_groups and bool(getattr(self.method, "group_at_prediction", False))
 
     # ------------------------------------------------------------------ an estimator that is not fitted
 
-    def _fitted_estimator(self) -> Any:
-        """The estimator, or None where it is to be fitted."""
-        if fits_its_estimator(self):
-            return None
-        return fitted_classifier(self.estimator, owner=_OWNER)
-
-    def _public_rows(self, X_public: Any, groups: Any) -> PublicData | None:
+    def _public_rows(self, X_public: Any, groups: Any) -> _utils.PublicData | None:
         """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""
         labels = getattr(self.public_data if X_public is None else X_public, "y", None)
         given, groups = public_arguments(self, X_public, groups)
         if given is not None:
-            return PublicData(given, groups, labels)
+            return _utils.PublicData(given, groups, labels)
         if groups is not None:
             raise ValueError(f"{_OWNER} got sensitive_features_public without X_public.")
-        inner = getattr(last_part(self.estimator), "public_data", None) if fits_its_estimator(self) else None
-        return inner if isinstance(inner, PublicData) and not isinstance(self.estimator, Pipeline) else None
+        inner = (
+            getattr(inputs.last_part(self.estimator), "public_data", None) if inputs.fits_its_estimator(self) else None
+        )
+        return inner if isinstance(inner, _utils.PublicData) and not isinstance(self.estimator, Pipeline) else None
 
     def _handed_on(
         self,
@@ -522,12 +481,14 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         return self._arguments(X, y, sensitive_features, self._public_rows(X_public, sensitive_features_public))
 
     def _arguments(
-        self, X: Any, y: Any, sensitive_features: Any, public: PublicData | None
+        self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None
     ) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, once it is known that there are rows to calibrate on."""
         releases = getattr(self.estimator, "_releases_rows", None)
         own = self.sensitive_columns is None and releases is not None and releases(sensitive_features is not None)
-        if (public is None and not own) or (y is None and schema_for(self) is None and needs_labels(self.estimator)):
+        if (public is None and not own) or (
+            y is None and inputs.schema_for(self) is None and inputs.needs_labels(self.estimator)
+        ):
             raise NotFittedError(
                 f"{_OWNER} calibrates a classifier that is fitted already; this {type(self.estimator).__name__} is "
                 "not. Fit it first (in a search wrap it in sklearn.frozen.FrozenEstimator), or let the calibrator "
@@ -535,11 +496,11 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
                 "public rows use PrivateThresholds, or an 'estimator' that samples them: FairPATEClassifier or "
                 "SyntheticDataClassifier, fitted with groups."
             )
-        check_same_index(_OWNER, X=X, y=y)
+        _utils.check_same_index(_OWNER, X=X, y=y)
         self._check_goal(public)
         if public is None:
-            metadata = FitArguments(X, y, sensitive_features, None, None).metadata(self)
-            schema = schema_for(self)
+            metadata = inputs.FitArguments(X, y, sensitive_features, None, None).metadata(self)
+            schema = inputs.schema_for(self)
             if schema is not None and opened(X) is None:  # by groups, also where the estimator alone needs none
                 raw = RawTable.read(schema, X, owner=_OWNER)
                 metadata["sensitive_features"] = raw.domain[raw.groups(sensitive_features)].tolist()
@@ -547,32 +508,38 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         features, _, found = self._split(
             X, self.estimator, reset=False, sensitive_features=sensitive_features, private=True
         )
-        part = last_part(self.estimator)
+        part = inputs.last_part(self.estimator)
         has_some = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
-        handed, _ = without_group_columns(self, X, None if has_some else public, None)
-        given = FitArguments(features, y, found, handed, None, named=found is sensitive_features)
+        handed, _ = inputs.without_group_columns(self, X, None if has_some else public, None)
+        given = inputs.FitArguments(features, y, found, handed, None, named=found is sensitive_features)
         return features, y, given.metadata(self)
 
-    def _check_goal(self, public: PublicData | None) -> None:
+    def _check_goal(self, public: _utils.PublicData | None) -> None:
         """Raise a ValueError for public rows that the estimator, once fitted, cannot be calibrated on."""
         asked = self._asked()
         if public is None:
-            if look_at_labels(asked) and not getattr(self.estimator, "_releases_labels", False):
-                refuse_unlabelled(asked, _OWNER)
+            if constrained.look_at_labels(asked) and not getattr(self.estimator, "_releases_labels", False):
+                constrained.refuse_unlabelled(asked, _OWNER)
             return
         _, _, groups = self._split(public.X, self.estimator, reset=True, sensitive_features=public.sensitive_features)
-        domain, codes = public_groups(groups, declared_groups(self), shape_of(public.X)[0], owner=_OWNER)
+        domain, codes = inputs.public_groups(
+            groups, inputs.declared_groups(self), inputs.shape_of(public.X)[0], owner=_OWNER
+        )
         if asked:
-            schema = schema_for(self)
-            named = getattr(last_part(self.estimator), "classes", None) if schema is None else schema.classes
+            schema = inputs.schema_for(self)
+            named = getattr(inputs.last_part(self.estimator), "classes", None) if schema is None else schema.classes
             classes = None if named is None else np.unique(np.asarray(named))
-            labels = public_labels(self, public.X, public.y, owner=_OWNER)
-            check_goal(asked, domain, codes, classes, labels, _OWNER)
-
-    def _fit_estimator(self, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
-        model = without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
-        self.estimator_ = model  # there to be used, whatever becomes of its calibration
-        return fitted_classifier(model, owner=_OWNER)
+            labels = inputs.public_labels(self, public.X, public.y, owner=_OWNER)
+            if labels is None and constrained.look_at_labels(asked):
+                constrained.refuse_unlabelled(asked, _OWNER)
+            if classes is None and labels is not None:
+                classes = np.unique(labels)
+            if classes is None:
+                return
+            constraints = constrained.constraints_of(asked, domain, classes, _OWNER)
+            if labels is not None:
+                truth = _utils.encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
+                constrained.check_rates(constraints, constraints.tally(codes, truth, np.zeros_like(truth)), _OWNER)
 
     # ------------------------------------------------------------------ calibration
 
@@ -583,14 +550,8 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
                 "out."
             )
         if self.constraints is not None:
-            others = {"gap_weight": self.gap_weight, "gamma": self.gamma,
-                      "disparity": None if self.disparity == "others" else self.disparity}  # fmt: skip
-            for name, value in others.items():
-                if value is not None:
-                    raise ValueError(
-                        f"{_OWNER} got both 'constraints' and '{name}'. A constraint has a bound already, as in "
-                        "RateParity('selection_rate', difference_bound=0.05): leave one of the two out."
-                    )
+            given = {name: getattr(self, name) is not None for name in ("gap_weight", "gamma")}
+            refuse_beside_constraints(_OWNER, {**given, "disparity": self.disparity != "others"})
             if isinstance(self.method, FineTuning) or self.method == "fine_tune":
                 raise ValueError(
                     f"FineTuning of {_OWNER} lowers the demographic disparity alone. With 'constraints' take "
@@ -607,18 +568,22 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
     def _labels(self, X: Any, y: Any, classes: NDArray[Any], domain: NDArray[np.object_]) -> NDArray[np.int64] | None:
         """The code of each public row's label; None where there are none and no constraint needs them."""
         asked = self._asked()
-        constraints_of(asked, domain, classes, _OWNER)
-        labels = public_labels(self, X, y, owner=_OWNER)
-        if labels is None and look_at_labels(asked):
-            refuse_unlabelled(asked, _OWNER)
-        return None if labels is None else encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
+        constrained.constraints_of(asked, domain, classes, _OWNER)
+        labels = inputs.public_labels(self, X, y, owner=_OWNER)
+        if labels is None and constrained.look_at_labels(asked):
+            constrained.refuse_unlabelled(asked, _OWNER)
+        return (
+            None
+            if labels is None
+            else _utils.encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
+        )
 
     def _method(self, model: Any) -> FineTuning | Thresholds:
         """The method as a part of its own, with everything checked that the model can be wrong in."""
         method: FineTuning | Thresholds
         if isinstance(self.method, str):
             may_tune = self.method == "auto" and self.constraints is None
-            tunes = self.method == "fine_tune" or (may_tune and network_of(model) is not None)
+            tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
             method = FineTuning() if tunes else Thresholds()
         else:
             method = clone(self.method)
@@ -628,53 +593,49 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
     def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, NDArray[np.object_]]:
         """The public rows with what the model says of them, and the groups."""
         features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
-        domain, codes = public_groups(groups, declared_groups(self), shape_of(X)[0], owner=_OWNER)
-        classes = classes_of(model)
-        before = class_codes(without_cells(model.predict, features, owner=_OWNER), classes, owner=_OWNER)
+        domain, codes = inputs.public_groups(groups, inputs.declared_groups(self), inputs.shape_of(X)[0], owner=_OWNER)
+        classes = inputs.classes_of(model)
+        before = inputs.class_codes(_utils.without_cells(model.predict, features, owner=_OWNER), classes, owner=_OWNER)
         return CalibrationRows(features, table, codes, len(domain), classes, before), domain
-
-    def _trade_off(self, rows: CalibrationRows, utility: NDArray[np.float64]) -> TradeOff:
-        return TradeOff(
-            rows.groups,
-            rows.n_groups,
-            utility,
-            rows.before,
-            gap_weight=1.0 if self.gap_weight is None else self.gap_weight,
-            gamma=self.gamma,
-            disparity=self.disparity,
-        )
 
     def _split(
         self, X: Any, model: Any, *, reset: bool, sensitive_features: Any = None, private: bool = False
     ) -> tuple[Any, Any, Any]:
         """Return what the model reads, what the estimator of the group reads, and the groups (None: not given)."""
-        table, groups = split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER, private=private)
-        schema = schema_for(self)
+        table, groups = inputs.split_rows(self, X, sensitive_features, reset=reset, owner=_OWNER, private=private)
+        schema = inputs.schema_for(self)
         if schema is not None:
             return X, SchemaEncoder(schema).transform(X), groups
-        whole = self.sensitive_columns is not None and reads_whole(model, X)
+        whole = self.sensitive_columns is not None and inputs.reads_whole(model, X)
         return (X if whole else table), table, groups
 
     def _warn(self, rows: CalibrationRows, labels: NDArray[np.int64] | None, after: NDArray[np.int64]) -> None:
         sizes = np.bincount(rows.groups if labels is None else 2 * rows.groups + labels)
         smallest, counted = int(sizes[sizes > 0].min()), "public rows" if labels is None else "public rows of a label"
         if smallest < _FEW_ROWS:
-            warn_caller(
+            _utils.warn_caller(
                 f"The smallest group has {smallest} {counted}: the gap on other rows can be far from that on these. "
                 f"Give at least {_FEW_ROWS} of each to {_OWNER}.",
                 FairnessWarning,
             )
         else:
-            self._warn_of_noise(rows, labels, counted, bool((after != rows.before).any()))
+            constraints, truth = self._held(), np.zeros_like(rows.groups) if labels is None else labels
+            counts, changed = (
+                constrained.answer_counts(constraints, rows.groups, truth, rows.before),
+                (after != rows.before).any(),
+            )
+            found = words_of_noise(constraints, counts, changed=bool(changed), rows=counted, owner=_OWNER)
+            if found is not None:
+                _utils.warn_caller(found, FairnessWarning)
         if not self.satisfied_ and self.constraints is not None:
-            warn_caller(
+            _utils.warn_caller(
                 f"No predictions that {_OWNER} found satisfy its constraints on the public rows: the best violate one "
                 f"by {self.violation_:.3g}. Loosen the bounds, or use the group: "
                 "method=Thresholds(group_at_prediction=True).",
                 FairnessWarning,
             )
         elif not self.satisfied_:
-            warn_caller(
+            _utils.warn_caller(
                 f"The smallest gap that {_OWNER} found on the public rows is {self.gap_after_:.3g}, above gamma="
                 f"{self.gamma:g}. Give more public rows, or try method=Thresholds(group_at_prediction=True).",
                 FairnessWarning,
@@ -684,14 +645,3 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
         """What was asked for, on the rates of these groups and classes."""
         asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", self.gamma or 1.0),)
         return RateConstraints(self._asked() or asked, self.groups_.tolist(), self.classes_.tolist(), _OWNER)
-
-    def _warn_of_noise(
-        self, rows: CalibrationRows, labels: NDArray[np.int64] | None, counted: str, changed: bool
-    ) -> None:
-        constraints = self._held()
-        truth = np.zeros_like(rows.groups) if labels is None else labels
-        counts = constraints.tally(rows.groups, truth, rows.before)
-        counts = counts if constraints.needs_labels else counts[:, :1]
-        found = words_of_noise(constraints, counts, changed=changed, rows=counted, owner=_OWNER)
-        if found is not None:
-            warn_caller(found, FairnessWarning)

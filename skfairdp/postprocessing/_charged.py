@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData
@@ -131,10 +130,3 @@ class ChargedForRows(PrivateEstimator):
 def has_a_schema(model: Any) -> bool:
     nested = model.get_params(deep=True)
     return any(name.split("__")[-1] == "schema" and nested[name] is not None for name in nested)
-
-
-def thawed(model: Any) -> Any:
-    """Out of its FrozenEstimator, which hides the parameters of what it holds."""
-    while isinstance(model, FrozenEstimator):
-        model = model.estimator
-    return model

@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import issparse
 
-from skfairdp._utils import coins_of, encode_labels, without_cells
+from skfairdp._utils import coins_of
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
 from skfairdp.postprocessing._bins import bins_of
-from skfairdp.postprocessing._inputs import class_codes, probabilities
-from skfairdp.postprocessing._thresholding import (
-    CalibrationRows,
-    fit_group_estimator,
-    group_probabilities,
-    own_threshold,
-)
+from skfairdp.postprocessing._inputs import probabilities
+from skfairdp.postprocessing._thresholding import CalibratedModel, CalibrationRows, fit_group_estimator, own_threshold
 
 Array = NDArray[np.float64]
 
@@ -122,38 +117,30 @@ class RateOutcome:
     violation: float
 
 
-class BinAnswers:
+class BinAnswers(CalibratedModel):
     """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
     def __init__(
         self, estimator: Any, classes: NDArray[Any], edges: Array, shares: Array, group_estimator: Any, owner: str
     ) -> None:
-        self.estimator, self.classes, self.owner = estimator, classes, owner
-        self.edges, self.shares, self.group_estimator = edges, shares, group_estimator
+        super().__init__(estimator, classes, owner, shares, group_estimator)
+        self.edges = edges
         self.answers: Array | None = None  # the model's own
-
-    @property
-    def reads_groups(self) -> bool:
-        """Whether an answer needs the group of its row."""
-        return self.group_estimator is None
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
-        shown = {"estimator_": self.estimator, "edges_": self.edges, "answers_": self.answers}
-        return shown if self.reads_groups else {**shown, "group_estimator_": self.group_estimator}
+        return {**super().attributes(), "edges_": self.edges, "answers_": self.answers}
 
     def cells(self, scores: Array, table: Any, groups: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
         """The rule and the bin of every row: that of its group, or of the one it has most in common with."""
         if groups is None or not self.reads_groups:
-            membership = group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
-            groups = (membership / self.shares).argmax(axis=1)
+            groups = (self.membership(table) / self.shares).argmax(axis=1)
         return groups, bins_of(scores, self.edges)
 
     def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """Return the code of each row's class, which follows from the row alone."""
         if self.answers is None:
-            predicted = without_cells(self.estimator.predict, features, owner=self.owner)
-            return class_codes(predicted, self.classes, owner=self.owner)
+            return super().answer(features, table, groups)
         scores = rounded(probabilities(self.estimator, features, 2, owner=self.owner))
         chances = self.answers[self.cells(scores, table, groups)]
         drawn = (chances > 0) & (chances < 1)
@@ -166,28 +153,6 @@ class BinAnswers:
 def look_at_labels(asked: tuple[RateParity | RateBound, ...]) -> bool:
     """Whether any of these constraints looks at the true label."""
     return any(one.rate != "selection_rate" for one in asked)
-
-
-def check_goal(
-    asked: tuple[RateParity | RateBound, ...],
-    domain: NDArray[np.object_],
-    groups: NDArray[np.int64],
-    classes: NDArray[Any] | None,
-    labels: NDArray[Any] | None,
-    owner: str,
-) -> None:
-    """Raise a ValueError for whatever public rows cannot be held to constraints by, before a model is fitted."""
-    if labels is None and look_at_labels(asked):
-        refuse_unlabelled(asked, owner)
-    if classes is None and labels is not None:
-        classes = np.unique(labels)
-    if classes is None:
-        return
-    constraints = constraints_of(asked, domain, classes, owner)
-    if labels is not None:
-        codes = encode_labels(labels, classes, owner=owner, name="y", parameter="estimator")
-        sizes = np.bincount(groups * 2 + codes, minlength=2 * len(domain)).reshape(len(domain), 2)
-        check_rates(constraints, np.stack([sizes, np.zeros_like(sizes)], axis=-1), owner)
 
 
 def constraints_of(
@@ -225,7 +190,7 @@ def meet_constraints(
 ) -> tuple[BinAnswers, RateOutcome]:
     """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
     utility = probabilities(model, rows.features, 2, owner=owner)
-    weights = label_weights(labels, utility)
+    weights = utility if labels is None else np.eye(2)[labels]  # how likely each row has each label
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
     scores, shift = rounded(utility), own_threshold(utility, rows.before)
@@ -237,37 +202,28 @@ def meet_constraints(
     calibrated = BinAnswers(model, rows.classes, edges, shares, found, owner)
     gaps, after = gaps_of(constraints), before
     if constraints.largest_violation(before) > 0:
-        shape = rows.n_groups, len(edges) + 1
-        cells = np.ravel_multi_index(calibrated.cells(scores, rows.table, rows.groups), shape)
-        bounds = constraints.bounds_on_few(before)
-        answers, expected = _fair_cells(constraints, cells, rows.groups, weights, shape, group_at_prediction, bounds)
+        rules, bins = calibrated.cells(scores, rows.table, rows.groups)
+        n_bins = len(edges) + 1
+        if (
+            not group_at_prediction
+        ):  # a cell that knows nothing of the group but what it guesses is a bin like any other
+            bins, n_bins = rules * n_bins + bins, rows.n_groups * n_bins
+        counts = _counted((bins, rows.groups), weights, (n_bins, rows.n_groups))
+        answers = fair_answers(
+            constraints,
+            counts,
+            by_group=group_at_prediction,
+            sizes=np.maximum(counts.sum(0), 1e-9),  # of a label that no constraint looks at there may be no row
+            right_sides=constraints.bounds_on_few(before),
+        )
+        expected = predicted_counts(counts, answers)
         if constraints.largest_violation(expected) < constraints.largest_violation(before):
-            calibrated.answers, after = answers, expected
+            calibrated.answers, after = answers.reshape(rows.n_groups, len(edges) + 1), expected
     gap_before, gap_after = (max(float(gaps.violations(counts).max()), 0.0) for counts in (before, after))
     return calibrated, RateOutcome(gap_before, gap_after, constraints.largest_violation(after))
 
 
-def _fair_cells(
-    constraints: RateConstraints,
-    cells: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    weights: Array,
-    shape: tuple[int, int],
-    by_group: bool,
-    bounds: Array,
-) -> tuple[Array, Array]:
-    """The chance of the second class in every cell of rule and bin, and what rows of each group and label get by it."""
-    n_groups, n_bins = shape
-    if by_group:
-        counts = _counted((cells % n_bins, groups), weights, (n_bins, n_groups))
-    else:  # a cell that knows nothing of the group but what it guesses is a bin like any other
-        counts = _counted((cells, groups), weights, (n_groups * n_bins, n_groups))
-    sizes = np.maximum(counts.sum(0), 1e-9)  # of a label that no constraint looks at there may be no row
-    found = fair_answers(constraints, counts, by_group=by_group, sizes=sizes, right_sides=bounds)
-    return found.reshape(shape), predicted_counts(counts, found)
-
-
-def check_rates(constraints: RateConstraints, counts: Array, owner: str) -> None:
+def check_rates(constraints: RateConstraints, counts: Any, owner: str) -> None:
     """Raise a ValueError where a rate that is constrained counts none of the public rows."""
     unknown = ~np.isfinite(constraints.rates(counts)) & (constraints.coefficients != 0).any(axis=0)
     if unknown.any():
@@ -276,11 +232,6 @@ def check_rates(constraints: RateConstraints, counts: Array, owner: str) -> None
             f"{owner} has no public row that the {constraints.rate_names[rate]} of the group "
             f"{constraints.groups[group]!r} counts. Add public rows of that group and label, or leave the group out."
         )
-
-
-def label_weights(labels: NDArray[np.int64] | None, probability: Array) -> Array:
-    """How likely each row has each label: 0 or 1 where labels are known, else what the model says."""
-    return probability if labels is None else np.eye(2)[labels]
 
 
 def edges_of(scores: Array, threshold: float, n_groups: int) -> Array:

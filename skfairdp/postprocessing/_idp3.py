@@ -17,19 +17,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import (
-    NamedEstimator,
-    PublicData,
-    as_groups,
-    check_same_index,
-    group_domain,
-    split_sensitive_columns,
-    warn_caller,
-    without_cells,
-    without_values,
-)
 from skfairdp._utils._sklearn import (
     HasMethods,
     Interval,
@@ -39,51 +29,7 @@ from skfairdp._utils._sklearn import (
     scored_without_metadata,
 )
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.fairness import (
-    AmountGate,
-    AnswerGate,
-    FairnessGate,
-    RateConstraints,
-    RateGate,
-    read_rate_constraints,
-    rule_of_gate,
-    tally,
-)
-from skfairdp.postprocessing._gated import (
-    AnswerStore,
-    LaterLabels,
-    admitted,
-    admitted_by_rates,
-    asked_of_labels,
-    label_or_none,
-    tickets_of,
-    warn_of_noise,
-)
-from skfairdp.postprocessing._inputs import (
-    FitArguments,
-    RoutesToEstimator,
-    apart_from_ids,
-    bins_of_amounts,
-    check_takes,
-    classes_of,
-    declared_groups,
-    fits_its_estimator,
-    group_codes,
-    label_codes,
-    last_part,
-    limits_of_amounts,
-    needs_labels,
-    predicts_amounts,
-    range_of_amounts,
-    read_classes,
-    read_groups,
-    reads_whole,
-    reject_label,
-    schema_for,
-    shape_of,
-    split_rows,
-    without_group_columns,
-)
+from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
 
 Proposed = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]  # answers, classes or bins, groups
@@ -103,7 +49,7 @@ os.register_at_fork(after_in_child=_forked)
 
 @shared_docs
 @with_schema(kw_only=False)
-class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
+class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     """Inference-time fairness post-processor: answers a stream of predictions, or refuses to.
 
     *Privacy.* The counters are counts of predictions: a function of the (private) model and of the rows it is asked
@@ -286,7 +232,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     schema: Schema | None = None
     store: str | os.PathLike[str] | None = None
 
-    _read_after_fit: ClassVar[frozenset[str]] = NamedEstimator._read_after_fit | {
+    _read_after_fit: ClassVar[frozenset[str]] = _utils.NamedEstimator._read_after_fit | {
         "gamma", "constraints", "min_count", "disparity", "gate", "store",
     }  # fmt: skip
 
@@ -298,8 +244,6 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         "sensitive_features_public": UNUSED,
         "subject": UNUSED,
     }
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -322,7 +266,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         y: ArrayLike | None = None,
         *,
         sensitive_features: Any = None,
-        X_public: ArrayLike | PublicData | None = None,
+        X_public: ArrayLike | _utils.PublicData | None = None,
         sensitive_features_public: ArrayLike | None = None,
         subject: ArrayLike | str | None = None,
     ) -> Self:
@@ -365,21 +309,26 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         """
         self._validate_params()
         given, domain, inferred = self._read(X, y, sensitive_features, X_public, sensitive_features_public, subject)
-        if fits_its_estimator(self):
+        if inputs.fits_its_estimator(self):
             metadata = given.metadata(self)
-            self.estimator_ = without_cells(clone(self.estimator).fit, given.X, y, owner="IDP3", **metadata)
-            self._warn_of_leak(inferred)
+            self.estimator_ = _utils.without_cells(clone(self.estimator).fit, given.X, y, owner="IDP3", **metadata)
+            if inferred and hasattr(inputs.last_part(self.estimator_), "privacy_"):
+                _utils.warn_caller(
+                    "IDP3 read its groups from the private rows given to fit, which reveals them outside the guarantee "
+                    "of the estimator. Give them with the 'groups' parameter.",
+                    PrivacyLeakWarning,
+                )
         elif self.estimator is not None:
             self.estimator_ = self.estimator
             check_is_fitted(self.estimator)
         self.groups_ = domain
         if self._amounts:
-            self.limits_, self.reject_label_ = limits_of_amounts(self, given.X_public), float("nan")
+            self.limits_, self.reject_label_ = inputs.limits_of_amounts(self, given.X_public), float("nan")
         else:
             known = self.estimator is not None and getattr(self.estimator_, "classes_", None) is not None
-            classes = classes_of(self.estimator_) if known else read_classes(y)
-            self.reject_label_, self.classes_ = reject_label(self.reject_label, classes), classes
-        warn_of_noise(self.constraints, self.min_count, self.gamma if self._amounts else None)
+            classes = inputs.classes_of(self.estimator_) if known else inputs.read_classes(y)
+            self.reject_label_, self.classes_ = inputs.reject_label(self.reject_label, classes), classes
+        gated.warn_of_noise(self.constraints, self.min_count, self.gamma if self._amounts else None)
         self._forget()
         with self._moment():  # what the store holds, and checks of the parameters before anything is predicted
             self._gate()
@@ -404,20 +353,20 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         shape = len(self.groups_), len(self.limits_) + 1 if self._amounts else len(self.classes_)
         self.counts_ = np.zeros(shape, dtype=np.int64)
         self.rejected_counts_ = np.zeros(shape[0], dtype=np.int64)
-        self._later = LaterLabels(*shape) if asked_of_labels(as_fitted(self).constraints) else None
+        self._later = gated.LaterLabels(*shape) if gated.asked_of_labels(as_fitted(self).constraints) else None
         for name in ("coverage_", "rejection_rate_by_group_"):
             if hasattr(self, name):
                 delattr(self, name)
 
     @contextlib.contextmanager
-    def _store_locked(self) -> Iterator[AnswerStore | None]:
+    def _store_locked(self) -> Iterator[gated.AnswerStore | None]:
         """The store, which no other process has meanwhile; None where there is none."""
         path = as_fitted(self).store
         if path is None:
             yield None
             return
         answers = self.limits_ if self._amounts else self.classes_
-        store = AnswerStore(path, self.groups_.tolist(), answers.tolist())
+        store = gated.AnswerStore(path, self.groups_.tolist(), answers.tolist())
         with store.locked():
             yield store
 
@@ -439,7 +388,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
                 self._count(*before)
                 raise
 
-    def _load(self, store: AnswerStore) -> None:
+    def _load(self, store: gated.AnswerStore) -> None:
         found = store.read(self._later is not None)
         if found is not None:
             self._count(*found)
@@ -449,7 +398,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
                 "Restore it, or call reset() to start again."
             )
 
-    def _count(self, answered: NDArray[np.int64], refused: NDArray[np.int64], later: LaterLabels | None) -> None:
+    def _count(self, answered: NDArray[np.int64], refused: NDArray[np.int64], later: gated.LaterLabels | None) -> None:
         self.counts_, self.rejected_counts_, self._later = answered, refused, later
         rows = answered.sum(axis=1) + refused
         if not rows.any():
@@ -463,7 +412,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     def _commit(self, labels: NDArray[np.int64], groups: NDArray[np.int64], names: list[Any]) -> None:
         """Count answers and refusals, inside a moment."""
         n_groups, n_answers = self.counts_.shape
-        answers = tally(groups, labels, (n_groups, n_answers + 1))  # the last column is refusals
+        answers = fairness.tally(groups, labels, (n_groups, n_answers + 1))  # the last column is refusals
         if self._later is not None:
             self._later.answered(names, groups, labels)
         self._count(self.counts_ + answers[:, :-1], self.rejected_counts_ + answers[:, -1], self._later)
@@ -475,7 +424,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
                 f"IDP3.{method} takes 'tickets' only with 'constraints' on true labels, such as 'equalized_odds'. "
                 "Leave them out."
             )
-        return tickets_of(tickets, n_rows, method) if waits else []
+        return gated.tickets_of(tickets, n_rows, method) if waits else []
 
     def answer(self, X: Any, *, sensitive_features: Any = None, tickets: Any = None) -> NDArray[Any]:
         """Decide which rows are answered, and commit the answers and refusals in the same step.
@@ -521,10 +470,10 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         """What is predicted of rows: answers, and with their groups as codes."""
         if self.estimator is None:
             return self._codes(X, sensitive_features, "y_pred")
-        features, groups = split_rows(self, X, sensitive_features, reset=False)
-        codes = group_codes(groups, self.groups_, shape_of(X)[0])
-        features = X if reads_whole(self.estimator_, X) else features
-        predicted = without_cells(self.estimator_.predict, features, owner="IDP3")
+        features, groups = inputs.split_rows(self, X, sensitive_features, reset=False)
+        codes = inputs.group_codes(groups, self.groups_, inputs.shape_of(X)[0])
+        features = X if inputs.reads_whole(self.estimator_, X) else features
+        predicted = _utils.without_cells(self.estimator_.predict, features, owner="IDP3")
         return *self._answers(predicted, "y_pred"), codes
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -654,8 +603,8 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
                 "IDP3.update_labels needs 'constraints' on true labels, such as 'equalized_odds'. Leave the call out: "
                 "demographic parity needs no labels."
             )
-        labels = label_or_none(y_true, self.classes_)
-        names = tickets_of(tickets, len(labels), "update_labels")
+        labels = gated.label_or_none(y_true, self.classes_)
+        names = gated.tickets_of(tickets, len(labels), "update_labels")
         with self._moment(commits=True):
             self._later.labelled(names, labels)
         return self
@@ -672,7 +621,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         check_is_fitted(self, "counts_")
         with self._moment():
             gate = self._gate()
-        if not isinstance(gate, RateGate):
+        if not isinstance(gate, fairness.RateGate):
             raise ValueError(
                 "IDP3.worst_case needs 'constraints' on true labels, such as 'equalized_odds'. Read 'counts_' "
                 "instead, which are exact without labels."
@@ -719,7 +668,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
             measure = r2_score if self._amounts else accuracy_score
             return float(measure(np.asarray(y)[kept], predicted[kept], sample_weight=weight))
         except ValueError as error:  # it quotes labels, which may be private
-            problem = without_values(error, owner=type(self).__name__, name="y")
+            problem = _utils.without_values(error, owner=type(self).__name__, name="y")
         raise problem
 
     def __getstate__(self) -> Any:
@@ -730,17 +679,10 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
+        if inputs.predicts_amounts(self.estimator):
             inner = get_tags(self.estimator)
-            tags.input_tags = inner.input_tags
-            tags.non_deterministic = inner.non_deterministic
-            if self._amounts:
-                tags.estimator_type, tags.classifier_tags = inner.estimator_type, None
-                tags.regressor_tags = inner.regressor_tags
-            elif inner.classifier_tags is not None:
-                tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        if self.sensitive_columns is not None:
-            tags.input_tags.sparse = False
+            tags.estimator_type, tags.classifier_tags = inner.estimator_type, None
+            tags.regressor_tags = inner.regressor_tags
         return tags
 
     @property
@@ -752,7 +694,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     @property
     def _amounts(self) -> bool:
         """Whether answers are amounts, as those of a regressor, and no classes."""
-        return predicts_amounts(as_fitted(self).estimator)
+        return inputs.predicts_amounts(as_fitted(self).estimator)
 
     def _check_rule(self) -> None:
         """Raise a ValueError where constraints cannot be read, or are not alone; of amounts, where there are any."""
@@ -766,13 +708,11 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
             )
         if self.constraints is None:
             return
-        read_rate_constraints(self.constraints, "IDP3")
-        for name, usual in (("gamma", 0.05), ("disparity", "others"), ("gate", "excess")):
-            if getattr(self, name) != usual:
-                raise ValueError(
-                    f"IDP3 got both 'constraints' and '{name}'. A constraint has a bound already, as in "
-                    "RateParity('selection_rate', difference_bound=0.1): leave one of the two out."
-                )
+        fairness.read_rate_constraints(self.constraints, "IDP3")
+        usual = {"gamma": 0.05, "disparity": "others", "gate": "excess"}
+        fairness.refuse_beside_constraints(
+            "IDP3", {name: getattr(self, name) != value for name, value in usual.items()}
+        )
 
     def _handed_on(self, X: Any, y: Any = None, **given: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
@@ -783,15 +723,7 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
     @property
     def _asks_for_groups(self) -> bool:
         """Whether ``predict`` needs more than X."""
-        return self.sensitive_columns is None and schema_for(self) is None
-
-    def _warn_of_leak(self, inferred: bool) -> None:
-        if inferred and hasattr(last_part(self.estimator_), "privacy_"):
-            warn_caller(
-                "IDP3 read its groups from the private rows given to fit, which reveals them outside the guarantee "
-                "of the estimator. Give them with the 'groups' parameter.",
-                PrivacyLeakWarning,
-            )
+        return not self._finds_groups
 
     def _read(
         self,
@@ -801,61 +733,62 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         X_public: Any = None,
         sensitive_features_public: Any = None,
         subject: Any = None,
-    ) -> tuple[FitArguments, NDArray[np.object_], bool]:
+    ) -> tuple[inputs.FitArguments, NDArray[np.object_], bool]:
         """What the estimator is fitted on, the groups, and whether they were read from the rows."""
         self._check_rule()
         self._check_arguments(y, sensitive_features, X_public, subject)
-        X, subject = apart_from_ids(X, subject)
+        X, subject = inputs.apart_from_ids(X, subject)
         if self.estimator is None:
-            read_classes(y)  # raises where y cannot be classes
+            inputs.read_classes(y)  # raises where y cannot be classes
         if X is None and (self.estimator is not None or self.sensitive_columns is not None):
             raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
         if X is None:
-            known = declared_groups(self)
+            known = inputs.declared_groups(self)
             return (
-                FitArguments(None, y, None, None, None),
-                read_groups(sensitive_features, known, shape_of(y)[0]),
+                inputs.FitArguments(None, y, None, None, None),
+                inputs.read_groups(sensitive_features, known, inputs.shape_of(y)[0]),
                 False,
             )
-        features, groups = split_rows(self, X, sensitive_features, reset=True, private=fits_its_estimator(self))
-        check_same_index("IDP3", X=X, y=y)
-        if schema_for(self) is None:
+        features, groups = inputs.split_rows(
+            self, X, sensitive_features, reset=True, private=inputs.fits_its_estimator(self)
+        )
+        _utils.check_same_index("IDP3", X=X, y=y)
+        if inputs.schema_for(self) is None:
             check_consistent_length(X, y)
-        public = without_group_columns(self, X, X_public, sensitive_features_public)
+        public = inputs.without_group_columns(self, X, X_public, sensitive_features_public)
         known = self._known_groups(X, *public)
-        domain = read_groups(groups, known, shape_of(X)[0])
+        domain = inputs.read_groups(groups, known, inputs.shape_of(X)[0])
         if known is not None:
             self._check_names(domain)
-        features = X if reads_whole(self.estimator, X) else features
+        features = X if inputs.reads_whole(self.estimator, X) else features
         named = groups is sensitive_features
-        return FitArguments(features, y, groups, *public, named=named, subject=subject), domain, known is None
+        return inputs.FitArguments(features, y, groups, *public, named=named, subject=subject), domain, known is None
 
     def _check_names(self, domain: NDArray[np.object_]) -> None:
         """Raise a ValueError for a group or class that constraints name and that public lists do not."""
-        inner = last_part(self.estimator)
+        inner = inputs.last_part(self.estimator)
         classes = getattr(inner, "classes_", getattr(inner, "classes", None))
         if self.constraints is not None and classes is not None:
-            asked = read_rate_constraints(self.constraints, "IDP3")
-            RateConstraints(asked, domain.tolist(), np.asarray(classes).tolist(), "IDP3")
+            asked = fairness.read_rate_constraints(self.constraints, "IDP3")
+            fairness.RateConstraints(asked, domain.tolist(), np.asarray(classes).tolist(), "IDP3")
 
     def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any, subject: Any) -> None:
-        fits = fits_its_estimator(self)
-        if self._amounts and X_public is None and range_of_amounts(self) is None:
+        fits = inputs.fits_its_estimator(self)
+        if self._amounts and X_public is None and inputs.range_of_amounts(self) is None:
             raise ValueError(
                 "IDP3 around a regressor needs public knowledge of where its amounts lie: give a fitted one and public "
                 "rows with X_public, or one that has bounds."
             )
-        schema = schema_for(self)
+        schema = inputs.schema_for(self)
         labelled = schema is not None and schema.label is not None
-        if y is None and fits and not labelled and needs_labels(self.estimator):
+        if y is None and fits and not labelled and inputs.needs_labels(self.estimator):
             raise ValueError(
                 "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or give an "
                 "estimator that is fitted already: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
             )
         if fits:
-            check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
-        named = self.sensitive_columns is not None or schema is not None
-        if sensitive_features is not None and not named and scored_without_metadata():
+            inputs.check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
+        if sensitive_features is not None and not self._finds_groups and scored_without_metadata():
             raise ValueError(
                 "IDP3 in a search needs the group of every row that is scored, and this search hands groups to fit "
                 "alone: its scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "
@@ -864,29 +797,35 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
 
     def _known_groups(self, X: Any, X_public: Any, groups: Any) -> Any:
         """Groups that are public: given, known to the estimator, or those of public rows."""
-        declared, inner = declared_groups(self), getattr(last_part(self.estimator), "groups", None)
+        declared, inner = inputs.declared_groups(self), getattr(inputs.last_part(self.estimator), "groups", None)
         if declared is not None or inner is not None:
             return inner if declared is None else declared
-        if isinstance(X_public, PublicData):
+        if isinstance(X_public, _utils.PublicData):
             X_public, groups = X_public.X, X_public.sensitive_features if groups is None else groups
         if X_public is None:
             return None
-        if groups is None and self.sensitive_columns is not None and shape_of(X_public)[1:] == shape_of(X)[1:]:
-            groups = split_sensitive_columns(X_public, self.sensitive_columns, owner="IDP3")[1]
+        if (
+            groups is None
+            and self.sensitive_columns is not None
+            and inputs.shape_of(X_public)[1:] == inputs.shape_of(X)[1:]
+        ):
+            groups = _utils.split_sensitive_columns(X_public, self.sensitive_columns, owner="IDP3")[1]
         if groups is None:
             return None
-        return group_domain(as_groups(groups, shape_of(X_public)[0], owner="IDP3", name="the public groups"))
+        return _utils.group_domain(
+            _utils.as_groups(groups, inputs.shape_of(X_public)[0], owner="IDP3", name="the public groups")
+        )
 
     def _codes(self, y: ArrayLike, groups: Any, name: str) -> Proposed:
-        check_same_index("IDP3", **{name: y, "sensitive_features": groups})
+        _utils.check_same_index("IDP3", **{name: y, "sensitive_features": groups})
         answers, labels = self._answers(y, name)
-        return answers, labels, group_codes(groups, self.groups_, len(labels))
+        return answers, labels, inputs.group_codes(groups, self.groups_, len(labels))
 
     def _answers(self, y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Answers, and the class or bin of each; that of a refusal is the one after the last."""
         if self._amounts:
-            return bins_of_amounts(y, self.limits_, name)
-        labels = label_codes(y, self._codebook(), name)
+            return inputs.bins_of_amounts(y, self.limits_, name)
+        labels = inputs.label_codes(y, self._codebook(), name)
         return self._codebook()[labels], labels
 
     def _withheld(self, answers: NDArray[Any], given: NDArray[np.bool_]) -> NDArray[Any]:
@@ -899,7 +838,11 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
 
     def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         gate = self._gate()
-        return admitted_by_rates(gate, groups, labels) if isinstance(gate, RateGate) else admitted(gate, groups, labels)
+        return (
+            gated.admitted_by_rates(gate, groups, labels)
+            if isinstance(gate, fairness.RateGate)
+            else gated.admitted(gate, groups, labels)
+        )
 
     def _counted_later(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         later = getattr(self, "_later", None)
@@ -911,19 +854,21 @@ class IDP3(RoutesToEstimator, ClassifierMixin, NamedEstimator):
         """Return the labels by code: the classes, then the refusal."""
         return np.concatenate([self.classes_, [self.reject_label_]])
 
-    def _gate(self) -> FairnessGate | AnswerGate | RateGate:
+    def _gate(self) -> fairness.FairnessGate | fairness.AnswerGate | fairness.RateGate:
         """What decides from here on, by the rule of the fit."""
         rule, later = as_fitted(self), self._later
-        asked = None if rule.constraints is None else rule_of_gate(rule.constraints, self.counts_.shape[1], "IDP3")
+        asked = (
+            None if rule.constraints is None else fairness.rule_of_gate(rule.constraints, self.counts_.shape[1], "IDP3")
+        )
         if rule.constraints is not None and asked is None:
-            read = read_rate_constraints(rule.constraints, "IDP3")
-            constraints = RateConstraints(read, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
+            read = fairness.read_rate_constraints(rule.constraints, "IDP3")
+            constraints = fairness.RateConstraints(read, self.groups_.tolist(), self.classes_.tolist(), "IDP3")
             if later is None:
-                return AnswerGate(constraints, min_count=rule.min_count, counts=self.counts_)
+                return fairness.AnswerGate(constraints, min_count=rule.min_count, counts=self.counts_)
             labelled, outstanding = later.counts
-            return RateGate(constraints, min_count=rule.min_count, labelled=labelled, outstanding=outstanding)
+            return fairness.RateGate(constraints, min_count=rule.min_count, labelled=labelled, outstanding=outstanding)
         gamma, disparity = asked or (rule.gamma, rule.disparity)
-        return (AmountGate if self._amounts else FairnessGate)(
+        return (fairness.AmountGate if self._amounts else fairness.FairnessGate)(
             *self.counts_.shape,
             gamma=gamma,
             min_count=rule.min_count,

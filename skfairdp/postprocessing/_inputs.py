@@ -5,7 +5,7 @@ import math
 import numbers
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,25 +20,8 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skfairdp import _utils
 from skfairdp._inputs import amount_bounds, refuse_chunks, without_subject
-from skfairdp._utils import (
-    PublicData,
-    as_amounts,
-    as_groups,
-    as_pandas,
-    check_same_index,
-    column_names,
-    decode_labels,
-    encode_groups,
-    encode_labels,
-    encode_many,
-    given_domain,
-    group_domain,
-    label_array,
-    refuse_masked,
-    split_sensitive_columns,
-    without_cells,
-)
 from skfairdp.schema import RawTable, Schema, schema_of
 
 
@@ -69,9 +52,9 @@ def limits_of_amounts(wrapper: Any, X_public: Any) -> NDArray[np.float64]:
     if X_public is None:
         low, high = range_of_amounts(wrapper) or (0.0, 1.0)
         return low + (high - low) * levels
-    rows = X_public.X if isinstance(X_public, PublicData) else X_public
-    predicted = without_cells(wrapper.estimator_.predict, rows, owner="IDP3")
-    return np.unique(np.quantile(as_amounts(predicted, shape_of(rows)[0], owner="IDP3", name="y_pred"), levels))
+    rows = X_public.X if isinstance(X_public, _utils.PublicData) else X_public
+    predicted = _utils.without_cells(wrapper.estimator_.predict, rows, owner="IDP3")
+    return np.unique(np.quantile(_utils.as_amounts(predicted, shape_of(rows)[0], owner="IDP3", name="y_pred"), levels))
 
 
 def bins_of_amounts(y: Any, limits: NDArray[np.float64], name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -79,7 +62,7 @@ def bins_of_amounts(y: Any, limits: NDArray[np.float64], name: str) -> tuple[NDA
     values = column_of(y, name)
     missing = np.asarray(pd.isna(values), dtype=bool)
     amounts = np.full(len(values), np.nan)
-    amounts[~missing] = as_amounts(values[~missing], int((~missing).sum()), owner="IDP3", name=name)
+    amounts[~missing] = _utils.as_amounts(values[~missing], int((~missing).sum()), owner="IDP3", name=name)
     return amounts, np.where(missing, len(limits) + 1, np.searchsorted(limits, amounts))
 
 
@@ -92,14 +75,15 @@ def schema_for(wrapper: Any) -> Schema | None:
     schema = schema_of(wrapper)
     if schema is not None or wrapper.groups is not None or wrapper.sensitive_columns is not None:
         return schema
-    inner = getattr(_thawed(wrapper.estimator), "schema", None)
+    inner = getattr(thawed(wrapper.estimator), "schema", None)
     return inner if isinstance(inner, Schema) and inner.groups else None
 
 
-def _thawed(estimator: Any) -> Any:
-    while isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    return estimator
+def thawed(model: Any) -> Any:
+    """Out of its FrozenEstimator, which hides the parameters of what it holds."""
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    return model
 
 
 def split_rows(
@@ -111,7 +95,7 @@ def split_rows(
     rows no group is an error then.
     """
     refuse_chunks(owner, X=X)
-    refuse_masked(X, owner=owner, name="X", kind="not finite")
+    _utils.refuse_masked(X, owner=owner, name="X", kind="not finite")
     schema = schema_for(estimator)
     if schema is not None:
         raw = RawTable.read(schema, X, owner=owner)
@@ -121,8 +105,8 @@ def split_rows(
         if sensitive_features is None and not raw.has_groups:
             return X, None
         return X, raw.domain[raw.groups(sensitive_features, public=not private)]
-    check_same_index(owner, X=X, sensitive_features=sensitive_features)
-    X = without_subject(_thawed(getattr(estimator, "estimator_", estimator.estimator)), X)  # as the model itself does
+    _utils.check_same_index(owner, X=X, sensitive_features=sensitive_features)
+    X = without_subject(thawed(getattr(estimator, "estimator_", estimator.estimator)), X)  # as the model itself does
     shape = shape_of(X)
     if len(shape) == 2:  # anything else is the wrapped estimator's to accept or refuse
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -132,7 +116,7 @@ def split_rows(
         return X, sensitive_features
     if sensitive_features is not None:
         raise ValueError(f"{owner} got both 'sensitive_columns' and sensitive_features; leave one of them out.")
-    return split_sensitive_columns(X, estimator.sensitive_columns, owner=owner)
+    return _utils.split_sensitive_columns(X, estimator.sensitive_columns, owner=owner)
 
 
 def declared_groups(estimator: Any) -> Any:
@@ -164,12 +148,12 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
             "name the columns of X that hold them with 'sensitive_columns', or describe the table with 'schema'."
         )
     if given is not None:
-        domain = given_domain(given, owner="IDP3", parameter="groups")
+        domain = _utils.given_domain(given, owner="IDP3", parameter="groups")
         if groups is not None:
-            seen = as_groups(groups, rows, owner="IDP3")
-            encode_labels(seen, domain, owner="IDP3", name="sensitive_features", parameter="groups")
+            seen = _utils.as_groups(groups, rows, owner="IDP3")
+            _utils.encode_labels(seen, domain, owner="IDP3", name="sensitive_features", parameter="groups")
         return domain
-    domain = group_domain(as_groups(groups, rows, owner="IDP3"))
+    domain = _utils.group_domain(_utils.as_groups(groups, rows, owner="IDP3"))
     if len(domain) < 2:
         raise ValueError(
             "IDP3 found only one group in the rows given to fit, so every fairness statement would be vacuous. "
@@ -185,14 +169,16 @@ def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[ND
             f"{owner} needs the group of every public row: pass sensitive_features to fit, or name the columns of X "
             "that hold them with 'sensitive_columns'."
         )
-    values = as_groups(groups, rows, owner=owner)
-    domain = group_domain(values) if given is None else given_domain(given, owner=owner, parameter="groups")
+    values = _utils.as_groups(groups, rows, owner=owner)
+    domain = (
+        _utils.group_domain(values) if given is None else _utils.given_domain(given, owner=owner, parameter="groups")
+    )
     if len(domain) < 2:
         raise ValueError(
             f"{owner} found only one group in the {'public rows' if given is None else 'groups parameter'}, so that "
             "there is no gap to lower. Add public rows of the other groups."
         )
-    codes = encode_labels(values, domain, owner=owner, name="sensitive_features", parameter="groups")
+    codes = _utils.encode_labels(values, domain, owner=owner, name="sensitive_features", parameter="groups")
     absent = len(domain) - len(np.unique(codes))
     if absent:
         raise ValueError(
@@ -212,7 +198,7 @@ def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any]
         return raw.classes[raw.labels(y, public=True)]
     if y is None:
         return None
-    check_same_index(owner, X=X, y=y)
+    _utils.check_same_index(owner, X=X, y=y)
     check_consistent_length(X, y)
     return column_of(y, "y", owner)
 
@@ -221,12 +207,12 @@ def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[
     """Return each row's position in ``domain``."""
     if groups is None:
         raise ValueError("IDP3 needs the group of every row to predict: pass sensitive_features.")
-    return encode_groups(groups, domain, rows, owner="IDP3", parameter="groups")
+    return _utils.encode_groups(groups, domain, rows, owner="IDP3", parameter="groups")
 
 
 def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return each row's position in ``labels``."""
-    return encode_many(column_of(y, name), labels, owner="IDP3", name=name, parameter="y")
+    return _utils.encode_many(column_of(y, name), labels, owner="IDP3", name=name, parameter="y")
 
 
 def reject_label(given: Any, classes: NDArray[Any]) -> Any:
@@ -275,9 +261,9 @@ def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
 
 
 def column_of(values: Any, name: str, owner: str = "IDP3") -> NDArray[Any]:
-    refuse_masked(values, owner=owner, name=name)
+    _utils.refuse_masked(values, owner=owner, name=name)
     try:
-        array = np.asarray(label_array(values))
+        array = np.asarray(_utils.label_array(values))
     except (ValueError, TypeError, OverflowError):
         array = np.empty((0, 0))
     if array.ndim == 2 and array.shape[1] == 1:
@@ -308,7 +294,7 @@ class FitArguments:
         estimator = wrapper.estimator
         given = {name: getattr(self, name) for name in ("sensitive_features", "subject", *_PUBLIC)}
         given = {name: value for name, value in given.items() if value is not None}
-        asked = _requested(estimator, set(given))
+        asked = get_routing_for_object(_last_step(estimator)).consumes("fit", given)
         routed = get_config()["enable_metadata_routing"]
         wanted = "sensitive_features" in asked and _takes("sensitive_features", estimator)
         if not (wanted and not _reads_groups(estimator)) and not (routed and self.named):
@@ -326,9 +312,30 @@ _PUBLIC = ("X_public", "sensitive_features_public")
 
 
 class RoutesToEstimator:
-    """A post-processor that hands metadata on to the estimator that it fits."""
+    """A post-processor that hands metadata on to the estimator that it fits, and answers as that estimator does."""
 
     estimator: Any
+    sensitive_columns: Any
+
+    # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()  # type: ignore[misc]
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags, tags.non_deterministic = inner.input_tags, inner.non_deterministic
+            if inner.classifier_tags is not None:
+                tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        if self.sensitive_columns is not None:
+            tags.input_tags.sparse = False
+        return tags
+
+    @property
+    def _finds_groups(self) -> bool:
+        """Whether the columns of X hold the groups."""
+        return self.sensitive_columns is not None or schema_for(self) is not None
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return who asks for which metadata: the post-processor itself, and in ``fit`` the estimator that it fits.
@@ -361,14 +368,14 @@ def fits_its_estimator(wrapper: Any) -> bool:
 
 def last_part(estimator: Any) -> Any:
     """The estimator, or what is at the end of its pipelines, unfrozen."""
-    while isinstance(estimator, FrozenEstimator | Pipeline):
-        estimator = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator.steps[-1][1]
+    while isinstance(estimator := thawed(estimator), Pipeline):
+        estimator = estimator.steps[-1][1]
     return estimator
 
 
 def classes_of(model: Any) -> NDArray[Any]:
     """The classes of a fitted model, in the form that it answers them in."""
-    return decode_labels(last_part(model), np.arange(len(model.classes_)))
+    return _utils.decode_labels(last_part(model), np.arange(len(model.classes_)))
 
 
 def needs_labels(estimator: Any) -> bool:
@@ -389,8 +396,8 @@ def check_takes(estimator: Any, owner: str, **given: Any) -> None:
 
 def apart_from_ids(X: Any, subject: Any) -> tuple[Any, Any]:
     """The table without the column that says who a row is about, and that column; as given where none is named."""
-    named = isinstance(subject, str) and (column_names(X) or []).count(subject) == 1
-    return (as_pandas(X).drop(columns=subject), as_pandas(X)[subject]) if named else (X, subject)
+    named = isinstance(subject, str) and (_utils.column_names(X) or []).count(subject) == 1
+    return (_utils.as_pandas(X).drop(columns=subject), _utils.as_pandas(X)[subject]) if named else (X, subject)
 
 
 def reads_whole(estimator: Any, X: Any) -> bool:
@@ -403,12 +410,12 @@ def without_group_columns(wrapper: Any, X: Any, X_public: Any, groups: Any) -> t
     columns = wrapper.sensitive_columns
     if X_public is None or columns is None or reads_whole(wrapper.estimator, X):
         return X_public, groups
-    public = X_public if isinstance(X_public, PublicData) else PublicData(X_public, groups)
+    public = X_public if isinstance(X_public, _utils.PublicData) else _utils.PublicData(X_public, groups)
     if shape_of(public.X)[1:] != shape_of(X)[1:]:
         return X_public, groups
-    features, found = split_sensitive_columns(public.X, columns, owner=type(wrapper).__name__)
+    features, found = _utils.split_sensitive_columns(public.X, columns, owner=type(wrapper).__name__)
     own = public.sensitive_features
-    return PublicData(features, found if own is None else own, public.y), None
+    return _utils.PublicData(features, found if own is None else own, public.y), None
 
 
 def _reads_groups(estimator: Any) -> bool:
@@ -433,10 +440,6 @@ def _last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline) or _searches(estimator):
         estimator = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator.estimator
     return estimator
-
-
-def _requested(estimator: Any, names: set[str]) -> set[str]:
-    return set(get_routing_for_object(_last_step(estimator)).consumes("fit", names))
 
 
 def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:
@@ -464,17 +467,10 @@ def fitted_classifier(estimator: Any, *, owner: str) -> Any:
     return estimator
 
 
-def attribute_of(model: Any, name: str) -> Any:
-    """Return an attribute of a classifier, or of the last step of a pipeline; None where there is none."""
-    while isinstance(model, FrozenEstimator | Pipeline):
-        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
-    return getattr(model, name, None)
-
-
 def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: bool = True) -> NDArray[np.float64]:
     """Return the model's own probabilities, shape (n_rows, n_classes); decision values are read as log-odds."""
     if hasattr(model, "predict_proba"):
-        found = np.asarray(without_cells(model.predict_proba, X, owner=owner), dtype=float)
+        found = np.asarray(_utils.without_cells(model.predict_proba, X, owner=owner), dtype=float)
     elif hasattr(model, "decision_function"):
         found = np.asarray(model.decision_function(X), dtype=float)
         found = softmax(np.column_stack([np.zeros(len(found)), found]) if found.ndim == 1 else found, axis=1)
@@ -495,13 +491,14 @@ def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: boo
 
 def class_codes(predicted: Any, classes: NDArray[Any], *, owner: str) -> NDArray[np.int64]:
     """Return the position of each predicted label in ``classes``."""
-    return encode_labels(np.asarray(predicted), classes, owner=owner, name="y_pred", parameter="estimator")
+    return _utils.encode_labels(np.asarray(predicted), classes, owner=owner, name="y_pred", parameter="estimator")
 
 
 def network_of(model: Any) -> Any:
     """Return the torch module of a fitted classifier (of a skorch net, or in ``net_``); None where there is none."""
-    net = attribute_of(model, "net_")
-    return attribute_of(model, "module_") if net is None else getattr(net, "module_", net)
+    last = last_part(model)
+    net = getattr(last, "net_", None)
+    return getattr(last, "module_", None) if net is None else getattr(net, "module_", net)
 
 
 def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str) -> tuple[Any, NDArray[np.float64]]:

@@ -30,7 +30,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.postprocessing._charged import ChargedForRows, thawed
+from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._group_guess import (
     GuessedTransport,
     GuessedTransportPlan,
@@ -38,7 +38,7 @@ from skfairdp.postprocessing._group_guess import (
     guessing_network,
     with_guess,
 )
-from skfairdp.postprocessing._inputs import attribute_of, check_fitted
+from skfairdp.postprocessing._inputs import check_fitted, last_part, thawed
 from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import Schema, with_schema
 
@@ -274,8 +274,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         """Given, or those of the estimator."""
         if self.bounds is not None:
             return amount_bounds(self)
-        within = attribute_of(getattr(self, "estimator_", None) or self._fitted_estimator(), "bounds")
-        return amount_bounds(self, within)
+        model = last_part(getattr(self, "estimator_", None) or self._fitted_estimator())
+        return amount_bounds(self, getattr(model, "bounds", None))
 
     def _fitted_estimator(self) -> Any:
         owner = type(self).__name__

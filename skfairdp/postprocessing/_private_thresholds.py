@@ -26,10 +26,10 @@ from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
-from skfairdp.postprocessing._charged import ChargedForRows, thawed
+from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for
+from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for, thawed
 from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 

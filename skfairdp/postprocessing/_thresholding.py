@@ -22,6 +22,8 @@ from skfairdp._utils._sklearn import HasMethods, Interval, take_rows
 from skfairdp.fairness import disparities, largest_disparity, tally
 from skfairdp.postprocessing._inputs import class_codes, network_of, network_view, probabilities, with_network
 
+Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class CalibrationRows:
@@ -48,21 +50,13 @@ class TradeOff:
     """
 
     def __init__(
-        self,
-        groups: NDArray[np.int64],
-        n_groups: int,
-        utility: NDArray[np.float64],
-        before: NDArray[np.int64],
-        *,
-        gap_weight: float,
-        gamma: float | None,
-        disparity: str,
+        self, rows: CalibrationRows, utility: Array, *, gap_weight: float, gamma: float | None, disparity: str
     ) -> None:
-        self.groups, self.utility, self.before = groups, utility, before
-        self.shape = (n_groups, utility.shape[1])
+        self.groups, self.utility = rows.groups, utility
+        self.shape = (rows.n_groups, utility.shape[1])
         self.gap_weight, self.gamma, self.disparity = gap_weight, gamma, disparity
-        self.gap_before = self.gap_of(before)
-        self._best = self._rank(before, self.gap_before)
+        self.gap_before = self.gap_of(rows.before)
+        self._best = self._rank(rows.before, self.gap_before)
 
     def gap_of(self, codes: NDArray[np.int64]) -> float:
         """Return the largest disparity of these predictions."""
@@ -94,8 +88,6 @@ class TradeOff:
             return utility - self.gap_weight * gap, -gap
         return (0.0, utility) if gap <= self.gamma else (-gap, utility)
 
-
-Array = NDArray[np.float64]
 
 _LEVELS = 10
 _STEPS = 40
@@ -161,39 +153,56 @@ class Thresholds(BaseEstimator):
         return moved, choice
 
 
-class MovedThresholds:
+class CalibratedModel:
+    """A model after calibration: by itself one that predicts as it does, with another network if it was fine-tuned."""
+
+    def __init__(
+        self, estimator: Any, classes: NDArray[Any], owner: str, shares: Any = None, group_estimator: Any = None
+    ) -> None:
+        self.estimator, self.classes, self.owner = estimator, classes, owner
+        self.shares, self.group_estimator = shares, group_estimator
+        #: Whether an answer needs the group of its row.
+        self.reads_groups = shares is not None and group_estimator is None
+
+    def attributes(self) -> dict[str, Any]:
+        """What the calibrator shows of it."""
+        shown = {"estimator_": self.estimator}
+        return shown if self.group_estimator is None else {**shown, "group_estimator_": self.group_estimator}
+
+    def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Return the code of each row's class."""
+        predicted = without_cells(self.estimator.predict, features, owner=self.owner)
+        return class_codes(predicted, self.classes, owner=self.owner)
+
+    def membership(self, table: Any) -> Array:
+        """Return the probability of each group by the features of each row."""
+        return group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
+
+
+class MovedThresholds(CalibratedModel):
     """A model whose scores are corrected by the group before the largest is taken."""
 
     def __init__(
         self, estimator: Any, classes: NDArray[Any], shift: Array, shares: Array, group_estimator: Any, owner: str
     ) -> None:
-        self.estimator, self.classes, self.owner = estimator, classes, owner
-        self.shift, self.shares = shift, shares
-        self.group_estimator = group_estimator
+        super().__init__(estimator, classes, owner, shares, group_estimator)
+        self.shift = shift
         self.multipliers: Array = np.zeros((len(shares), len(classes)))
-
-    @property
-    def reads_groups(self) -> bool:
-        """Whether an answer needs the group of its row."""
-        return self.group_estimator is None
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
-        shown = {"estimator_": self.estimator, "multipliers_": self.multipliers[:, None, :]}
-        return shown if self.reads_groups else {**shown, "group_estimator_": self.group_estimator}
+        return {**super().attributes(), "multipliers_": self.multipliers[:, None, :]}
 
     def contrasts(self, table: Any, groups: NDArray[np.int64] | None) -> Array:
         """Return how much an answer to each row moves each group's disparity."""
         if self.reads_groups:
             return contrast(np.eye(len(self.shares))[groups], self.shares)
-        membership = group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
-        return contrast(membership, self.shares)
+        return contrast(self.membership(table), self.shares)
 
     def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """Return the code of each row's class."""
         if not self.multipliers.any():
-            predicted = without_cells(self.estimator.predict, features, owner=self.owner)
-            return class_codes(predicted, self.classes, owner=self.owner)
+            return super().answer(features, table, groups)
         utility = probabilities(self.estimator, features, len(self.classes), owner=self.owner) + self.shift
         return (utility - self.contrasts(table, groups) @ self.multipliers).argmax(axis=1)
 
@@ -331,7 +340,7 @@ class FineTuning(BaseEstimator):
 
     def _calibrate(
         self, model: Any, rows: CalibrationRows, trade_off: Callable[[NDArray[np.float64]], TradeOff], *, owner: str
-    ) -> tuple["FineTunedNetwork", TradeOff]:
+    ) -> tuple[CalibratedModel, TradeOff]:
         """Train a copy of the network on public rows; see :class:`FairnessCalibrator`."""
         from skfairdp._networks import fine_tune_for_parity
 
@@ -339,25 +348,7 @@ class FineTuning(BaseEstimator):
         choice = trade_off(utility)
         settings: dict[str, Any] = {"steps": self.steps, "lr": self.lr, "temperature": self.temperature}
         tuned = fine_tune_for_parity(network_of(model), read, choice.groups, choice.shape[0], choice.keep, **settings)
-        calibrated = FineTunedNetwork(model if tuned is None else with_network(model, tuned), rows.classes, owner)
-        if choice.gap_of(calibrated.answer(rows.features)) > choice.gap_before:
-            calibrated = FineTunedNetwork(model, rows.classes, owner)  # it turns logits into labels in a way of its own
+        calibrated = CalibratedModel(model if tuned is None else with_network(model, tuned), rows.classes, owner)
+        if choice.gap_of(calibrated.answer(rows.features, rows.table, None)) > choice.gap_before:
+            calibrated = CalibratedModel(model, rows.classes, owner)  # it turns logits into labels in a way of its own
         return calibrated, choice
-
-
-class FineTunedNetwork:
-    """A model with another network; it predicts as it did."""
-
-    reads_groups = False
-
-    def __init__(self, estimator: Any, classes: NDArray[Any], owner: str) -> None:
-        self.estimator, self.classes, self.owner = estimator, classes, owner
-
-    def attributes(self) -> dict[str, Any]:
-        """What the calibrator shows of it."""
-        return {"estimator_": self.estimator}
-
-    def answer(self, features: Any, table: Any = None, groups: Any = None) -> NDArray[np.int64]:
-        """Return the code of each row's class."""
-        predicted = without_cells(self.estimator.predict, features, owner=self.owner)
-        return class_codes(predicted, self.classes, owner=self.owner)

@@ -282,14 +282,21 @@ def _inclusion_bound(leaves: Leaves, delta: float) -> float | None:
 
 def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
     """From privacy loss distributions."""
-    if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
+    sampled = [(leaf, times) for leaf, times in leaves if _is_sampled(leaf)]
+    if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in sampled):
         return math.inf
-    grid = _grid(leaves, coarseness)
-    if _is_tiny(leaves):
-        return _divergences.losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta, 2)
-    if _is_slow(leaves, _grid(leaves)):  # ours is as quick on the fine grid, and a search then ends where it began
-        return _divergences.losses_epsilon([_steps(leaf, times) for leaf, times in leaves], delta)
-    grid = max(grid, max(map(_largest_loss, dict(leaves))) / _WIDEST)
+    largest = max(map(_largest_loss, dict(leaves)))
+    if all(isinstance(leaf, dpa.GaussianDpEvent | dpa.PoissonSampledDpEvent) for leaf, _ in leaves):
+        steps = [_steps(leaf, times) for leaf, times in leaves]
+        # Rare batches, large noise: a step loses less than dp-accounting's finest grid tells apart.
+        tiny = any(_typical_loss(leaf) < _SAMPLED_GRIDS[0] for leaf, _ in sampled)
+        if tiny and all(leaf.sampling_probability >= _RAREST for leaf, _ in sampled):
+            return _divergences.losses_epsilon(steps, delta, 2)
+        # Many grid points for one step, or all: ours is as quick on the fine grid, and a search ends where it began.
+        together = max(20 * math.sqrt(times) * _typical_loss(leaf) for leaf, times in sampled)
+        if max(largest, together) > _SLOW * _grid(leaves):
+            return _divergences.losses_epsilon(steps, delta)
+    grid = max(_grid(leaves, coarseness), largest / _WIDEST)
     mu_squared = _mu_squared(tuple((leaf, n) for leaf, n in leaves if isinstance(leaf, dpa.GaussianDpEvent))) or 0.0
     if math.isinf(mu_squared) or any(pure_epsilon(leaf) == math.inf for leaf, _ in leaves):
         return math.inf
@@ -315,26 +322,6 @@ def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.Priv
     for part in parts[1:]:
         total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
     return total
-
-
-def _is_tiny(leaves: Leaves) -> bool:
-    """Whether a sampled step loses less than dp-accounting's finest grid tells apart: rare batches, large noise."""
-    sampled = [leaf for leaf, _ in leaves if _is_sampled(leaf)]
-    tiny = any(_typical_loss(leaf) < _SAMPLED_GRIDS[0] for leaf in sampled)
-    return tiny and _is_plain(leaves) and all(leaf.sampling_probability >= _RAREST for leaf in sampled)
-
-
-def _is_plain(leaves: Leaves) -> bool:
-    return all(isinstance(leaf, dpa.GaussianDpEvent | dpa.PoissonSampledDpEvent) for leaf, _ in leaves)
-
-
-def _is_slow(leaves: Leaves, grid: float) -> bool:
-    """Whether sampled Gaussians, and Gaussians beside them, need many grid points: for one step, or for all of them."""
-    if not _is_plain(leaves):
-        return False
-    one = max(map(_largest_loss, dict(leaves)))
-    together = max(20 * math.sqrt(times) * _typical_loss(leaf) for leaf, times in leaves if _is_sampled(leaf))
-    return max(one, together) > _SLOW * grid
 
 
 def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
@@ -386,7 +373,13 @@ def _worst_pld_bound(leaves: Leaves, delta: float, coarseness: int) -> float | N
     for branch in map(_leaves_of, branches):
         values = [_pld_bound(branch, delta, coarseness), _gdp_bound(branch, delta)]
         bounds.append(min((value for value in values if value is not None), default=None))
-    return None if any(bound is None for bound in bounds) else max(bound for bound in bounds if bound is not None)
+    return _worst(bounds)
+
+
+def _worst(costs: list[float | None]) -> float | None:
+    """Of the options of a worst case; None where one of them has no such cost."""
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if len(known) == len(costs) else None
 
 
 def _replace_sampled_pld(leaf: _events.ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
@@ -402,16 +395,13 @@ def _pure_bound(leaves: Leaves, delta: float) -> float | None:
     """Valid at every δ, and nearly tight for one release at the δ that people report."""
     if not {*map(type, dict(leaves))}.isdisjoint(_WITHOUT_PURE):
         return None
-    costs = [(_pure(leaf, delta), times) for leaf, times in leaves]
-    if any(cost is None for cost, _ in costs):
-        return None
-    return math.fsum(cost * times for cost, times in costs if cost is not None)  # each is rounded up enough
+    costs = [cost * times for leaf, times in leaves if (cost := _pure(leaf, delta)) is not None]
+    return math.fsum(costs) if len(costs) == len(leaves) else None  # each is rounded up enough
 
 
 def _pure(leaf: DpEvent, delta: float) -> float | None:
     if isinstance(leaf, WorstOf):
-        options = [_pure_bound(_leaves_of(option), delta) for option in leaf.events]
-        return None if any(value is None for value in options) else max(value for value in options if value is not None)
+        return _worst([_pure_bound(_leaves_of(option), delta) for option in leaf.events])
     if isinstance(leaf, dpa.RepeatAndSelectDpEvent):
         # The limit of large orders of the Rényi bound (Papernot & Steinke 2022, Theorem 2).
         base = _pure_bound(_leaves_of(leaf.event), delta)
@@ -488,10 +478,10 @@ def _mu_squared(leaves: Leaves) -> float | None:
         elif isinstance(leaf, _BITS) and leaf.noise == "gaussian":
             scale = leaf.sigma / (1.0 if isinstance(leaf, _events.ThresholdBit) else math.sqrt(2.0))
         elif isinstance(leaf, WorstOf):
-            options = [_mu_squared(_leaves_of(option)) for option in leaf.events]
-            if any(option is None for option in options):
+            worst = _worst([_mu_squared(_leaves_of(option)) for option in leaf.events])
+            if worst is None:
                 return None
-            costs.append(times * max(option for option in options if option is not None))
+            costs.append(times * worst)
             continue
         else:
             return None

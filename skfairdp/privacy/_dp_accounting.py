@@ -5,24 +5,24 @@ from collections.abc import Sequence
 
 import numpy as np
 from dp_accounting.dp_event import (
-    ComposedDpEvent as ComposedDpEvent,
-    DpEvent as DpEvent,
-    GaussianDpEvent as GaussianDpEvent,
-    LaplaceDpEvent as LaplaceDpEvent,
-    NonPrivateDpEvent as NonPrivateDpEvent,
-    NoOpDpEvent as NoOpDpEvent,
-    PoissonSampledDpEvent as PoissonSampledDpEvent,
-    RandomizedResponseDpEvent as RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent as RepeatAndSelectDpEvent,
-    SelfComposedDpEvent as SelfComposedDpEvent,
-    ZCDpEvent as ZCDpEvent,
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    RepeatAndSelectDpEvent,
+    SelfComposedDpEvent,
+    ZCDpEvent,
 )
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import (
-    PrivacyLossDistribution as PrivacyLossDistribution,
+    PrivacyLossDistribution,
     from_gaussian_mechanism,
-    from_laplace_mechanism as from_laplace_mechanism,
-    from_randomized_response as from_randomized_response,
+    from_laplace_mechanism,
+    from_randomized_response,
 )
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant

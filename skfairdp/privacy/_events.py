@@ -228,28 +228,6 @@ class WorstOf(DpEvent):
     events: tuple[DpEvent, ...] = attr.ib(converter=tuple, validator=_some)
 
 
-_EVENTS: dict[str, type[DpEvent]] = {
-    cls.__name__: cls
-    for cls in (
-        ArgmaxBit,
-        dpa.ComposedDpEvent,
-        DiscreteGaussian,
-        dpa.GaussianDpEvent,
-        dpa.LaplaceDpEvent,
-        dpa.NoOpDpEvent,
-        dpa.NonPrivateDpEvent,
-        dpa.PoissonSampledDpEvent,
-        dpa.RandomizedResponseDpEvent,
-        RareDisclosure,
-        dpa.RepeatAndSelectDpEvent,
-        ReplaceSampledGaussian,
-        dpa.SelfComposedDpEvent,
-        ThresholdBit,
-        WorstOf,
-    )
-}
-
-
 #: What the fields of dp-accounting's own events have to hold; ours carry their validators themselves.
 _FOREIGN: dict[type[DpEvent], dict[str, Callable[[Any, Any, Any], None]]] = {
     dpa.ComposedDpEvent: {"events": _some},
@@ -262,6 +240,9 @@ _FOREIGN: dict[type[DpEvent], dict[str, Callable[[Any, Any, Any], None]]] = {
     dpa.RepeatAndSelectDpEvent: {"event": _event, "mean": _mean, "shape": _shape},
     dpa.SelfComposedDpEvent: {"event": _event, "count": _count},
 }
+
+_OURS = (ArgmaxBit, DiscreteGaussian, RareDisclosure, ReplaceSampledGaussian, ThresholdBit, WorstOf)
+_EVENTS: dict[str, type[DpEvent]] = {cls.__name__: cls for cls in (*_FOREIGN, *_OURS)}
 
 
 _KEEPS_THE_RECORD = (
@@ -447,8 +428,10 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
 
 def event_from_dict(description: dict[str, Any]) -> DpEvent:
     """Inverse of :func:`event_to_dict`."""
+    if not isinstance(description, dict):
+        raise ValueError(_NO_DESCRIPTION)
     try:
-        event = _rebuilt(description)
+        event: DpEvent = _rebuilt(description)
     except RecursionError:
         raise ValueError(f"An event may hold at most {_DEEPEST} levels; this description holds more.") from None
     except TypeError as error:  # fields that are missing, or that the event does not have
@@ -457,19 +440,18 @@ def event_from_dict(description: dict[str, Any]) -> DpEvent:
     return event
 
 
-def _rebuilt(description: Any) -> DpEvent:
-    if not isinstance(description, dict) or "type" not in description:
-        raise ValueError("The description of an event is a dict with its type and its fields.")
-    fields = dict(description)
-    name = fields.pop("type")
+_NO_DESCRIPTION = "The description of an event is a dict with its type and its fields."
+
+
+def _rebuilt(value: Any) -> Any:
+    """An event, or what one of its fields holds."""
+    if isinstance(value, list):
+        return [_rebuilt(item) for item in value]
+    if not isinstance(value, dict):
+        return math.inf if value == "inf" else value
+    if "type" not in value:
+        raise ValueError(_NO_DESCRIPTION)
+    name = value["type"]
     if not isinstance(name, str) or name not in _EVENTS:
         raise ValueError(f"Unknown event {name!r}; the known ones are {sorted(_EVENTS)}.")
-
-    def built(value: Any) -> Any:
-        if isinstance(value, dict):
-            return _rebuilt(value)
-        if isinstance(value, list):
-            return [built(item) for item in value]
-        return math.inf if value == "inf" else value
-
-    return _EVENTS[name](**{key: built(value) for key, value in fields.items()})
+    return _EVENTS[name](**{key: _rebuilt(field) for key, field in value.items() if key != "type"})

@@ -645,10 +645,10 @@ def _html_of(chain: Chain, where: str) -> str:
     table = html_table(titles, (list(map(_cell, row.items())) for row in _rows_of(chain)), numbers=titles[5:7])
     total = max(chain.totals.values(), default=0.0)
     said = (
-        f"Whoever sees the results of all entries learns at most ε = {rounded_up(total)} at δ = {chain.delta:g} about "
-        "one of those that they protect."
+        f"The results of all entries together are differentially private with ε = {rounded_up(total)} at "
+        f"δ = {chain.delta:g}, for one of those that each protects."
     )
-    ceiling = f"Ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; {len(chain.entries)} entries, {where}"
+    ceiling = f"Ceiling ε = {chain.epsilon:g}, δ = {chain.delta:g}; number of entries: {len(chain.entries)}; {where}"
     head = f'<p class="note">Head: {len(chain.entries)}:{chain.hashes[-1]}</p>'
     return f"<h2>Privacy ledger</h2><p>{said}</p><p>{escape(ceiling)}</p>{table}{head}"
 

@@ -99,16 +99,10 @@ def allowance(event: DpEvent) -> Allowance:
         elif isinstance(leaf, dpa.LaplaceDpEvent):
             ratios += times / leaf.noise_multiplier if leaf.noise_multiplier else math.inf
         else:
-            squares += times * _square(leaf)
+            distance = getattr(leaf, "difference", math.sqrt(2.0) if isinstance(leaf, ours.ArgmaxBit) else 1.0)
+            noise = leaf.sigma if hasattr(leaf, "sigma") else getattr(leaf, "event", leaf).noise_multiplier
+            squares += times * (getattr(leaf, "sensitivity", distance) / noise) ** 2 if noise else math.inf
     return Allowance(squares * (1 + _SLACK), ratios * (1 + _SLACK), rare * (1 + _SLACK), tuple(others.items()))
-
-
-def _square(leaf: DpEvent) -> float:
-    """Squared distance over noise of one release."""
-    distance = math.sqrt(2.0) if isinstance(leaf, ours.ArgmaxBit) else 1.0
-    distance = getattr(leaf, "sensitivity", getattr(leaf, "difference", distance))
-    noise = leaf.sigma if hasattr(leaf, "sigma") else getattr(leaf, "event", leaf).noise_multiplier
-    return (distance / noise) ** 2 if noise else math.inf
 
 
 class Plan(Protocol):
@@ -322,12 +316,8 @@ class Spending:
             self._open, self._before = False, []
 
     def _forget(self) -> None:
-        gone = [
-            (fitted, name)
-            for fitted in self.forgets
-            for name in fitted
-            if name.endswith("_") and not name.startswith("_") and name not in _OF_THE_ROWS
-        ]
+        fitted_names = ((fitted, name) for fitted in self.forgets for name in fitted if name.endswith("_"))
+        gone = [one for one in fitted_names if not one[1].startswith("_") and one[1] not in _OF_THE_ROWS]
         try:
             for fitted, name in gone:
                 fitted.pop(name, None)

@@ -489,8 +489,7 @@ def _check_facts(document: Mapping[str, Any]) -> None:
             raise ValueError(f"{fact['name']!r} cannot be read where neighbours differ in it")
     told = {fact["name"] for fact in document["public"]}
     absent = sorted({"number of subjects", "ids of the subjects"} - told)
-    of_subjects = document["neighboring_relation"] in _OF_SUBJECTS
-    if of_subjects and (told or document["performed"]) and absent:
+    if stated & {*_OF_SUBJECTS} and (told or document["performed"]) and absent:
         raise ValueError(f"a fit for subjects reads their number and ids, and {absent[0]!r} is no public fact of it")
 
 

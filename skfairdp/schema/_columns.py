@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +35,6 @@ TRUTHS = {
 #: What may follow a day.
 TIME_OF_DAY = re.compile(r"[T ] *\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?( ?(Z|UTC|[-+]\d\d:?\d\d))?$")
 _SELDOM = ("decimal", "thousands", "unit", "others", "format")  # shown where it is said
-_UNSAID = (".", "", None)
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
 
@@ -55,6 +55,12 @@ class Column(_Paid, ABC):
 
     kind: ClassVar[str]
     missing: bool
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest number that :meth:`read` gives."""
+        low, high = self.read(self._limits())
+        return float(low), float(high)
 
     def read(self, values: Any) -> NDArray[np.float64]:
         """Read a column as numbers: the value, or the position among the declared ones.
@@ -137,7 +143,12 @@ class Column(_Paid, ABC):
         return self._read(values)
 
     def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.zeros(len(raw), dtype=bool)
+        low, high = self._values(self._limits())
+        return np.asarray((raw < low) | (raw > high))
+
+    @abstractmethod
+    def _limits(self) -> list[Any]:
+        """The first and the last value."""
 
     @abstractmethod
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]": ...
@@ -207,8 +218,8 @@ class Number(Column):
     def _values(self, values: Any) -> NDArray[np.float64]:
         return _as_numbers(values, self.decimal, self.thousands, self.unit.strip())
 
-    def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return (raw < self.low) | (raw > self.high)
+    def _limits(self) -> list[Any]:
+        return [self.low, self.high]
 
     def _read(self, values: Any) -> NDArray[np.float64]:
         numbers = np.clip(self._values(values), self.low, self.high)
@@ -292,6 +303,9 @@ class Category(Column):
     def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.isnan(raw)
 
+    def _limits(self) -> list[Any]:
+        return [self.values[0], self.values[-1]]
+
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A categorical column with exactly these categories.
         codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
@@ -325,6 +339,9 @@ class Boolean(Column):
 
     def _read(self, values: Any) -> NDArray[np.float64]:
         return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **TRUTHS})
+
+    def _limits(self) -> list[Any]:
+        return [False, True]
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of pandas' booleans, which may be missing.
@@ -387,17 +404,13 @@ class Date(Column):
     def _values(self, values: Any) -> NDArray[np.float64]:
         return _as_days(values, self.format)
 
-    def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
-        low, high = self._days()
-        return (raw < low) | (raw > high)
+    def _limits(self) -> list[Any]:
+        return [self.first, self.last]
 
     def _read(self, values: Any) -> NDArray[np.float64]:
-        low, high = self._days()
+        low, high = self._values(self._limits())
         days = np.clip(self._values(values), low, high)
         return days if self.missing else np.where(np.isnan(days), (low + high) // 2, days)
-
-    def _days(self) -> tuple[int, int]:
-        return (self.first - _EPOCH).days, (self.last - _EPOCH).days
 
     def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of timestamps.
@@ -469,18 +482,16 @@ def column_from_dict(declared: Any, name: str) -> Column:
         raise ValueError(f"Column {name!r} of a Schema: give its cost under 'releases', as Schema.save writes it.")
     unfilled = sorted(key for key, value in parameters.items() if value is None and key not in _MAY_BE_NONE)
     if unfilled:
+        guess = declared.get("guess")
+        guessed = f" From the rows the template guesses {guess}: write that if it is public knowledge." if guess else ""
         raise ValueError(
             f"Column {name!r} of a Schema is not filled in yet: {', '.join(unfilled)}. Write what is public, not what "
-            "the private rows show, or spend epsilon on it with Schema.release." + _as_guessed(declared.get("guess"))
+            f"the private rows show, or spend epsilon on it with Schema.release.{guessed}"
         )
     try:
         return _KINDS[kind](**parameters)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Column {name!r} of a Schema: {error}") from None
-
-
-def _as_guessed(guess: Any) -> str:
-    return f" From the rows the template guesses {guess}: write that if it is public knowledge." if guess else ""
 
 
 def known_from_dict(declared: Any, name: str) -> "Column | str":
@@ -511,8 +522,7 @@ def _are_missing(values: Any) -> NDArray[np.bool_]:
         return np.isnan(cells.to_numpy(dtype=np.float64, na_value=np.nan))  # of pyarrow NaN is not null
     if cells.dtype.kind in "mM":
         return np.asarray(cells.isna().to_numpy(dtype=bool))
-    known = remembered(lambda text: text.strip() in NOTHING)
-    return np.array([known(cell) if type(cell) is str else _is_missing(cell) for cell in cells], dtype=bool)
+    return np.array(of_each(cells, _is_missing), dtype=bool)
 
 
 def _is_missing(cell: Any) -> bool:
@@ -540,10 +550,8 @@ def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str 
         numbers = np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
         plain = (decimal, thousands, unit) == (".", "", "")
-        known = remembered(
-            lambda text: number_of_text(text) if plain else _number_written(text, decimal, thousands, unit)
-        )
-        numbers = np.array([known(cell) if type(cell) is str else _number_of(cell) for cell in cells], dtype=np.float64)
+        written = partial(_number_written, decimal=decimal, thousands=thousands, unit=unit)
+        numbers = np.array(of_each(cells, _number_of, number_of_text if plain else written), dtype=np.float64)
     return np.where(np.abs(numbers) <= FARTHEST, numbers, np.nan)
 
 
@@ -605,14 +613,19 @@ def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return known
 
 
+def of_each(cells: Iterable[Any], read: Callable[[Any], Any], of_text: Callable[[str], Any] | None = None) -> list[Any]:
+    """What is read of each cell; a text once, however often it comes, and in a way of its own if there is one."""
+    known = remembered(of_text or read)
+    return [known(cell) if type(cell) is str else read(cell) for cell in cells]
+
+
 def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
     """Every cell as days since 1970, NaN for what is no day of the calendar. A number counts as days."""
     cells = cells_of(values)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
         days = np.floor(_as_numbers(cells))
     else:
-        known = remembered(lambda text: _day_of(text, format))
-        days = np.array([known(cell) if type(cell) is str else _day_of(cell, format) for cell in cells], np.float64)
+        days = np.array(of_each(cells, partial(_day_of, format=format)), np.float64)
     return np.where((days >= _FIRST_DAY) & (days <= _LAST_DAY), days, np.nan)
 
 

@@ -16,7 +16,7 @@ from skfairdp._utils import NamedEstimator, PublicData, given_domain, private_er
 from skfairdp._utils._sklearn import Having
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import PublicReads
-from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, spells_number
+from skfairdp.schema._columns import Category, Column, Date, Number, spells_number
 from skfairdp.schema._frames import SameNameError, as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, SchemaParameter, values_of
 
@@ -192,12 +192,8 @@ def _encoded(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.float64
     absent = np.isnan(numbers)
     if isinstance(column, Category):
         block = (numbers[:, None] == np.arange(len(column.values))).astype(np.float64)
-    elif isinstance(column, Boolean):
-        block = np.nan_to_num(2 * numbers - 1)[:, None]
     else:
-        assert isinstance(column, Number | Date)
-        ends = [column.low, column.high] if isinstance(column, Number) else [column.first, column.last]
-        low, high = column.read(ends)
+        low, high = column.ends
         block = np.nan_to_num((2 * numbers - low - high) / (high - low))[:, None]
     return np.hstack([block, absent[:, None]]) if column.missing else block
 

@@ -392,8 +392,7 @@ def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
         return np.where(column.isna().to_numpy(), _MISSING, _BOOLEAN)
     if pd.api.types.is_numeric_dtype(column.dtype):
         return _kinds_of_numbers(_as_numbers(column))
-    known = _columns.remembered(_kind_of_text)
-    kinds = np.array([known(cell) if type(cell) is str else _kind_of_object(cell) for cell in column], dtype=np.int64)
+    kinds = np.array(_columns.of_each(column, _kind_of_object, _kind_of_text), dtype=np.int64)
     unsaid = kinds < 0
     kinds[unsaid] = _kinds_of_numbers(_as_numbers(column)[unsaid])
     return kinds
@@ -450,8 +449,7 @@ def _has_no_kind(column: "pd.Series[Any]") -> bool:
 
 def _plain_values(column: "pd.Series[Any]") -> list[Any]:
     """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type."""
-    known = _columns.remembered(_plain)
-    return [known(cell) if type(cell) is str else _plain(cell) for cell in _columns.cells_of(column)]
+    return _columns.of_each(_columns.cells_of(column), _plain)
 
 
 def _plain(cell: Any) -> Any:
@@ -480,8 +478,12 @@ class SchemaPlan:
 
     columns: Mapping[str, _columns.Column | ColumnRelease]
     event: privacy.DpEvent
+    delta: float
     relation: privacy.NeighboringRelation
     releases: tuple[str, ...]
+    roles: Sequence[str]
+    given: Sequence[str] = ()
+    subject: str | None = None
 
     def surely_shown(self) -> float:
         """The number of rows of which a value of a label or a group that has to be found is shown, with 97.5 %."""
@@ -522,7 +524,7 @@ def plan_release(
             plan[name] = (
                 ColumnRelease(said, mu[name], share, is_role, relation) if is_found else Boolean(missing=not is_role)
             )
-    return SchemaPlan(plan, event, relation, releases)
+    return SchemaPlan(plan, event, delta, relation, releases, roles)
 
 
 def planned_schema(
@@ -535,7 +537,7 @@ def planned_schema(
     known: Mapping[str, Any],
     subject: str | None = None,
 ) -> SchemaPlan:
-    """What ``released_columns`` with these arguments will let out; raises the errors that cost nothing."""
+    """What ``released_columns`` will let out; raises the errors that cost nothing."""
     roles = (*([] if label is None else [label]), *groups)
     names, relation = column_names(table), privacy.NeighboringRelation.REPLACE_ONE
     if subject is not None:
@@ -555,7 +557,8 @@ def planned_schema(
             )
     said = {name: known.get(name, "any") for name in names if name not in known or known[name] is not None}
     unsaid = {name: "category" if name in roles else None for name in said if said[name] == "any"}
-    return plan_release({**said, **unsaid}, epsilon, delta, roles, relation)
+    plan = plan_release({**said, **unsaid}, epsilon, delta, roles, relation)
+    return replace(plan, given=[name for name in said if name in known], subject=subject)
 
 
 def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
@@ -567,80 +570,55 @@ def _shares(names: Sequence[str], roles: Sequence[str]) -> dict[str, float]:
     return {name: _ROLES_SHARE / n_roles if name in roles else rest / (len(names) - n_roles) for name in names}
 
 
-def _read(frame: pd.DataFrame, names: Sequence[str], given: list[str], plan: SchemaPlan) -> privacy.PublicReads:
-    """What is taken as public, and where that came from."""
-    reads = privacy.PublicReads()
-    reads.note_number_of_rows(len(frame))
-    reads.note("names of columns", "read", names, "public")
-    reads.note("what was said of columns", "given", given or None, "public", by=list(plan.columns.values()))
-    return reads
-
-
-def _bought(
-    plan: SchemaPlan, found: Mapping[str, _columns.Column | None], spent: privacy.PrivacySpent
-) -> dict[str, _columns.Column | None]:
-    """What was found knows what was paid for it."""
-    return {
-        name: replace(column, privacy_=spent)
-        if column is not None and isinstance(plan.columns[name], ColumnRelease)
-        else column
-        for name, column in found.items()
-    }
-
-
 def released_columns(
-    table: Any,
-    *,
-    epsilon: float,
-    delta: float,
-    label: str | None,
-    groups: Sequence[str],
-    known: Mapping[str, Any],
-    subject: str | None,
-    ledger: Any,
-    noise_seed: int | None,
+    table: Any, plan: SchemaPlan, *, ledger: Any, noise_seed: int | None
 ) -> tuple[dict[str, _columns.Column], privacy.PrivacySpent]:
     """What ``Schema.release`` finds, and what it cost."""
-    names, roles = column_names(table), (*([] if label is None else [label]), *groups)
-    plan = planned_schema(table, epsilon=epsilon, delta=delta, label=label, groups=groups, known=known, subject=subject)
-    _check_seed(noise_seed, ledger)
-    frame = as_dataframe(table, list(plan.columns))
+    if noise_seed is not None:
+        privacy.refuse_ledger_of_seed("Schema.release", noise_seed, ledger)
+        warn_of_seed("Schema.release")
+    frame, subjects = as_dataframe(table, list(plan.columns)), None
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
-    subjects = None
-    if subject is not None:
-        subjects = Subjects.read(as_dataframe(table, [subject]), subject, len(frame), owner="Schema.release")
+    if plan.subject is not None:
+        whose = as_dataframe(table, [plan.subject])
+        subjects = Subjects.read(whose, plan.subject, len(frame), owner="Schema.release")
         frame = subjects.one_row_or_none_of(frame)
-    _refuse_in_vain(plan, roles, len(frame))
-    _refuse_no_kind(plan, frame)
-    reads = _read(frame, names, [name for name in plan.columns if name in known], plan)
+    _refuse_in_vain(plan, len(frame))
+    for name, column in plan.columns.items():
+        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
+            raise private_error("no kind", owner="Schema.release", name=repr(name))
+    described = list(plan.columns.values())
+    reads = privacy.PublicReads()
+    reads.note_number_of_rows(len(frame))
+    reads.note("names of columns", "read", column_names(table), "public")
+    reads.note("what was said of columns", "given", plan.given or None, "public", by=described)
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
 
     spent: list[privacy.PrivacySpent] = []
     with privacy.Spending(
-        plan.event, delta, plan.relation, label="Schema.release", ledger=ledger, noise_seed=noise_seed,
+        plan.event, plan.delta, plan.relation, label="Schema.release", ledger=ledger, noise_seed=noise_seed,
         releases=plan.releases, public=privacy.public_facts(reads, plan.relation), report_to=spent.append,
-        holds=privacy.held_by(list(plan.columns.values())), rows_of=subject or "",
+        holds=privacy.held_by(described), rows_of=plan.subject or "",
     ) as noise:  # fmt: skip
         found = {
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else Found(column)
             for name, column in plan.columns.items()
         }
-    described = {name: one.column for name, one in found.items()}
-    columns = _kept(_bought(plan, described, spent[0].own), roles, plan, len(frame))
+    columns = _kept({name: one.column for name, one in found.items()}, plan, spent[0].own, len(frame))
     for odd in dict.fromkeys(one.odd for one in found.values() if one.odd):
         warn_caller("Schema.release " + odd.format(names=[name for name, one in found.items() if one.odd == odd]))
-    say_identifiers({name: one for name, one in columns.items() if name not in known}, "Schema.release")
+    say_identifiers({name: one for name, one in columns.items() if name not in plan.given}, "Schema.release")
     return columns, spent[0]
 
 
-def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None:
+def _refuse_in_vain(plan: SchemaPlan, n_rows: int) -> None:
     """Nothing is spent where two values of a label or a group, half of the rows each, are not found: by public numbers.
 
     A half is the most that the rarer of two values can have; two standard deviations of luck do not help it either.
     """
-    asked = {name: one.common_values() for name in roles if isinstance(one := plan.columns[name], ColumnRelease)}
+    asked = {name: one.common_values() for name in plan.roles if isinstance(one := plan.columns[name], ColumnRelease)}
     vain = [name for name, common in asked.items() if n_rows / 2 + 2 * common.sigma < common.threshold]
     if vain:
         needed, units = 2 * max(asked[name].threshold for name in vain), units_of(plan.relation)
@@ -653,15 +631,20 @@ def _refuse_in_vain(plan: SchemaPlan, roles: Sequence[str], n_rows: int) -> None
 
 
 def _kept(
-    found: Mapping[str, _columns.Column | None], roles: Sequence[str], plan: SchemaPlan, n_rows: int
+    found: Mapping[str, _columns.Column | None], plan: SchemaPlan, spent: privacy.PrivacySpent, n_rows: int
 ) -> dict[str, _columns.Column]:
-    columns = {name: column for name, column in found.items() if column is not None}
+    """The columns in which something was found; those that were not given know what was paid for them."""
+    columns = {
+        name: replace(column, privacy_=spent) if isinstance(plan.columns[name], ColumnRelease) else column
+        for name, column in found.items()
+        if column is not None
+    }
     absent = [name for name in found if name not in columns]
-    needed = [name for name in absent if name in roles]
-    if needed or not set(columns) - set(roles):
+    needed = [name for name in absent if name in plan.roles]
+    if needed or not set(columns) - set(plan.roles):
         raise IncompleteSchemaError(needed or absent, columns)
-    described = {name: columns[name] for name in roles}
-    alone = [name for name, one in described.items() if isinstance(one, Category) and len(one.values) == 1]
+    roles = {name: columns[name] for name in plan.roles}
+    alone = [name for name, one in roles.items() if isinstance(one, Category) and len(one.values) == 1]
     if alone:
         warn_caller(
             f"Schema.release found only one value in {alone}, the label or a group: the others are too rare for this "
@@ -731,10 +714,3 @@ def _check(names: Sequence[Any], epsilon: float, delta: float, roles: Sequence[s
                 "The 'known' parameter of Schema.release must give for a column a Number, Category, Boolean or Date, "
                 f"one of {list(_KINDS)}, or None to leave it out. Got {said!r} for {name!r} instead."
             )
-
-
-def _check_seed(noise_seed: int | None, ledger: Any) -> None:
-    if noise_seed is None:
-        return
-    privacy.refuse_ledger_of_seed("Schema.release", noise_seed, ledger)
-    warn_of_seed("Schema.release")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._rows import HELD, Chunk, RowSource, other_rows, row_hashes, stored
-from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
+from skfairdp.schema._columns import Column, Number
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
 
@@ -56,17 +56,16 @@ class CompactRows:
 
 def _n_codes(column: Column) -> int | None:
     """How many values there are; None where they have no codes."""
-    if isinstance(column, Category):
-        return len(column.values)
-    if isinstance(column, Boolean):
-        return 2
-    if isinstance(column, Date):
-        return (column.last - column.first).days + 1
-    assert isinstance(column, Number)
-    if column.step is None or max(abs(column.low), abs(column.high)) / column.step > _FINEST:
+    (low, high), step = column.ends, _step(column)
+    if step is None or max(abs(low), abs(high)) / step > _FINEST:
         return None
-    n_codes = int(np.round((column.high - column.low) / column.step)) + 1
+    n_codes = int(np.round((high - low) / step)) + 1
     return n_codes if n_codes < _MOST_CODES else None
+
+
+def _step(column: Column) -> float | None:
+    """How far apart the numbers of codes lie, from the smallest one on."""
+    return column.step if isinstance(column, Number) else 1.0
 
 
 def _dtype(column: Column) -> np.dtype[Any]:
@@ -74,29 +73,19 @@ def _dtype(column: Column) -> np.dtype[Any]:
     return np.dtype(np.float64) if n_codes is None else np.min_scalar_type(n_codes)
 
 
-def _origin(column: Column) -> tuple[float, float]:
-    """What code 0 stands for, and how far apart codes lie."""
-    if isinstance(column, Date):
-        return float(column.read([column.first])[0]), 1.0
-    return (float(column.low), float(column.step or 1)) if isinstance(column, Number) else (0.0, 1.0)
-
-
 def _codes(column: Column, numbers: NDArray[np.float64]) -> NDArray[Any]:
-    n_codes = _n_codes(column)
-    if n_codes is None:
+    n_codes, step = _n_codes(column), _step(column)
+    if n_codes is None or step is None:
         return numbers
-    first, step = _origin(column)
-    return np.where(np.isnan(numbers), n_codes, np.round((numbers - first) / step)).astype(_dtype(column))
+    codes = np.round((numbers - column.ends[0]) / step)
+    return np.where(np.isnan(numbers), n_codes, codes).astype(_dtype(column))
 
 
 def _numbers(column: Column, codes: NDArray[Any]) -> NDArray[np.float64]:
-    n_codes = _n_codes(column)
-    if n_codes is None:
+    n_codes, step = _n_codes(column), _step(column)
+    if n_codes is None or step is None:
         return np.ascontiguousarray(codes, dtype=np.float64)
-    first, step = _origin(column)
-    numbers = first + step * codes.astype(np.float64)
-    if isinstance(column, Number):
-        numbers = np.clip(numbers, column.low, column.high)
+    numbers = np.clip(column.ends[0] + step * codes.astype(np.float64), *column.ends)
     return np.where(codes == n_codes, np.nan, numbers)
 
 

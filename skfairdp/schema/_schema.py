@@ -29,7 +29,7 @@ from skfairdp.schema._metadata import (
     sdv_columns,
     text_of,
 )
-from skfairdp.schema._release import released_columns, say_identifiers
+from skfairdp.schema._release import planned_schema, released_columns, say_identifiers
 
 
 @dataclass(frozen=True)
@@ -666,11 +666,11 @@ class Schema:
         >>> round(schema.privacy_.epsilon, 3)
         1.0
         """
-        columns, spent = released_columns(
+        plan = planned_schema(
             table, epsilon=epsilon, delta=delta, label=None if label is None else str(label),
-            groups=_roles(None, groups), known=dict(known or {}),
-            subject=subject, ledger=ledger, noise_seed=noise_seed,
+            groups=_roles(None, groups), known=known or {}, subject=subject,
         )  # fmt: skip
+        columns, spent = released_columns(table, plan, ledger=ledger, noise_seed=noise_seed)
         schema = cls(columns, label=label, groups=groups, subject=subject)
         schema.privacy_ = spent
         return schema

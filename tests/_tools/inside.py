@@ -43,7 +43,7 @@ PLACES = {
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (
         "AmountLook AmountMean CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast "
-        "learned_by_heart may_fall_back seen spread_by_rows tried default_n_teachers"
+        "learned_by_heart may_fall_back seen spread_by_rows tried default_n_teachers what_is_enough"
     ),
     "datasets._fetch": "ADULT",
     "fairness._constraints": "project_to_bounds ConstraintColumn",
@@ -93,7 +93,7 @@ PLACES = {
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
     "postprocessing._group_guess": "GroupGuess GuessPlan GuessedTransport GuessedTransportPlan",
     "postprocessing._gated": "LaterLabels",
-    "postprocessing._thresholding": "contrast search_multipliers TradeOff",
+    "postprocessing._thresholding": "CalibrationRows contrast search_multipliers TradeOff",
     "privacy._spending": "Allowance allowance",
     "privacy._divergences": "selection_rdp stopping_parameter inclusion_epsilon losses_epsilon",
     "privacy._dp_accounting": "epsilon_from_pld gaussian_pld rdp_to_epsilon self_compose",

@@ -8,14 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from skfairdp.datasets import (
-    fetch_celeba,
-    fetch_compas,
-    fetch_fairface,
-    fetch_fashion_mnist,
-    fetch_mnist,
-    fetch_utkface,
-)
+from skfairdp.datasets import fetch_celeba, fetch_chexpert, fetch_compas, fetch_fairface, fetch_mnist, fetch_utkface
 from skfairdp.datasets._images import _DIGITS
 
 # ---- COMPAS: the header line of compas-scores-two-years.csv, with two names that stand in it twice
@@ -124,7 +117,7 @@ CLOTHES = np.arange(60_000) % 10, np.arange(10_000) % 10
 def test_fashion_mnist_is_read_from_its_four_files(tmp_path, monkeypatch, place, packed):
     write_idx(tmp_path / place, *CLOTHES, packed=packed)
     monkeypatch.setenv("SKFAIRDP_DATA", str(tmp_path))
-    rows = fetch_fashion_mnist()
+    rows = fetch_mnist(kind="fashion")
     assert rows.images.shape == (70_000, 28, 28) and rows.images.dtype == np.uint8
     assert rows.target.dtype == np.int64 and rows.target_names[9] == "Ankle boot"
     np.testing.assert_array_equal(rows.images[:, 0, 0], rows.target)  # images and labels in one order
@@ -136,7 +129,7 @@ def test_mnist_is_read_from_idx_files_too_and_never_mistaken_for_fashion_mnist(t
     write_idx(tmp_path / "mnist", *digits, packed=False)
     assert fetch_mnist(data_home=tmp_path).target.tolist() == np.concatenate(digits).tolist()
     with pytest.raises(ValueError, match=r"fashion_mnist arrays from .* are not the published ones"):
-        fetch_fashion_mnist(data_home=tmp_path / "mnist")
+        fetch_mnist(kind="fashion", data_home=tmp_path / "mnist")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +147,7 @@ def test_damaged_idx_file_is_refused_by_name(tmp_path, damage, message):
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=rf"t10k-images-idx3-ubyte {message}"):
-        fetch_fashion_mnist(data_home=tmp_path)
+        fetch_mnist(kind="fashion", data_home=tmp_path)
 
 
 def test_packed_idx_file_that_cannot_be_unpacked_is_refused_by_name(tmp_path):
@@ -163,20 +156,20 @@ def test_packed_idx_file_that_cannot_be_unpacked_is_refused_by_name(tmp_path):
     for content in (b"no archive", path.read_bytes()[:-9]):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte\.gz cannot be unpacked"):
-            fetch_fashion_mnist(data_home=tmp_path)
+            fetch_mnist(kind="fashion", data_home=tmp_path)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"neither t10k-labels-idx1-ubyte nor .*\.gz"):
-        fetch_fashion_mnist(data_home=tmp_path)
+        fetch_mnist(kind="fashion", data_home=tmp_path)
 
 
 def test_fashion_mnist_without_files_says_which_ones_go_where(tmp_path, monkeypatch):
     with pytest.raises(
         FileNotFoundError, match=r"has train-images-idx3-ubyte\. Put the four files .*into a folder fashion-mnist"
     ):
-        fetch_fashion_mnist(data_home=tmp_path)
+        fetch_mnist(kind="fashion", data_home=tmp_path)
     monkeypatch.delenv("SKFAIRDP_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match="no folder was given"):
-        fetch_fashion_mnist()
+        fetch_mnist(kind="fashion")
 
 
 # ---- faces
@@ -308,9 +301,66 @@ def test_fairface_with_a_missing_column_or_table_is_refused(tmp_path):
         fetch_fairface(data_home=tmp_path)
 
 
+# ---- radiographs: the columns of CheXpert's train.csv that matter, and its sheet of people
+CHEXPERT = """Path,Sex,Age,Frontal/Lateral,AP/PA,No Finding,Pleural Effusion
+CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg,Female,68,Frontal,AP,1.0,
+CheXpert-v1.0-small/train/patient00002/study1/view1_frontal.jpg,Male,87,Frontal,PA,,-1.0
+CheXpert-v1.0-small/train/patient00002/study1/view2_lateral.jpg,Male,87,Lateral,,,1.0
+CheXpert-v1.0-small/train/patient00002/study2/view1_frontal.jpg,Male,88,Frontal,AP,,1.0
+"""
+PATIENTS = """PATIENT,GENDER,AGE_AT_CXR,PRIMARY_RACE,ETHNICITY
+patient00001,Female,68,"White, non-Hispanic",Not Hispanic
+patient00002,Male,87,Asian,Not Hispanic
+"""
+
+
+def chexpert(folder, rows=CHEXPERT, people=PATIENTS):
+    home = folder / "CheXpert-v1.0-small"
+    for line in CHEXPERT.splitlines()[1:]:
+        picture(folder / line.split(",")[0], (90, 90, 90))
+    (home / "train.csv").write_text(rows)
+    if people is not None:
+        (home / "CHEXPERT DEMO.csv").write_text(people)
+    return home
+
+
+def test_chexpert_reads_frontal_views_with_the_person_of_each(tmp_path):
+    chexpert(tmp_path)
+    rows = fetch_chexpert(data_home=tmp_path, target="Pleural Effusion", sensitive="race", size=4)
+    assert rows.data.shape == (3, 48) and rows.subject.tolist() == ["patient00001", "patient00002", "patient00002"]
+    assert rows.target.tolist() == [0, 0, 1]  # what is blank or uncertain is not taken for a finding
+    assert rows.sensitive_features.tolist() == ["White", "Asian", "Asian"]
+    chexpert(tmp_path, people=PATIENTS.replace("patient00001", "patient00009"))
+    assert fetch_chexpert(data_home=tmp_path, sensitive="race", size=2).sensitive_features[0] == "Other"
+    usual = fetch_chexpert(data_home=tmp_path / "CheXpert-v1.0-small", size=2)
+    assert usual.target.tolist() == [1, 0, 0] and usual.sensitive_features.tolist() == ["Female", "Male", "Male"]
+    assert usual.target_names == ["not No Finding", "No Finding"]
+
+
+@pytest.mark.parametrize(
+    ("given", "files", "message"),
+    [
+        ({"target": "Hernia"}, {}, r"'target' parameter of fetch_chexpert must be one of \['No Finding', 'Pleural"),
+        ({"sensitive": "age"}, {}, r"'sensitive' parameter of fetch_chexpert must be one of \['sex', 'race'\]"),
+        ({}, {"rows": CHEXPERT.replace("Sex", "Gender")}, r"train\.csv lacks the column\(s\) \['Sex'\]"),
+        ({"sensitive": "race"}, {"people": None}, r"has no CHEXPERT DEMO\.csv"),
+        (
+            {"sensitive": "race"},
+            {"people": PATIENTS.replace("patient", "p")},
+            "lists none of the people",
+        ),
+    ],
+)
+def test_chexpert_that_lacks_a_column_or_a_person_is_refused(tmp_path, given, files, message):
+    chexpert(tmp_path, **files)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        fetch_chexpert(data_home=tmp_path, size=2, **given)
+
+
 @pytest.mark.parametrize(
     ("fetch", "pattern"),
     [
+        (fetch_chexpert, "put train.csv and the folder train into a folder CheXpert-v1.0-small"),
         (fetch_utkface, "put its pictures, named age_gender_race_date.jpg, into a folder UTKFace"),
         (fetch_celeba, "put list_attr_celeba.txt and img_align_celeba into a folder celeba"),
         (fetch_fairface, "put fairface_label_train.csv, fairface_label_val.csv, train and val into a folder fairface"),

@@ -174,6 +174,18 @@ def test_how_to_balance_is_refused_where_nothing_is_balanced(setting):
     assert ledger.entries == ()
 
 
+def test_teachers_of_one_group_need_groups_and_learn_from_them_at_the_same_cost():
+    X, y, s = easy(60)
+    ledger = PrivacyLedger()
+    one_each = GSWGANBackend(sampling="by_group", **SMALL)
+    with pytest.raises(ValueError, match="is 'by_group', which gives each teacher the rows of one group"):
+        make(one_each, groups=None, balance="group", ledger=ledger).fit(X, y, X_public=easy(9, seed=1)[0])
+    assert ledger.entries == ()
+    found, usual = (make(b).fit(X, y, sensitive_features=s) for b in (one_each, GSWGANBackend(**SMALL)))
+    assert found.privacy_.epsilon == usual.privacy_.epsilon
+    assert not np.array_equal(np.asarray(found.sample(40)), np.asarray(usual.sample(40)))
+
+
 @every_backend
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
 def test_networks_train_on_cuda_at_the_same_cost_and_leave_nothing_there(backend):

@@ -57,6 +57,21 @@ def test_the_sizes_of_parts_and_draws_are_the_same_whatever_the_cells():
     assert one.batch(9).shape == two.batch(9).shape == (7, 9)
 
 
+def test_a_teacher_of_one_group_draws_its_rows_alone_and_a_row_that_changes_its_group_stays_with_its_teacher():
+    cells = np.random.default_rng(0).choice(4, size=400, p=[0.6, 0.2, 0.15, 0.05])  # two groups, two labels
+    by_group = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]])
+    parts = TeacherParts(cells, by_group, 6, np.random.default_rng(1))
+    before = parts.batch(200)
+    for teacher, own in enumerate(before):
+        drawn = np.bincount(cells[own], minlength=4) / 200
+        assert drawn.reshape(2, 2)[teacher % 2].sum() == 1
+        np.testing.assert_allclose(drawn.reshape(2, 2)[teacher % 2], 0.5, atol=0.12)
+    moved = cells.copy()
+    moved[7] = 3 - moved[7]
+    after = TeacherParts(moved, by_group, 6, np.random.default_rng(1)).batch(200)
+    assert set(np.flatnonzero((before != after).any(axis=1))) <= {parts.assignment[7]}
+
+
 def test_estimated_ratios_favour_rows_like_the_public_ones():
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(-2, 1, (450, 2)), rng.normal(2, 1, (50, 2))])

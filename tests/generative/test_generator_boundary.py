@@ -455,8 +455,8 @@ def test_which_missing_values_networks_make_follows_released_counts(backend):
 @pytest.mark.parametrize("backend", NETWORKS)
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"sampling": "weights", "teacher_loss": "gold"}, {"normalization": "N2"}],
-    ids=["importance", "weights", "N2"],
+    [{}, {"sampling": "weights", "teacher_loss": "gold"}, {"normalization": "N2"}, {"sampling": "by_group"}],
+    ids=["importance", "weights", "N2", "by_group"],
 )
 def test_no_part_of_the_rows_can_fail_a_fit(backend, settings, capsys):
     """Parts of a single row, of one label, of values beyond every float32: as many releases, no word more."""

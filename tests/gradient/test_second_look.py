@@ -132,16 +132,16 @@ def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n_classe
 
 def test_the_rows_and_epsilon_told_are_enough_and_no_more_than_needed():
     one = look()
-    assert look(n_rows=one.enough_rows).noise <= DOUBTFUL < look(n_rows=int(0.9 * one.enough_rows)).noise
-    assert look(epsilon=one.enough_epsilon).noise <= DOUBTFUL < look(epsilon=0.85 * one.enough_epsilon).noise
+    assert look(n_rows=one.enough[0]).noise <= DOUBTFUL < look(n_rows=int(0.9 * one.enough[0])).noise
+    assert look(epsilon=one.enough[1]).noise <= DOUBTFUL < look(epsilon=0.85 * one.enough[1]).noise
 
 
 def test_little_noise_that_leaves_nothing_clear_is_told_with_what_would_halve_it():
     one = look(2000, 8, 1.0)
     assert one.noise < DOUBTFUL
     words = one.words("no", "FairDPSGDClassifier")
-    assert f"{one.enough_rows:,} private rows or epsilon={one.enough_epsilon:g} would halve it" in words
-    assert look(one.enough_rows, 8, 1.0).noise <= one.noise / 2 < look(int(0.9 * one.enough_rows), 8, 1.0).noise
+    assert f"{one.enough[0]:,} private rows or epsilon={one.enough[1]:g} would halve it" in words
+    assert look(one.enough[0], 8, 1.0).noise <= one.noise / 2 < look(int(0.9 * one.enough[0]), 8, 1.0).noise
 
 
 def test_the_look_costs_no_more_than_it_needs():

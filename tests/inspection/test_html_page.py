@@ -1,9 +1,11 @@
-"""The interactive page in a real browser (headless Chromium), opened from disk."""
+"""Every kind of page that the package writes, in a real browser (headless Chromium), opened from disk."""
 
+import base64
 import json
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,9 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-from skfairdp.inspection import ParetoFrontierDisplay  # noqa: E402
+from skfairdp import FairPATEClassifier, PATEClassifier, PrivacyLedger, PublicData  # noqa: E402
+from skfairdp.inspection import ParetoFrontierDisplay, SyntheticDataReport, audit  # noqa: E402
+from tests._tools.catalogue import make_rows  # noqa: E402
 from tests._tools.searches import make_frame, two_guarantees  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -302,3 +306,104 @@ def test_screenshot_is_kept_where_asked(page):
     assert picture[:4] == b"\x89PNG" and len(picture) > 20_000
     if os.environ.get("SKFAIRDP_SCREENSHOT"):
         Path(os.environ["SKFAIRDP_SCREENSHOT"]).write_bytes(picture)
+
+
+# ---- every page, on a phone and a desk, in light and dark, and on paper --------------------------------------------
+#: Texts that cannot be read: their colour is too near that of what is behind them (WCAG AA).
+FAINT = """
+const parts = c => { const n = c.match(/[\\d.]+/g).map(Number); return [...n.slice(0, 3), n.length > 3 ? n[3] : 1] };
+const over = (a, b) => a.slice(0, 3).map((v, i) => v * a[3] + b[i] * (1 - a[3]));
+const bright = c => { const l = c.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2] };
+const behind = e => { const sheets = [];
+  for (; e; e = e.parentElement) sheets.push(parts(getComputedStyle(e).backgroundColor));
+  return sheets.reverse().reduce((under, sheet) => over(sheet, under), [255, 255, 255]) };
+const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  const text = walk.currentNode.data.trim(), element = walk.currentNode.parentElement;
+  if (!text || !element.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
+  if (element.closest('script, style, .skip, [aria-hidden=true], option, .pst-async-banner-revealer')) continue;
+  const style = getComputedStyle(element), paper = behind(element);
+  const ink = over(parts(element.closest('svg') ? style.fill : style.color), paper);
+  const [low, high] = [bright(ink), bright(paper)].sort((a, b) => a - b), contrast = (high + 0.05) / (low + 0.05);
+  if (contrast < 4.5)
+    found.push(`${contrast.toFixed(2)} ${element.tagName}.${element.className}: ${text.slice(0, 40)}`);
+}
+return found;
+"""
+
+
+PAGES = ("statement", "ledger", "audit", "synthetic", "frontier", "two", "amounts")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """One of each kind."""
+    folder, R, ledger = tmp_path_factory.mktemp("pages"), make_rows(), PrivacyLedger(3.0)
+    model = FairPATEClassifier(epsilon=2.0, n_teachers=10, classes=[0, 1], ledger=ledger, random_state=0)
+    plain = PATEClassifier(epsilon=2.0, n_teachers=2, classes=[0, 1], random_state=0)
+    with warnings.catch_warnings(action="ignore"):  # of so few rows no use is to be expected
+        model.fit(R.X, R.y, sensitive_features=R.groups, X_public=PublicData(R.X_public, R.groups_public))
+        found = audit(plain, R.X, R.y, n_runs=20, fit_params={"X_public": R.X_public}, random_state=0)
+    found.to_html(folder / "audit.html")
+    ledger.to_html(folder / "ledger.html")
+    (folder / "statement.html").write_text(model.privacy_statement().to_html(), "utf-8")
+    SyntheticDataReport.from_data(
+        R.X, R.X[::-1], y_real=R.y, y_synthetic=R.y[::-1], sensitive_features_real=R.groups,
+        sensitive_features_synthetic=R.groups, privacy=model.privacy_,
+    ).to_html(folder / "synthetic.html")  # fmt: skip
+    frames = {"frontier": make_frame(), "two": two_guarantees()}
+    frames["amounts"] = make_frame().rename(columns={"accuracy": "r2"})
+    for name, frame in frames.items():
+        ParetoFrontierDisplay(frame).to_html(folder / f"{name}.html")
+    return folder
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_can_be_read_on_a_phone_and_a_desk_in_light_and_dark(browser, pages, name, width, theme):
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width == 390}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get_log("browser")
+    try:
+        browser.get((pages / f"{name}.html").as_uri())
+        assert browser.title
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        assert browser.execute_script(FAINT) == []
+        first = browser.execute_script(
+            "const p = [...document.querySelectorAll('main p')].find(e => e.innerText.trim());"
+            "const t = document.querySelector('main table, main svg');"
+            "return [p.innerText, !t || !!(p.compareDocumentPosition(t) & Node.DOCUMENT_POSITION_FOLLOWING)]"
+        )
+        assert len(first[0].split()) > 6 and first[1]
+        assert browser.get_log("browser") == []
+        _keep(browser, f"{name}-{width}-{theme}")
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def _keep(browser, name):
+    """With SKFAIRDP_SCREENSHOTS=FOLDER the whole page is kept, to be looked at."""
+    if folder := os.environ.get("SKFAIRDP_SCREENSHOTS"):
+        taken = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+        Path(folder, f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_black_on_white_on_paper_whatever_the_screen_is(browser, pages, name):
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.get((pages / f"{name}.html").as_uri())
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
+    try:
+        found = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert _luminance(found) > 0.9
+        assert browser.execute_script(FAINT) == []
+        printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+        assert printed.startswith(b"%PDF") and len(printed) > 5_000
+        if folder := os.environ.get("SKFAIRDP_SCREENSHOTS"):
+            Path(folder, f"{name}.pdf").write_bytes(printed)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

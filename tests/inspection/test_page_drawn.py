@@ -19,7 +19,7 @@ from tests._tools.searches import make_frame
 NODE = shutil.which("node")
 PAGE = Path(__file__).parents[1] / "_tools" / "page.js"
 REFERENCES = [
-    {"dataset": "toy", "name": "the commonest class for everybody", "private": True, "accuracy": 0.76,
+    {"dataset": "toy", "name": "majority class", "private": True, "accuracy": 0.76,
      "disparity": 0.0, "coverage": 1.0},
     {"dataset": "toy", "name": "without privacy", "private": False, "accuracy": 0.86, "disparity": 0.16,
      "coverage": 1.0},
@@ -87,7 +87,7 @@ def test_every_mark_lies_inside_the_plot_at_every_width(tmp_path, width, theme):
     assert len({mark["fill"] for mark in marks}) == 3
     crosses = of_class(svg, "ref")
     assert [cross["aria-label"] for cross in crosses] == [
-        "the commonest class for everybody: 76.0 %, fairness gap 0.000",
+        "majority class: 76.0 %, fairness gap 0.000",
         "without privacy: 86.0 %, fairness gap 0.160",
     ]
     for cross in crosses:
@@ -160,9 +160,9 @@ def test_the_first_thing_said_is_what_it_costs_and_what_that_means(tmp_path):
     page = drawn(tmp_path, compared_frame())
     (said,) = of_class(page, "meaning")
     text = said["children"][0]["text"] + said["children"][1]
-    assert text.startswith("What does ε = 5.3 mean? Whoever sees all of this")
+    assert text.startswith("What does ε = 5.3 mean? An attacker who sees all of this")
     assert (
-        "is right at most 99.6 % of the time; a coin is right 50 %. One record is one row of the private table" in text
+        "the guess is right at most 99.6 % of the time, and a random one 50 %. One record is one row of the private table" in text
     )
 
 
@@ -221,7 +221,7 @@ def test_the_page_says_nothing_about_rows_that_it_does_not_know():
 def test_the_picture_has_the_marks_to_compare_with_and_hollow_squares():
     display = ParetoFrontierDisplay(compared_frame()).plot()
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert {"the commonest class for everybody", "without privacy"} <= set(labels)
+    assert {"majority class", "without privacy"} <= set(labels)
     hollow = [c for c in display.ax_.collections if len(c.get_offsets()) and not len(c.get_facecolor())]
     assert hollow
     circles = [c for c in display.ax_.collections if len(c.get_facecolor()) and len(c.get_offsets()) and c.zorder == 5]

@@ -60,6 +60,26 @@ def test_no_change_of_a_group_moves_the_gradient_further_than_declared(m, notion
     assert best <= 1 and (len(notions) > 1 or best >= 0.99)
 
 
+@pytest.mark.parametrize("sampled", [False, True], ids=["full", "sampled"])
+def test_no_change_of_the_group_of_all_rows_of_a_subject_moves_the_gradient_further_than_declared(sampled):
+    """Of seven subjects, with one to six rows, who are asked by one of them each."""
+    whose, best = np.repeat(np.arange(7), [1, 2, 3, 4, 5, 6, 3]), 0.0
+    asked = np.array([0, 2, 3, 8, 12, 17, 23])
+    for notions, seed in itertools.product([NOTIONS[:1], NOTIONS], range(4)):
+        module, X, _, groups, _, weights, gradient = setting("by hand", 2, notions, seed=seed, asked=asked)
+        plan = half_noisy(2, sampling_probability=0.25) if sampled else half_noisy(2)
+
+        source = Overheard(np.arange(7))
+        for subject in [None, *range(7)]:
+            made = gradient(np.where(whose == subject, 1 - groups, groups), source, plan)
+            made.sampled(module, weights, torch.arange(len(X))) if sampled else made.full(module, weights)
+        (base, declared), *others = source.released
+        for moved, as_declared in others:
+            assert as_declared == declared and np.linalg.norm(moved - base) <= declared
+            best = max(best, np.linalg.norm(moved - base) / declared)
+    assert best > 0.9
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["by hand", "fused"])
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])

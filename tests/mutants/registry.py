@@ -1824,4 +1824,14 @@ NOTICED: dict[str, Noticed] = {
             entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", "randomised response"),
         )
     ),
+    "subjects.gradients_of_all_rows": also(
+        CONSTRAINT_GRADIENT(
+            "test_no_change_of_the_group_of_all_rows_of_a_subject_moves_the_gradient_further_than_declared",
+            sampled=False,
+        ),
+        SUBJECTS_REPLAYED(
+            "test_a_subject_of_another_group_looks_the_same",
+            entry=Named("tests.replay.test_subjects.WAYS_OF_GROUPS", "PF-LD, gradients"),
+        ),
+    ),
 }

@@ -13,7 +13,7 @@ from skfairdp._teachers import _teachers
 from skfairdp.model_selection import _frontier
 from skfairdp.pate import _query_plan
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement, _verify
-from tests._tools.inside import RowSource, Subjects, TrainingData
+from tests._tools.inside import ConstraintGradient, RowSource, Subjects, TrainingData
 from tests.mutants.harness import mutant
 
 
@@ -275,3 +275,9 @@ def bars_over_the_rows_of_subjects(patch):
 def subjects_without_rows_move_others(patch):
     """Of a subject without rows a network has no row, so that all who come after it may be in other teachers."""
     patch.setattr(_backend.Rows, "at_their_places", lambda self, n: self)
+
+
+@mutant
+def gradients_of_all_rows(patch):
+    """A noisy gradient of PF-LD asks all rows of a subject for its group, which the noise is for one row of."""
+    patch.setattr(ConstraintGradient, "_asked", property(lambda self: np.arange(len(self.X))))

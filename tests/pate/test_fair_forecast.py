@@ -40,37 +40,37 @@ def told(caught):
 @pytest.mark.parametrize("n_rows", [300, 9000])
 def test_what_is_said_to_be_enough_is_enough_and_hardly_less(n_rows, epsilon, fair_parts):
     found = forecast(n_rows, epsilon, fair_parts=fair_parts)
-    if found.is_fair:
-        assert found.noise <= FAIR_NOISE and (not fair_parts or found.rows_of_a_part >= FAIR_PART)
+    if not found.problems:
+        assert found.noise <= FAIR_NOISE and (not fair_parts or found.votes.n_rows // found.votes.n_parts >= FAIR_PART)
         return
-    rows, larger = found.enough_rows, found.enough_epsilon
+    rows, larger = found.enough
     if rows is None and larger is None:
         assert "More rows at a larger epsilon would suffice" in found.words("SFPATEClassifier")
     if rows is not None:  # None where even the most teachers there may be are too few
-        assert forecast(rows, epsilon, fair_parts=fair_parts).is_fair
-        assert not forecast(int(0.8 * rows), epsilon, fair_parts=fair_parts).is_fair
+        assert not forecast(rows, epsilon, fair_parts=fair_parts).problems
+        assert forecast(int(0.8 * rows), epsilon, fair_parts=fair_parts).problems
         assert f"{rows:,} rows" in found.words("SFPATEClassifier")
     if larger is not None:
-        assert forecast(n_rows, larger, fair_parts=fair_parts).is_fair
-        assert not forecast(n_rows, 0.8 * larger, fair_parts=fair_parts).is_fair
+        assert not forecast(n_rows, larger, fair_parts=fair_parts).problems
+        assert forecast(n_rows, 0.8 * larger, fair_parts=fair_parts).problems
 
 
 def test_noise_that_is_given_counts_and_no_epsilon_is_named_against_it():
-    assert forecast(50_000).is_fair
+    assert not forecast(50_000).problems
     loud = forecast(50_000, sigma=1e6)
-    assert not loud.is_fair and loud.enough_epsilon is None and "A smaller sigma" in loud.words("SFPATEClassifier")
+    assert loud.problems and loud.enough[1] is None and "A smaller sigma" in loud.words("SFPATEClassifier")
 
 
 def test_a_given_number_of_teachers_counts_and_one_value_needs_no_votes():
     few = forecast(50_000, n_teachers=3)
-    assert not few.is_fair and few.enough_rows is None and "another number of teachers" in few.words("SFPATEClassifier")
-    assert forecast(20, n_values=1, fair_parts=True).is_fair
+    assert few.problems and few.enough[0] is None and "another number of teachers" in few.words("SFPATEClassifier")
+    assert not forecast(20, n_values=1, fair_parts=True).problems
 
 
 def test_winners_on_few_rows_are_not_enough_and_on_many_are():
     votes = VoteForecast(50_000, 2, epsilon=1.0, delta=1e-5)
     few, many = (FairForecast(votes, n, None, fair_parts=False, hard=True) for n in (200, FAIR_PART))
-    assert many.is_fair and not few.is_fair and few.enough_rows is None
+    assert not many.problems and few.problems and few.enough[0] is None
     assert f"Voting='soft' or max_queries={FAIR_PART} or more would suffice" in few.words("SFPATEClassifier")
 
 

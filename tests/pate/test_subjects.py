@@ -82,7 +82,9 @@ def test_subjects_are_as_many_as_their_ids_however_these_are_written_and_however
     for same in (ids, ids.to_numpy(), ids.astype(str), ids.astype(float).tolist(), pd.concat([ids, ids])):
         assert read(same).n == N
     assert read([1, "1", 1.0, 2]).n == 2
-    assert read(pd.Series(pd.Categorical([1, 2, 2], categories=[1, 2, 3]))).n == 3  # one has no rows
+    listed = pd.Categorical([1, 2, 2], categories=[1, 2, 3])  # one has no rows
+    for same in (listed, pd.CategoricalIndex(listed), pd.Series(listed), pd.DataFrame({"patient_id": listed})):
+        assert read(same).n == 3
 
 
 def sums_of(units, y, subject=None, n_classes=2):

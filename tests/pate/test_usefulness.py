@@ -24,6 +24,7 @@ from tests._tools.inside import (
     fall_back_to_majority,
     majority_class,
     plan_counts,
+    what_is_enough,
 )
 from tests._tools.sources import recording_noise
 
@@ -52,12 +53,12 @@ def test_rows_and_epsilon_of_a_forecast_are_enough_and_hardly_less_would_do():
         for n_rows, epsilon in ((150, 0.5), (400, 0.5), (1000, 1.0)):
             forecast = VoteForecast(n_rows, n_values, epsilon, 1e-5)
             target = min(CLEAR, forecast.noise / 2)
-            rows, enough = forecast.enough_rows(target), forecast.enough_epsilon(target)
+            rows, enough = what_is_enough(forecast, lambda other, noise=target: other.noise <= noise)
             assert VoteForecast(rows, n_values, epsilon, 1e-5).noise <= target
             assert VoteForecast(int(0.85 * rows), n_values, epsilon, 1e-5).noise > 0.95 * target
             assert VoteForecast(n_rows, n_values, enough, 1e-5).noise <= target
             assert VoteForecast(n_rows, n_values, 0.85 * enough, 1e-5).noise > 0.95 * target
-    assert VoteForecast(400, 2, 0.5, 1e-5, n_teachers=10).enough_rows(0.04) is None
+    assert what_is_enough(VoteForecast(400, 2, 0.5, 1e-5, n_teachers=10), lambda one: one.noise <= 0.04)[0] is None
 
 
 def test_the_noise_of_the_forecast_is_that_of_the_mean_of_released_shares():

@@ -33,7 +33,7 @@ from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.postprocessing import FineTuning, Thresholds
-from tests._tools.inside import TradeOff, contrast, search_multipliers
+from tests._tools.inside import CalibrationRows, TradeOff, contrast, search_multipliers
 
 METHODS = [
     pytest.param({"method": "fine_tune"}, id="fine_tune"),
@@ -250,7 +250,8 @@ def test_thresholds_lose_hardly_more_expected_accuracy_than_any_randomised_class
         A_eq=one_answer,
         b_eq=np.ones(n),
     )
-    choice = TradeOff(groups, m, utility, utility.argmax(1), gap_weight=0.0, gamma=gamma, disparity="others")
+    rows = CalibrationRows(None, None, groups, m, np.arange(utility.shape[1]), utility.argmax(1))
+    choice = TradeOff(rows, utility, gap_weight=0.0, gamma=gamma, disparity="others")
     multipliers = search_multipliers(choice, contrast(np.eye(m)[groups], share))
     codes = (utility - contrast(np.eye(m)[groups], share) @ multipliers).argmax(1)
     assert choice.gap_before > 0.2 and choice.gap_of(codes) <= gamma

@@ -154,8 +154,12 @@ def test_their_sum_is_stated_with_what_each_has_read_and_verified(order, tmp_pat
         spent(one, PATIENT if one.of_subjects else "", public=FACTS if one.of_subjects else rows, label=name)
         for one, name in zip(order, ("first", "second"), strict=True)
     )
-    (tmp_path / "statement.json").write_text((first + second).statement(subject="both").to_json())
-    assert all(check.holds for check in verify_file(tmp_path / "statement.json"))
+    content = (first + second).statement(subject="both").to_dict()
+    assert refuted(tmp_path, content) == []
+    for fact in FACTS:
+        left = [one for one in content["public"] if one["name"] != fact.name]
+        with pytest.raises(ValueError, match=f"'{fact.name}' is no public fact of it"):
+            refuted(tmp_path, {**content, "public": left})
 
 
 @pytest.mark.parametrize("whose", [PATIENT, ""])

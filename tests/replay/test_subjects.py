@@ -20,7 +20,7 @@ from skfairdp import (
     SyntheticRows,
 )
 from skfairdp.ensemble import MLPTeachers
-from skfairdp.lagrangian import GroupModel
+from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.catalogue import (
@@ -302,6 +302,8 @@ WAYS_OF_GROUPS = [
     group("PF-LD, some asked", pfld(primal=FewRows())),
     group("SF-PATE, some kept", functools.partial(FewKept, groups=[0, 1], n_teachers=6, epsilon=8.0, random_state=0)),
     group("SF-PATE in chunks", sf_pate(**ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
+    group("PF-LD, gradients", pfld(primal=NoisyGradients(6, max_grad_norm=0.01))),
+    group("PF-LD, sampled gradients", pfld(primal=NoisyGradients(6, sampling_probability=0.3))),
 ]
 
 

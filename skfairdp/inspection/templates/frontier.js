@@ -370,21 +370,18 @@
     var self = this, sx = FIELDS[this.x].better, sy = FIELDS[this.y].better;
     if (this.x === this.y || this.x === "epsilon" || this.y === "epsilon") return;
     this.data.levels.forEach(function (epsilon, level) {
-      self.data.makers.flatMap(function (name, maker) { return [["no", maker], ["alone", maker]]; }).forEach(function (pair) {
-        var kind = pair[0];
-        var mine = visible.filter(function (p) { return p.level === level && p.kind === kind && self.maker(p) === pair[1]; })
+      self.data.makers.forEach(function (name, maker) {
+        var mine = visible.filter(function (p) { return p.level === level && p.kind === "no" && self.maker(p) === maker; })
           .sort(function (a, b) { return sx * (b[self.x] - a[self.x]) || sy * (b[self.y] - a[self.y]); });
         var path = "", best = -Infinity;
         mine.forEach(function (p) {
           var x = px(p[self.x]), y = py(p[self.y]);
-          if (kind === "alone") path += (path ? "L" : "M") + x + " " + y;  // coverage differs: joined to be found
-          else if (sy * p[self.y] > best) path += path ? "H" + x + "V" + y : "M" + x + " " + y;
+          if (sy * p[self.y] > best) path += path ? "H" + x + "V" + y : "M" + x + " " + y;
           best = Math.max(best, sy * p[self.y]);
         });
-        if (!/[HL]/.test(path)) return;
+        if (!/H/.test(path)) return;
         self.svg.append(shape("path", {
-          class: "steps" + (kind === "alone" ? " dotted" : ""), d: path,
-          stroke: self.data.colors[dark() ? "dark" : "light"][level]
+          class: "steps", d: path, stroke: self.data.colors[dark() ? "dark" : "light"][level]
         }));
       });
     });
@@ -420,6 +417,7 @@
       .concat(kinds.filter(function (kind) { return kind[0] !== " no"; }));
     if (!this.points.every(function (p) { return p.best; })) kinds.push([" pale", "beaten by another model"]);
     if (this.points.some(function (p) { return p.bound !== null; })) kinds.push([" whisker", "line: the gap is at most, 95 % confidence"]);
+    if (this.x !== "epsilon" && this.y !== "epsilon") kinds.push([" step", "steps: best at one ε, refusing nobody"]);
     if (this.data.references.length) kinds.push([" cross", "to compare with: no model of this page"]);
     kinds.forEach(function (kind) {
       var mark = el("i", { class: "dot" + kind[0] });
@@ -566,6 +564,11 @@
   }
   paint(prefers.matches ? "dark" : "light");
   prefers.addEventListener("change", function (event) { paint(event.matches ? "dark" : "light"); });
+  var shown = "light";  // on a screen: paper is white
+  window.matchMedia("print").addEventListener("change", function (event) {
+    if (event.matches) shown = root.dataset.theme;
+    paint(event.matches ? "light" : shown);
+  });
   document.getElementById("theme").addEventListener("click", function () { paint(dark() ? "light" : "dark"); });
   panels = DATA.panels.map(function (data, index) { return new Panel(data, index); });
   root.dataset.ready = "yes";
