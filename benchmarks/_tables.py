@@ -228,7 +228,9 @@ def network_verdict(record: Record) -> str:
     rows = [row for row in record["rows"] if row["part"] == "networks"]
     fairer = sum(row["risk_gap_soft"]["mean"] < row["risk_gap"]["mean"] for row in rows)
     better = sum(row["accuracy_soft"]["mean"] > row["accuracy"]["mean"] for row in rows)
-    return f"soft labels have the smaller risk gap in {fairer} of {len(rows)} cells, and the higher accuracy in {better}"
+    return (
+        f"soft labels have the smaller risk gap in {fairer} of {len(rows)} cells, and the higher accuracy in {better}"
+    )
 
 
 def theorem_verdict(record: Record) -> str:
@@ -259,7 +261,8 @@ def teachers_verdict(record: Record) -> str:
     fair, alone = found["fair batches"], found["teachers of one group"]
     learners = list(fair["downstream"])
     better = sum(
-        fair["downstream"][name]["accuracy"]["mean"] > alone["downstream"][name]["accuracy"]["mean"] for name in learners
+        fair["downstream"][name]["accuracy"]["mean"] > alone["downstream"][name]["accuracy"]["mean"]
+        for name in learners
     )
     evener = "evener" if fair["kl"]["mean"] < alone["kl"]["mean"] else "less even"
     return (

@@ -332,12 +332,14 @@ class KSJudgement:
 
     Of that, the laws of noise and of sampling at ends of cells are proven, and that so many draws cover the population
     so often is asymptotic in rows; where groups differ little the bound holds more often. Within a cell distribution
-    functions are taken to be straight but for sampling, which is asymptotic in cells. A cell of more than twice the
-    rows of an even one may be a point: there two groups are taken to differ by all that one of them has.
+    functions are taken to be straight but for sampling, which is asymptotic in cells. A cell in which one of two groups
+    has more than twice the rows of an even one may hold points, in any order: there one group is taken to have all its
+    rows before the other has any. In one of ``points`` all rows are at the same point, so that its ends say all.
     """
 
     counts: Array
     noise: float
+    points: NDArray[np.bool_] | bool = False
 
     @cached_property
     def rows(self) -> Array:
@@ -355,15 +357,18 @@ class KSJudgement:
         return np.pad(self.counts.cumsum(axis=1) / self.rows[:, None], ((0, 0), (1, 0)))
 
     @cached_property
-    def _at(self) -> Array:
-        """Shares of all groups together at ends of cells and between them."""
-        mean = np.maximum.accumulate(np.clip(self._levels.mean(axis=0), 0.0, 1.0))
-        return _between(mean / mean[-1])
+    def _lumps(self) -> NDArray[np.bool_]:
+        """Cells in which a group may have many rows at one point of several."""
+        masses = self.counts / self.rows[:, None]
+        most = 2 / self.counts.shape[1] + 2 * self.noise / self.rows[:, None]
+        return (masses > most) & ~np.asarray(self.points)
 
     @cached_property
     def _limits(self) -> tuple[float, float, float]:
         """What is seen at ends of cells, and between what the population's distance is, each with 95 % confidence."""
-        spread = [_deviations(size, self._at, self.noise, seed) for seed, size in enumerate(self.rows)]
+        rising = np.maximum.accumulate(np.clip(self._levels, 0.0, 1.0), axis=1)
+        sizes = zip(self.rows, rising, strict=True)
+        spread = [_deviations(size, _between(line), self.noise, seed) for seed, (size, line) in enumerate(sizes)]
         pairs = list(combinations(range(len(self.counts)), 2))
         seen, least, most = 0.0, -1.0, np.zeros(_DRAWS)
         for a, b in pairs:
@@ -371,15 +376,13 @@ class KSJudgement:
             largest = float(np.abs(apart).max())
             by_chance = np.quantile(np.abs(hidden).max(axis=1), 1 - (1 - LEVEL) / len(pairs))
             seen, least = max(seen, largest), max(least, largest - float(by_chance))
-            most = np.maximum(most, np.abs(_between(apart) - hidden).max(axis=1) + self._inside(a, b))
+            most = np.maximum(most, np.abs(_between(apart) - hidden).max(axis=1))
+            lumps = np.flatnonzero(self._lumps[a] | self._lumps[b])
+            for low, high in ((lumps, lumps + 1), (lumps + 1, lumps)):
+                apart, hidden = self._levels[a, high] - self._levels[b, low], spread[a][:, _FINER * high]
+                inside = np.abs(apart - hidden + spread[b][:, _FINER * low]).max(axis=1, initial=0.0)
+                most = np.maximum(most, inside)
         return seen, least, float(np.quantile(most, LEVEL))
-
-    def _inside(self, a: int, b: int) -> float:
-        """By how much two groups may differ within a heavy cell and not at its ends."""
-        masses = self.counts[[a, b]] / self.rows[[a, b], None]
-        error = self.noise * math.sqrt(2) / min(self.rows[a], self.rows[b])
-        largest = float(masses.min(axis=0).max())
-        return largest + error if largest > 2 / self.counts.shape[1] + 2 * error else 0.0
 
     def said(self, bound: float) -> tuple[float, float, str]:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""

@@ -104,10 +104,10 @@ class MajorityBaselineTest:
         # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
         size = ROWS_AT_ONCE if self.relation.number_is_public else 1
         right = 0
-        for i in range(0, len(y), size):
-            logits = private_logits(module, X[i : i + size], size)
+        for i in range(0, len(y), ROWS_AT_ONCE):
+            logits = private_logits(module, X[i : i + ROWS_AT_ONCE], size)
             known = ~np.isnan(logits).any(axis=1)  # a row without an answer has none that is right
-            right += int(np.count_nonzero(known & (logits.argmax(axis=1) == y[i : i + size])))
+            right += int(np.count_nonzero(known & (logits.argmax(axis=1) == y[i : i + ROWS_AT_ONCE])))
         ahead = right - int(np.count_nonzero(y == usual))
         rates = np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum()
         found = self._compared(rates, usual, float(self.gain.release([float(ahead)], noise)[0]))

@@ -123,7 +123,7 @@ class TransportPlan:
         """Release how scores of each group are spread when they are moved by these codes."""
         ends = transport.ends(self.n_looked_at)
         moved = self.counts(transport.move(scores, codes), groups, ends)
-        return KSJudgement(self.look.release(moved, noise), self.look.sigma)
+        return KSJudgement(self.look.release(moved, noise), self.look.sigma, transport.points(ends))
 
     def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
         """Rows by group and cell. Private."""
@@ -184,13 +184,28 @@ class Transport:
             reached = np.clip(np.interp(scores[mine], self.edges, line), BEYOND, 1 - BEYOND)
             out[mine] = np.interp(reached, levels, barycenter)
         # Many rows with one score have a cell to themselves: noise in their levels is no reason to tell groups apart.
-        cells = np.clip(np.searchsorted(self.edges, out, side="right") - 1, 0, len(self.edges) - 2)
-        narrow = (np.diff(self.edges) < NARROW)[cells]
-        return np.where(narrow, (self.edges[cells] + self.edges[cells + 1]) / 2, out)
+        cells = self._cells(out)
+        return np.where(self._narrow[cells], (self.edges[cells] + self.edges[cells + 1]) / 2, out)
+
+    @cached_property
+    def _narrow(self) -> NDArray[np.bool_]:
+        """Cells of which :meth:`move` makes one point."""
+        return np.asarray(np.diff(self.edges) < NARROW)
+
+    def _cells(self, scores: Array) -> NDArray[np.int64]:
+        return np.clip(np.searchsorted(self.edges, scores, side="right") - 1, 0, len(self.edges) - 2)
 
     def ends(self, n_cells: int) -> Array:
-        """Ends of so many cells of moved scores, about equally many in each."""
-        return ends_of(self.quantiles, n_cells)
+        """Ends of so many cells of moved scores, about equally many in each; where many are at a point, those of it."""
+        many = self._narrow & (np.diff(self.levels).max(axis=0) > 1 / n_cells)
+        ends = ends_of(self.quantiles, n_cells)
+        apart = np.r_[ends[~many[self._cells(ends)]], self.edges[:-1][many], self.edges[1:][many]]
+        return np.unique(np.r_[0.0, apart, 1.0])
+
+    def points(self, ends: Array) -> NDArray[np.bool_]:
+        """Between which of these ends all moved scores are at one point."""
+        cells = self._cells(ends[:-1])
+        return self._narrow[cells] & (self.edges[cells] <= ends[:-1]) & (ends[1:] <= self.edges[cells + 1])
 
 
 def ends_of(quantiles: tuple[Array, Array], n_cells: int) -> Array:

@@ -198,7 +198,7 @@ class AmountLook(PlainState):
         return ("by how much the model is ahead of a constant",)
 
     def release(
-        self, y: NDArray[np.float64], predicted: NDArray[np.float64], usual: float, spread: float, noise: NoiseSource
+        self, y: NDArray[np.float64], predicted: NDArray[np.float64], usual: Any, spread: float, noise: NoiseSource
     ) -> float:
         """Release the sum; a row without a prediction counts nowhere. Exact: what rows say is cut to a grid."""
         of_usual, of_model = np.abs(y - usual), np.abs(y - predicted)
@@ -241,12 +241,13 @@ class AmountMean(PlainState):
     relation: NeighboringRelation
     most: float
     off: float = OFF
+    known: float = KNOWN
 
     @property
     def total(self) -> GaussianMechanism:
         """For the sum."""
         moved = 1.0 if self.relation.by_null else 2.0
-        wanted = moved * REACH / (KNOWN * self.n_rows)
+        wanted = moved * REACH / (self.known * self.n_rows)
         mu = min(wanted, math.sqrt(self.most) * gdp_mu(self.epsilon, self.delta))
         return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
 

@@ -13,7 +13,7 @@ from skfairdp._tables import SyntheticRows
 from skfairdp._utils import column_names, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import NeighboringRelation, PublicReads
-from skfairdp.schema import RawTable
+from skfairdp.schema import RawTable, RowStore
 
 _PERSON = "person|patient|subject|customer|household"
 #: Names of columns, in words, that say whose a row is.
@@ -169,13 +169,14 @@ class TrainingData:
     def one_row_each(self) -> "TrainingData":
         """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them.
 
-        Of rows in chunks one of each is taken where they are counted.
+        Of rows in chunks that are not kept one of each is taken where they are counted.
         """
-        if self.subjects is None or self.source is not None:
+        if self.subjects is None or not len(self.subjects.of):
             return self
         kept = self.subjects.one_row_each
         groups = None if self.groups is None else self.groups[kept]
-        return replace(self, X=self.X[kept], y=self.y[kept], groups=groups, subjects=None)
+        X: Any = self.X.part(kept) if isinstance(self.X, RowStore) else self.X[kept]
+        return replace(self, X=X, y=self.y[kept], groups=groups, subjects=None)
 
     @property
     def unit_places(self) -> NDArray[np.int64]:

@@ -70,17 +70,25 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
 
 
 def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
-    """Read the rows of a source once, in their order, for fits that come back to single rows."""
+    """Read the rows of a source once, in their order, for fits that come back to single rows.
+
+    Those of subjects may come in any order: who has them and what is in them says all.
+    """
     if data.source is None:
         return data
-    check_order(data.source, type(estimator).__name__)
+    subjects = data.subjects
+    if subjects is None:
+        check_order(data.source, type(estimator).__name__)
     schema: Any = schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     X: Any
-    X, y, groups = kept_rows(
-        data.source, schema, owner=type(estimator).__name__, n_features=data.X.shape[1], groups=data.groups is not None
-    )
-    return replace(data, X=X, y=y, groups=groups)
+    X, y, groups, of = kept_rows(
+        data.source, schema, owner=type(estimator).__name__, n_features=data.X.shape[1], groups=data.groups is not None,
+        listed=None if subjects is None else subjects.hashes,
+    )  # fmt: skip
+    if subjects is not None and of is not None:
+        subjects = replace(subjects, of=of, contents=X.contents)
+    return replace(data, X=X, y=y, groups=groups, subjects=subjects)
 
 
 def read_numbers_of(
@@ -220,6 +228,7 @@ def read_any_training(
     *,
     sensitive_features: Any = None,
     by_key: bool = True,
+    by_subject: bool = True,
     checks_public: bool = False,
     **arguments: Any,
 ) -> TrainingData:
@@ -228,11 +237,11 @@ def read_any_training(
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     subject, subjects = subject_given(estimator, arguments.get("subject")), None
-    if subject is not None and not by_key:
+    if subject is not None and not by_subject:
         raise ValueError(
             f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
-            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. PATEClassifier, "
-            "FairPATEClassifier, SFPATEClassifier and generators of noisy tables protect subjects in chunks as well."
+            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. Others that read chunks "
+            "protect subjects there as well."
         )
     if subject is not None:
         source = keyed_by_subject(source, subject, owner)

@@ -366,7 +366,10 @@ def predicting(module: nn.Module, scale: AmountScale) -> nn.Module:
 
 def constant_amount(scale: AmountScale, amount: float) -> nn.Module:
     """Return a network that predicts the same amount for every row."""
-    output = (torch.tensor(amount) - scale.center) / scale.spread
+    if scale.loss == "poisson":
+        output = torch.logit(torch.tensor(amount / scale.bounds[1]), eps=1e-7)
+    else:
+        output = (torch.tensor(amount) - scale.center) / scale.spread
     return predicting(ConstantModule(output.float().reshape(1)), scale)
 
 

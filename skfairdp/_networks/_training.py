@@ -56,9 +56,9 @@ class PrivateRows:
         has a public place of its own, and so has each of its k rows.
         """
         if of_each is not None:
-            assert isinstance(X, Tensor)
             targets = y if groups is None else torch.stack([y, groups], dim=1)
-            X, targets = (torch.cat([part, part.new_zeros(1, *part.shape[1:])]) for part in (X, targets))  # for -1
+            targets = torch.cat([targets, targets.new_zeros(1, *targets.shape[1:])])  # for -1
+            X = torch.cat([X, X.new_zeros(1, *X.shape[1:])]) if isinstance(X, Tensor) else X
             of_each = of_each.to(X.device)
             laid = cls(X, targets, None, None, of_each)
             return laid.one_each if of_each.shape[1] == 1 else laid
@@ -86,7 +86,8 @@ class PrivateRows:
         if self.of_each is None:
             return self
         first = self.of_each[:, 0]
-        return PrivateRows(self.X[first], self.targets[first], first >= 0)
+        X = self.X.part(first) if isinstance(self.X, RowsOnDemand) else self.X[first]
+        return PrivateRows(X, self.targets[first], first >= 0)
 
 
 class RowLoss(Protocol):
@@ -233,17 +234,27 @@ class Network:
 
 
 class RowsOnDemand:
-    """Private rows of which only those are made that a step asks for."""
+    """Private rows of which only those are made that a step asks for, by positions of any shape; -1 is one of zeros."""
 
-    def __init__(self, X: RowStore, network: Network) -> None:
-        self._X, self._network = X, network
+    def __init__(self, X: RowStore, network: Network, places: NDArray[np.int64] | None = None) -> None:
+        self._X, self._network, self._places = X, network, places
         self.device = network.device
 
     def __len__(self) -> int:
-        return len(self._X)
+        return len(self._X if self._places is None else self._places)
+
+    def part(self, places: Tensor) -> "RowsOnDemand":
+        """The rows at these positions alone."""
+        return RowsOnDemand(self._X, self._network, places.cpu().numpy())
 
     def __getitem__(self, index: slice | Tensor) -> Tensor:
-        return self._network.tensor(self._X[index.cpu().numpy() if isinstance(index, Tensor) else index])
+        rows = index.cpu().numpy() if isinstance(index, Tensor) else index
+        rows = rows if self._places is None else self._places[rows]
+        if isinstance(rows, slice):
+            return self._network.tensor(self._X[rows])
+        made = self._network.tensor(self._X[np.maximum(rows, 0).ravel()])
+        made[torch.from_numpy(rows.ravel() < 0)] = 0
+        return made.reshape(*rows.shape, *made.shape[1:])
 
 
 def prepare_network(

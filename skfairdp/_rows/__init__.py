@@ -1,6 +1,16 @@
 """Rows that need not fit into memory: one narrow protocol over files, frames and clusters."""
 
-from skfairdp._rows._keyed import FoldRows, FoldRule, KeyedRows, fold_sizes, key_wanted, keyed_by_subject, row_hashes
+from skfairdp._rows._keyed import (
+    LISTED,
+    FoldRows,
+    FoldRule,
+    KeyedRows,
+    SubjectFolds,
+    fold_sizes,
+    key_wanted,
+    keyed_by_subject,
+    row_hashes,
+)
 from skfairdp._rows._opened import gathered, opened
 from skfairdp._rows._source import (
     HELD,
@@ -14,4 +24,4 @@ from skfairdp._rows._source import (
     other_rows,
     stored,
 )
-from skfairdp._rows._subjects import ONE_EACH, SubjectRows, Subjects, name_of_subjects, one_of_each
+from skfairdp._rows._subjects import SubjectRows, Subjects, name_of_subjects, one_of_each

@@ -14,6 +14,8 @@ from skfairdp._utils import texts_of_ids
 
 Made = TypeVar("Made")
 Sum = TypeVar("Sum")
+#: The seed of the hash by which subjects are listed, and which says what row of each is counted.
+LISTED = 0
 _LONG = 10**18 - 1  # whole numbers of 18 digits, which 64 bits hold with their sign
 _STEPS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
@@ -174,11 +176,45 @@ class FoldRule:
         return (hashes >= np.uint64(min(int(self.test_share * 2.0**64), 2**64 - 1))).astype(np.int64)
 
 
-class FoldRows(RowsOfAnother):
-    """The rows of a source that are in a fold, or those that are not. Its number of rows follows the keys: public."""
+@dataclass(frozen=True)
+class SubjectFolds:
+    """Which fold the rows of a subject are in, all of them: subjects are dealt as they are listed, by their hashes."""
 
-    def __init__(self, source: RowSource, rule: FoldRule, fold: int, inside: bool, n_rows: int) -> None:
+    key: str
+    starts: NDArray[np.uint64]
+    folds: NDArray[np.int64]
+
+    @classmethod
+    def dealt(cls, key: str, hashes: NDArray[np.uint64], folds: NDArray[np.int64]) -> "SubjectFolds":
+        """Of the fold of each of them: what is kept is where the next fold starts."""
+        changes = np.flatnonzero(np.r_[True, folds[1:] != folds[:-1]])
+        return cls(key, hashes[changes], folds[changes])
+
+    @property
+    def n_folds(self) -> int:
+        """How many there are."""
+        return int(self.folds.max()) + 1
+
+    def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
+        """The fold of each row of a chunk."""
+        return self.folds[np.searchsorted(self.starts, id_hashes(chunk.table[self.key], LISTED), side="right") - 1]
+
+
+Rule = FoldRule | SubjectFolds
+
+
+class FoldRows(RowsOfAnother):
+    """The rows of a source that are in a fold, or those that are not.
+
+    Their number follows the keys: public; or, where a fold has the rows of some subjects, who of these have rows.
+    """
+
+    def __init__(
+        self, source: RowSource, rule: Rule, fold: int, inside: bool, n_rows: int,
+        listed: NDArray[np.uint64] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(source)
+        self.listed = listed
         self.rule, self.fold, self.inside = rule, fold, inside
         self._n_rows = n_rows
 
@@ -210,7 +246,7 @@ class FoldRows(RowsOfAnother):
 class _Kept:
     """The rows of a chunk that stay, with their places."""
 
-    rule: FoldRule
+    rule: Rule
     fold: int
     inside: bool
 
@@ -236,11 +272,11 @@ def _split_kept(kept: _Kept, split: Callable[[Chunk], Split], dtype: np.dtype[An
     return found[0] if found else (np.empty(0, dtype), np.empty(0, np.int64))
 
 
-def fold_sizes(source: RowSource, rule: FoldRule) -> NDArray[np.int64]:
-    """How many rows each fold has, from one pass over the keys; public, as the keys are."""
+def fold_sizes(source: RowSource, rule: Rule) -> NDArray[np.int64]:
+    """How many rows each fold has, from one pass over the keys; public, as the keys are, but not of subjects."""
     found = source.map_reduce(partial(_counted, rule), np.add)
     return np.zeros(rule.n_folds, np.int64) if found is None else found
 
 
-def _counted(rule: FoldRule, chunk: Chunk) -> NDArray[np.int64]:
+def _counted(rule: Rule, chunk: Chunk) -> NDArray[np.int64]:
     return np.bincount(rule(chunk), minlength=rule.n_folds)

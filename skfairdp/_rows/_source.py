@@ -163,6 +163,8 @@ class RowSource(ABC):
     verbose: int = 0
     #: Whether bars may say how many rows there are; where not, they count tenths.
     shows_number: bool = True
+    #: Hashes of the ids of subjects, sorted, once they have been read.
+    listed: NDArray[np.uint64] | None = None
 
     @property
     @abstractmethod
@@ -224,7 +226,7 @@ class RowsOfAnother(RowSource):
     """A source over another one, with its columns, its bars and whatever else its engine decides."""
 
     def __init__(self, source: RowSource) -> None:
-        self.source, self.key = source, source.key
+        self.source, self.key, self.listed = source, source.key, source.listed
         self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._keyed import id_hashes
+from skfairdp._rows._keyed import LISTED, id_hashes
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
 from skfairdp._utils import PrivateRowsError, as_groups, as_pandas, column_names, private_error
 from skfairdp._utils._sklearn import take_rows
@@ -30,19 +30,16 @@ class SubjectRows:
     places: NDArray[np.int64]
 
 
-#: The seed of the hash that says which row of a subject is counted.
-ONE_EACH = 1
-
-
 @dataclass(frozen=True)
 class Subjects:
     """The subject of each row. Ids, and with them how many subjects there are, are public; who has which rows is not.
 
-    Nothing of it outlives the fit. A subject keeps its teacher, whatever its rows are and wherever they stand: the
-    teacher is a keyed hash of the id. Other ids may be in other places; that of no other subject follows from it.
+    Nothing of it outlives the fit. They are listed by the ``hashes`` of their ids. A subject keeps its teacher,
+    whatever its rows are and wherever they stand: the teacher is a keyed hash of the id. Other ids may be in other
+    places; that of no other subject follows from it.
 
-    Of rows that are read in chunks only the number of subjects and the name of their column are kept here: what is made
-    of all rows of one is made where they are together, in the part of their teacher.
+    Of rows that are read in chunks only these hashes and the name of their column are kept here: what is made of all
+    rows of one is made where they are together, in the part of their teacher.
 
     Rows of one subject come in the order of the table or, where ``contents`` says what is in them, in that of these
     columns, as in chunks, which have no order.
@@ -50,9 +47,14 @@ class Subjects:
 
     ids: "pd.Series[Any]"
     of: NDArray[np.int64]
-    n: int
+    hashes: NDArray[np.uint64]
     name: str
     contents: tuple[NDArray[Any], ...] = ()
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.hashes)
 
     @classmethod
     def read(cls, X: Any, subject: Any, n_rows: int, *, owner: str) -> "Subjects":
@@ -72,15 +74,17 @@ class Subjects:
         listed = pd.Series(ids, dtype=object)
         if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
-        hashes, first, of = np.unique(id_hashes(listed, 0), return_index=True, return_inverse=True)
-        return cls(listed.iloc[first], of[: len(ids)][rows], len(hashes), name or "")
+        hashes, first, of = np.unique(id_hashes(listed, LISTED), return_index=True, return_inverse=True)
+        return cls(listed.iloc[first], of[: len(ids)][rows], hashes, name or "")
 
     @classmethod
     def read_source(cls, source: RowSource, *, owner: str) -> "Subjects":
-        """Count who is in the key of rows in chunks, in a pass of its own; 8 bytes a subject are in memory meanwhile.
+        """List who is in the key of rows in chunks, in a pass of its own where the source does not know.
 
         As in memory ids are told apart by their hashes, and categories list subjects without rows as well.
         """
+        if source.listed is not None:
+            return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), source.listed, str(source.key))
         listed, more, wrong = np.empty(0, dtype=np.uint64), list[NDArray[np.uint64]](), set[str]()
         for hashes, problem in source.each(partial(_subjects_of, str(source.key))):
             more.append(hashes)
@@ -89,8 +93,8 @@ class Subjects:
                 listed, more = pd.unique(np.concatenate([listed, *more])), []
         for problem in sorted(wrong - {""}):
             raise private_error(problem, owner=owner, name="subject")
-        n = len(pd.unique(np.concatenate([listed, *more])))
-        return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), n, str(source.key))
+        source.listed = np.unique(np.concatenate([listed, *more]))
+        return cls.read_source(source, owner=owner)
 
     def by_contents(self, *columns: NDArray[Any]) -> "Subjects":
         """The same, with the rows of each in the order of what is in them: it is the same wherever they stand."""
@@ -111,7 +115,7 @@ class Subjects:
 
         Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
         """
-        order, sizes = np.argsort(self.of, kind="stable"), np.bincount(self.of, minlength=self.n)
+        order, sizes = self._in_order
         whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))
         rows = order[np.lexsort((hashes[place], whose))]
@@ -120,13 +124,18 @@ class Subjects:
         return kept
 
     @property
+    def _in_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows subject by subject, those of one in their order; and how many each has."""
+        return np.lexsort([*self.contents[::-1], self.of]), np.bincount(self.of, minlength=self.n)
+
+    @property
     def row_of_each(self) -> NDArray[np.int64]:
         """The position of one row of each subject, by a hash of its id and how many rows it has; -1 where it has none.
 
         A subject keeps its place, whatever rows others have.
         """
-        order, sizes = np.lexsort([*self.contents[::-1], self.of]), np.bincount(self.of, minlength=self.n)
-        chosen = (id_hashes(self.ids, ONE_EACH) % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
+        order, sizes = self._in_order
+        chosen = (self.hashes % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
         rows = np.full(self.n, -1)
         rows[sizes > 0] = order[(np.cumsum(sizes) - sizes + chosen)[sizes > 0]]
         return rows
@@ -176,7 +185,7 @@ def _subjects_of(key: str, chunk: Chunk) -> tuple[NDArray[np.uint64], str]:
         return np.empty(0, dtype=np.uint64), "missing value"
     try:
         listed = pd.Series(ids.cat.categories) if isinstance(ids.dtype, pd.CategoricalDtype) else ids
-        return pd.unique(id_hashes(listed, 0)), ""
+        return pd.unique(id_hashes(listed, LISTED)), ""
     except PrivateRowsError:  # raised where the source is read: an engine would wrap it
         return np.empty(0, dtype=np.uint64), "no ids"
 

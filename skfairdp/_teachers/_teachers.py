@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
 
-from skfairdp._rows import ONE_EACH, Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
+from skfairdp._rows import LISTED, Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
 from skfairdp._teachers._classifiers import fit_classifiers
 from skfairdp._teachers._logistic import LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
@@ -201,8 +201,9 @@ def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.i
 
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
-#: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up.
-Learns = Callable[[RawTable, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
+#: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up. What
+#: looks at one row of each subject gets the hashes by which these are listed instead of teachers.
+Learns = Callable[[RawTable, NDArray[Any], NDArray[np.int64]], Any]
 
 
 def streamed_votes(
@@ -232,8 +233,7 @@ def streamed_votes(
     """
     learns, columns = _Votes(teacher, queries, n_classes, n_jobs), (*schema.features, *filter(None, [schema.label]))
     n_features = queries.shape[1]
-    counts = streamed_counts(learns, source, columns=columns, schema=schema, n_features=n_features, **how)
-    return counts.reshape(len(queries), n_classes)
+    return streamed_counts(learns, source, columns=columns, schema=schema, n_features=n_features, **how)
 
 
 def streamed_counts(
@@ -252,14 +252,15 @@ def streamed_counts(
     n_units: int | None = None,
     one_each: bool = False,
     of_first: tuple[str, ...] = (),
-) -> NDArray[np.int64]:
+    add: Callable[[Any, Any], Any] = operator.add,
+) -> Any:
     """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
 
     ``n_units`` is the public number of subjects, or of rows. With ``one_each`` they learn from one row of each subject.
     All rows of a subject have in the columns ``of_first`` what the first of them has, by its place or, where rows come
     in any order, by what is in it.
     """
-    seed, seeds = ONE_EACH if one_each else int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
+    seed, seeds = LISTED if one_each else int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
     n_parts = max(source.fewest_parts, -(-(n_units or source.n_rows) * n_features * 8 // most_bytes))
     n_runs = -(-n_teachers // together)
     edges = np.linspace(0, n_runs, min(n_parts, n_runs) + 1).astype(np.int64) * together
@@ -269,10 +270,14 @@ def streamed_counts(
         learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
     )
     source.verbose = verbose
-    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, operator.add))
-    if total is None or int(total[-1]) != source.n_rows:
+    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, partial(_both_added, add)))
+    if total is None or total[1] != source.n_rows:
         raise other_rows(owner)
-    return total[:-1]
+    return total[0]
+
+
+def _both_added(add: Callable[[Any, Any], Any], one: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
+    return add(one[0], other[0]), one[1] + other[1]
 
 
 def streamed_class_counts(
@@ -292,8 +297,8 @@ def streamed_class_counts(
 
 def counted_once(
     counts: Learns, source: RowSource, schema: Schema, owner: str, n_subjects: int,
-    *, columns: tuple[str, ...] | None = None, of_first: tuple[str, ...] = (),
-) -> NDArray[np.int64]:  # fmt: skip
+    *, columns: tuple[str, ...] | None = None, **how: Any,
+) -> Any:  # fmt: skip
     """Add up what is counted in one row of each subject of a source; **private**.
 
     A subject is in one part with all of its rows, and one of them is chosen by a hash of its id and how many there are,
@@ -303,7 +308,7 @@ def counted_once(
         columns = tuple(name for name in schema.columns if name in source.columns)
     return streamed_counts(
         counts, source, columns=columns, schema=schema, owner=owner, n_teachers=_COUNTED_APART, n_features=len(columns),
-        rng=np.random.default_rng(1), verbose=source.verbose, n_units=n_subjects, one_each=True, of_first=of_first,
+        rng=np.random.default_rng(1), verbose=source.verbose, n_units=n_subjects, one_each=True, **how,
     )  # fmt: skip
 
 
@@ -322,7 +327,7 @@ class _ClassesOfAChunk:
 _COUNTED_APART = 64  # parts of subjects, where there are so many that they are counted in parts
 
 
-def _classes_of(raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _classes_of(raw: RawTable, hashes: NDArray[np.uint64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.bincount(raw.labels(), minlength=len(raw.classes))
 
 
@@ -386,7 +391,7 @@ class _Teaching:
         parts = np.searchsorted(self.edges, self._teachers(rows["hash"]), side="right") - 1
         return rows, parts.astype(np.int64)
 
-    def vote(self, part: int, rows: NDArray[Any]) -> NDArray[np.int64]:
+    def vote(self, part: int, rows: NDArray[Any]) -> tuple[Any, int]:
         """Train the teachers of a part; their votes, one after the other, and how many rows they learned from."""
         first, stop = int(self.edges[part]), int(self.edges[part + 1])
         n_rows, rows = len(rows), rows[_by_key(rows)]
@@ -394,8 +399,8 @@ class _Teaching:
             rows[field] = rows[field][_first_of_each(rows)]
         if self.one_each:
             rows = rows[one_of_each(rows["hash"])]
-        votes = self.learns(self.compact.table(rows), self._teachers(rows["hash"]) - first, self.seeds[first:stop])
-        return np.append(votes.ravel(), n_rows)
+        whose = rows["hash"] if self.one_each else self._teachers(rows["hash"]) - first
+        return self.learns(self.compact.table(rows), whose, self.seeds[first:stop]), n_rows
 
 
 def _first_of_each(rows: NDArray[Any]) -> NDArray[np.int64]:

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from skfairdp._column_tables import SMALLEST, ColumnTables, where_amounts_lie
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import KSJudgement
 from skfairdp._transport import Transport, TransportPlan, as_scores
-from skfairdp._usefulness import HOPELESS, AmountLook, gradient_noise, smallest, units_of
+from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise, smallest, units_of
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, rounded_up
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, rounded_up
 
 if TYPE_CHECKING:
     from skfairdp._networks import Network
@@ -287,17 +288,51 @@ def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Arr
     return np.concatenate(parts)
 
 
+@dataclass(frozen=True)
+class CountTables:
+    """Where counts lie, and their rate: tables of counts and, where there are, exposures; then the mean of counts.
+
+    Quantiles of counts that are mostly 0 say nothing of their mean.
+    """
+
+    tables: ColumnTables
+    mean: AmountMean
+
+    @property
+    def event(self) -> DpEvent:
+        """All of it."""
+        return compose(self.tables.event, self.mean.event)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """In words, for the ledger."""
+        return (*self.tables.releases, *self.mean.releases)
+
+    def release(self, counts: Array, noise: NoiseSource) -> tuple[float, float, float]:
+        """The rate for an exposure of 1, the mean count and the spread of counts; beside each its exposure."""
+        knots = self.tables.release(counts, noise)
+        exposure = 1.0 if len(knots) == 1 else max(float(knots[1, 1:-1].mean()), SMALLEST)
+        middle, _, spread = where_amounts_lie(knots[0, 1:-1], (-1.0, 1.0))
+        found = self.mean.release(counts[:, 0], middle, max(spread, spread_of_counts(middle)), noise)
+        return found / exposure, found, float(max(spread, spread_of_counts(found)))
+
+
+def spread_of_counts(mean: float) -> float:
+    """A standard deviation of counts, at least: as far as it takes for one event to count as one."""
+    return max(math.sqrt(max(mean, 0.0)), 1 / REACH)
+
+
 def kept_or_constant(
-    look: AmountLook, module: Any, data: TrainingData, usual: float, noise: NoiseSource, owner: str
+    look: AmountLook, module: Any, data: TrainingData, usual: float, spread: float, noise: NoiseSource, owner: str
 ) -> Any:
     """Release how far ahead of a constant the module is; return it, or else one that always predicts that."""
     from skfairdp._networks import constant_amount
 
-    scale, predicted = module[-1], predicted_amounts(module, data.X, look.relation)
-    ahead = look.release(data.y[:, 0], predicted, usual, float(scale.spread), noise)
+    (amounts, exposure), rates = data.y.T, predicted_amounts(module, data.X, look.relation)
+    ahead = look.release(amounts, rates * exposure, usual * exposure, spread, noise)
     if not look.is_clear(ahead):
         look.warn(ahead, usual, owner, "network")
-    return module if look.may_stay(ahead) else constant_amount(scale, usual)
+    return module if look.may_stay(ahead) else constant_amount(module[-1], usual)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from skfairdp._judge import Judgement, asked_constraints, set_judgement
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
+from skfairdp._teachers import bytes_on_disk
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
@@ -317,7 +318,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
                 "show it. Leave 'public_n_rows' and the schema's n_rows None, or pass the rows as a DataFrame."
             )
         assert self.schema is not None
-        check_free_disk(storage_bytes(self.schema, len(data.X)), owner, verbose=self.verbose)
+        room = storage_bytes(self.schema, len(data.X))
+        if data.subjects is not None:
+            room = bytes_on_disk(self.schema, data.n_units, groups=True)
+        check_free_disk(room, owner, verbose=self.verbose)
 
     def _parity_part(self, has_public_rows: bool) -> PublicPenalty | SignedLoss:
         """Where parity comes from."""

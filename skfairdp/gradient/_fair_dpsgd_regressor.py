@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,8 +32,10 @@ from skfairdp.gradient._amounts import (
     AmountParity,
     AmountPenalty,
     AmountsMoved,
+    CountTables,
     HopelessGradients,
     kept_or_constant,
+    spread_of_counts,
 )
 from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
@@ -49,6 +52,8 @@ MOST_FOR_LINES = 0.03
 #: Of the squared cost, for the mean of so few rows that nobody can see where amounts lie; of even fewer, where it is
 #: all that is learned; and how far off the middle of the bounds may be, in units of :class:`AmountMean`.
 FOR_MEAN, FOR_CONSTANT, ANYWHERE = 0.25, 0.95, 0.5 * REACH
+#: And at most for the mean of counts beside tables of them; to how much of a spread it is to be known: rates are small.
+FOR_COUNTS, KNOWN_COUNTS = 0.08, 0.02
 
 
 @shared_docs
@@ -69,8 +74,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     constant. Where it may not be, that constant is predicted, with a UtilityWarning. With so few rows that nobody can
     see where amounts lie, the constant is their noisy mean, and the check counts in how many rows the network is
     closer; each costs a quarter of the squared cost. With even fewer, whose gradients are mere noise, no step is taken:
-    the noisy mean, for nearly all of ε, is predicted for every row, and told as well. (None of these with
-    ``noise_multiplier``; of the three only scales for counts.)
+    the noisy mean, for nearly all of ε, is predicted for every row, and told as well. Of counts the constant is a rate:
+    their noisy mean by that of exposures. (None of these with ``noise_multiplier``.)
 
     **Fairness.** With ``constraints`` or ``gamma``, noisy sums of the predictions by group steer pulls at their means
     inside the clipping, and the groups are protected as well. With public rows instead, a penalty on the difference of
@@ -132,7 +137,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         Which network ``net="auto"`` took.
     y_center_, y_spread_ : float
         Where amounts lie, by released counts: the constant that a network has to beat, and a standard deviation. Of few
-        rows the noisy mean and half of the bounds; of counts the middle and half of the bounds.
+        rows the noisy mean and half of the bounds; of counts their noisy mean and at least its root.
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
     {privacy_, epsilon_spent_}
@@ -268,16 +273,16 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         with self._spend(plan, data.reads) as noise:
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
-            usual = self._settle(terms["loss"].scale, plan, counted, noise)
+            usual, center, spread = self._settle(terms["loss"].scale, plan, counted, noise)
             if hopeless:
                 module = hopeless.constant(terms["loss"].scale, usual, type(self).__name__)
             else:
                 module = _trained(self, network, data, plan, terms, noise)
             if plan.look is not None:
-                module = kept_or_constant(plan.look, module, counted, usual, noise, type(self).__name__)
+                module = kept_or_constant(plan.look, module, counted, usual, spread, noise, type(self).__name__)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
-        self.y_center_, self.y_spread_ = usual, float(terms["loss"].scale.spread)
+        self.y_center_, self.y_spread_ = center, spread
         self.net_, self.net_taken_ = fitted_net(plan.net, module, data.classes, self.privacy_), plan.taken
         self.noise_multiplier_, self.n_steps_ = plan.step.noise_multiplier, 0 if hopeless else plan.step.steps
         if data.domain is not None:
@@ -423,6 +428,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             public_rows="given" if given and self.lam != 0 else "none",
             target=read_amounts,
         )
+        self._has_exposure = exposure is not None
         # beside each amount the exposure of its row
         return replace(data, y=np.column_stack([data.y, self._exposure(exposure, X, len(data.y))]))
 
@@ -438,22 +444,22 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         return part(asked, self.loss, bounds)
 
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
-        """What says where amounts lie, and whether the network beats a constant; of counts neither is said."""
-        if self.loss == "poisson":
-            return {}
-        tables, n_features = ColumnTables((NumberPlace(0),), n_rows, *cost), data.X.shape[1]
+        """What says where amounts lie, and whether the network beats a constant."""
+        counts, (epsilon, delta, relation, left) = self.loss == "poisson", cost
+        places = (NumberPlace(0), NumberPlace(1)) if self._has_exposure else (NumberPlace(0),)
+        tables, n_features = ColumnTables(places, n_rows, *cost, has_bounds=not counts), data.X.shape[1]
+        mean = partial(AmountMean, n_rows, epsilon, delta, relation)
         if tables.should_release:
             power = 1 if self.loss == "absolute" else 2
-            return {"target": tables, "look": AmountLook(n_rows, n_features, *cost, power=power)}
+            target = CountTables(tables, mean(FOR_COUNTS * left, known=KNOWN_COUNTS)) if counts else tables
+            return {"target": target, "look": AmountLook(n_rows, n_features, *cost, power=power)}
         hopeless = gradient_noise(n_rows, n_features + 1, epsilon=self.epsilon, delta=self.delta) > HOPELESS
-        epsilon, delta, relation, left = cost
-        most = FOR_CONSTANT if hopeless else FOR_MEAN
-        target = {"target": AmountMean(n_rows, epsilon, delta, relation, most * left, off=ANYWHERE)}
-        return target if hopeless else target | {"look": AmountLook(n_rows, n_features, *cost, power=0)}
+        found = {"target": mean((FOR_CONSTANT if hopeless else FOR_MEAN) * left, off=ANYWHERE)}
+        return found if hopeless else found | {"look": AmountLook(n_rows, n_features, *cost, power=2 * counts)}
 
     def _hopeless(self, plan: DPSGDPlan, data: TrainingData) -> HopelessGradients | None:
         """Rows so few that nobody can compare a network with a constant, and that gradients are mere noise."""
-        if plan.look is not None or self.noise_multiplier is not None or self.loss == "poisson":
+        if plan.look is not None or self.noise_multiplier is not None:
             return None
         n_rows = data.n_units if self._declared_rows is None else self._declared_rows
         found = HopelessGradients(n_rows, data.X.shape[1], float(self.epsilon), self.delta, plan.step.relation)
@@ -466,22 +472,27 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         usual = {} if "loss" in terms else {"loss": AmountLoss(AmountScale(self.loss, *amount_bounds(self)))}
         return network, terms | usual
 
-    def _settle(self, scale: Any, plan: DPSGDPlan, data: TrainingData, noise: Any) -> float:
-        """Release where amounts lie, and return the constant that a network has to beat."""
+    def _settle(self, scale: Any, plan: DPSGDPlan, data: TrainingData, noise: Any) -> tuple[float, float, float]:
+        """Release where amounts lie: the constant that a network has to beat, and centre and spread of amounts."""
         low, high = amount_bounds(self)
         if plan.target is None:
-            return (low + high) / 2
+            return (low + high) / 2, (low + high) / 2, (high - low) / 2
+        if isinstance(plan.target, CountTables):
+            rate, mean, spread = plan.target.release(data.y, noise)
+            return float(np.clip(rate, low, high)), float(np.clip(mean, low, high)), spread
         if isinstance(plan.target, AmountMean):  # of few rows: nothing says how wide amounts lie
-            found = plan.target.release(data.y[:, 0], (low + high) / 2, (high - low) / 2 / REACH, noise)
+            amounts = np.clip(data.y[:, 0] / data.y[:, 1], low, high)
+            found = plan.target.release(amounts, (low + high) / 2, (high - low) / 2 / REACH, noise)
             mean = float(np.clip(found, low, high))
             scale.settle(mean, (high - low) / 2)
-            return mean
+            return mean, mean, spread_of_counts(mean) if self.loss == "poisson" else (high - low) / 2
         between = 2 * (data.y[:, :1] - low) / (high - low) - 1
         knots = plan.target.release(between, noise)[0]
         warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))
         mean, middle, half = where_amounts_lie(knots, (low, high))
-        scale.settle(mean if self.loss == "squared" else middle, half)
-        return mean if self.loss == "squared" else middle
+        usual = mean if self.loss == "squared" else middle
+        scale.settle(usual, half)
+        return usual, usual, float(scale.spread)
 
 
 def _trained(model: Any, network: "Network", data: TrainingData, plan: DPSGDPlan, terms: Any, noise: Any) -> Any:

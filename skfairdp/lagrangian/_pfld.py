@@ -329,6 +329,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             groups="private",
             protects=Protects.SENSITIVE_ATTRIBUTE,
             by_key=False,
+            by_subject=False,
             checks_public=True,
         )
 

@@ -194,6 +194,13 @@ class AmountScores(PaidScores):
         released = self.table.release(sums, noise, n_rows)
         return {**{o.name: self._read(o, released, epsilon) for o in self.objectives}, BASELINE: 0.0}
 
+    def problem(self, fitted: Any) -> str:
+        """Why a winner has no score, which is released."""
+        return (
+            " Its noise hides how far amounts are from their mean, or a group: more rows, a larger 'score_epsilon' or "
+            "tighter 'bounds' of amounts would help."
+        )
+
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Of an objective that the sums do not tell, say so before the charge."""
         for objective in demanded:

@@ -129,7 +129,9 @@ class Rows:
         beside = {"sensitive_features": self.sensitive_features, "exposure": self.exposure}
         given = {**self.public, **beside}
         X, y, positions = self.X, self.y, part
-        if self.subjects is not None:
+        if self.subjects is not None and self.y is None:
+            given["subject"] = self.subjects.name
+        elif self.subjects is not None:
             mine = part if isinstance(part, SubjectRows) else self.subjects.part(np.arange(self.subjects.n))
             given["subject"], positions = mine.subject, mine.rows
         if isinstance(positions, RowSource):
@@ -137,8 +139,8 @@ class Rows:
         elif positions is not None:
             X, y = take_rows(X, positions), take_rows(y, positions)
             given |= {name: take_rows(values, positions) for name, values in beside.items() if values is not None}
-        if self.subjects is not None and hasattr(X, "index") and hasattr(X, "columns"):
-            given["subject"] = mine.subject.set_axis(X.index)
+        if hasattr(given.get("subject"), "cat") and hasattr(X, "index") and hasattr(X, "columns"):
+            given["subject"] = given["subject"].set_axis(X.index)
         given = {name: value for name, value in given.items() if value is not None}
         if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
             name, last = estimator.steps[-1]

@@ -59,9 +59,10 @@ class Trials:
             return (math.inf, math.inf), (index, None, math.nan)
         objective = self.data.scores.objectives[0]
         value = values[objective.name]
+        if math.isnan(value):  # behind whatever has a score, and what has none but fails
+            return (-math.inf, -math.inf), (index, model, value)
         missed = sum(bound.excess(values[bound.name]) for bound in self.bounds)
-        gain = -value if objective.minimize else value
-        return (-missed, -math.inf if math.isnan(gain) else gain), (index, model, value)
+        return (-missed, -value if objective.minimize else value), (index, model, value)
 
     def _fitted_and_scored(self, index: int, noise: privacy.NoiseSource) -> tuple[Any, dict[str, float]]:
         data, (whole, parts) = self.data, self.fits[index]

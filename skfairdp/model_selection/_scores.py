@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -19,6 +20,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from skfairdp import metrics
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, SubjectRows, other_rows
+from skfairdp._teachers import counted_once
 from skfairdp._utils import PublicData, encode_labels, group_domain
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
@@ -381,17 +383,24 @@ class ChunkScores(LabelScores):
     by the schema alone. So the sum over all chunks of a test part is that over its rows: integers, whatever the order
     and the size of chunks, which may follow values. A replaced record moves one row from a cell to another in the table
     of its own fold, and changes nothing in any other: sensitivity √2, as in memory.
+
+    **One subject, one cell of one table**, where subjects are ``listed``. All rows of one are in the fold of its id and
+    one of them is counted, by its id and its own rows (:func:`~skfairdp._teachers.counted_once`), at its place in the
+    list. So one with other rows, more, fewer or none, moves at most one from a cell to another: √2 as well.
     """
 
     schema: Schema
     owner: str
+    listed: NDArray[np.uint64] | None = None
 
     @property
     def with_groups(self) -> bool:
         return bool(self.schema.groups)
 
     def counts(self, fitted: Any, test: RowSource) -> NDArray[np.int64]:
-        """Of the rows of a source. A task that is tried again counts once."""
+        """Of the rows of a source, or of one row of each subject. A task that is tried again counts once."""
+        if test.listed is not None:
+            return counted_once(partial(self._of_subjects, fitted), test, self.schema, self.owner, len(test.listed))
         found = test.map_reduce(partial(self._of_chunk, fitted, test.knows_numbers), _added)
         if found is None or int(found[1]) != test.n_rows:
             raise other_rows(self.owner)
@@ -399,10 +408,20 @@ class ChunkScores(LabelScores):
 
     def _of_chunk(self, fitted: Any, numbered: bool, chunk: Chunk) -> tuple[NDArray[np.int64], int]:
         raw = RawTable.roles(self.schema, chunk.table, owner=self.owner)
+        return self._of_rows(fitted, raw, chunk.table, chunk.numbers if numbered else None), raw.n_rows
+
+    def _of_subjects(
+        self, fitted: Any, raw: RawTable, hashes: NDArray[np.uint64], seeds: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        assert self.listed is not None
+        return self._of_rows(fitted, raw, self.schema.restore(raw.numbers), np.searchsorted(self.listed, hashes))
+
+    def _of_rows(
+        self, fitted: Any, raw: RawTable, rows: pd.DataFrame, places: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
         labels, codes = raw.labels(), raw.groups() if self.with_groups else None
         groups = None if codes is None else raw.domain[codes]
-        predicted = row_wise_predictions(fitted, chunk.table, groups, places=chunk.numbers if numbered else None)
-        return self.table.counts(labels, codes, predicted), len(labels)
+        return self.table.counts(labels, codes, row_wise_predictions(fitted, rows, groups, places=places))
 
 
 def _added(one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.int64], int]:

@@ -29,18 +29,20 @@ from sklearn.utils.validation import column_or_1d
 
 from skfairdp import _utils, privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
-from skfairdp._inputs import check_public_columns, refuse_columns_beside
+from skfairdp._inputs import check_public_columns, in_order, refuse_columns_beside
 from skfairdp._row_wise import check_rows_alone
 from skfairdp._rows import (
     FoldRows,
     FoldRule,
     KeyedRows,
     RowSource,
+    SubjectFolds,
     SubjectRows,
     Subjects,
     fold_sizes,
     gathered,
     key_wanted,
+    keyed_by_subject,
     opened,
 )
 from skfairdp._utils._sklearn import n_columns
@@ -195,16 +197,37 @@ def make_source_splits(
             f"they have no positions. Got {cv!r} instead."
         )
     rule = FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
+    sizes = _sizes(source, rule, owner)
+    folds = range(rule.n_folds if test_size is None else 1)
+    return [
+        (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
+        for j in folds
+    ]
+
+
+def _sizes(source: RowSource, rule: FoldRule | SubjectFolds, owner: str) -> NDArray[np.int64]:
     sizes = fold_sizes(source, rule)
     if not sizes.all() or sizes.sum() != source.n_rows:
         raise ValueError(
             f"{owner} found a fold without rows, by the public keys of X. Take fewer folds, or check that keys are "
             "unique ids and that X gives the same rows each time."
         )
-    folds = range(rule.n_folds if test_size is None else 1)
+    return sizes
+
+
+def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], owner: str) -> list[Split]:
+    """Parts with all rows of their subjects, who are cut as in memory, in the order in which they are listed."""
+    folds = np.full(subjects.n, len(cut))
+    for j, (_, test) in enumerate(cut):
+        folds[test] = j
+    rule = SubjectFolds.dealt(subjects.name, subjects.hashes, folds)
+    sizes = _sizes(source, rule, owner)
     return [
-        (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
-        for j in folds
+        (
+            FoldRows(source, rule, j, False, sizes.sum() - sizes[j], subjects.hashes[train]),
+            FoldRows(source, rule, j, True, sizes[j], subjects.hashes[test]),
+        )
+        for j, (train, test) in enumerate(cut)
     ]
 
 
@@ -422,7 +445,7 @@ def _splits(
 ) -> list[Split]:
     """Train and test parts of private rows."""
     owner, secret = type(search).__name__, privacy.SecretDraws(candidate.parameter("noise_seed"))
-    subjects, y, n_units = rows.subjects, rows.y, rows.n_rows
+    subjects, y, n_units, source = rows.subjects, rows.y, rows.n_rows, opened(rows.X) if rows.y is None else None
     if subjects is not None:
         if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):
             raise ValueError(
@@ -431,16 +454,18 @@ def _splits(
             )
         # The list of subjects is cut, which is public: nothing is drawn, as none comes or goes.
         y, n_units, secret = np.zeros(subjects.n), subjects.n, privacy.SecretDraws(None)
-    elif y is None:
-        source = opened(rows.X)
-        assert source is not None
+    elif source is not None:
         return make_source_splits(source, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner)
     cut: Any
     if holdout is None:
         cut = make_splits(search.cv, y, planned=planned, secret=secret, owner=owner)
     else:
         cut = make_holdout(holdout, n_units, planned=planned, seed=seed, secret=secret, owner=owner)
-    return cut if subjects is None else [(subjects.part(train), subjects.part(test)) for train, test in cut]
+    if subjects is None:
+        return cut
+    if source is not None:
+        return _subject_splits(keyed_by_subject(source, subjects.name, owner), subjects, cut, owner)
+    return [(subjects.part(train), subjects.part(test)) for train, test in cut]
 
 
 def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, validation: Any) -> NDArray[np.float64]:
@@ -463,12 +488,16 @@ def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, valid
 def _rows(
     owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, subject: Any
 ) -> Rows:
-    if gathered(X) is not None and subject is not None:
-        raise ValueError(f"{owner} folds subjects only where their rows are in memory. Pass them as a DataFrame.")
     if gathered(X) is not None:
         refuse_columns_beside(owner, y, sensitive_features)
         # Opened once: a function is asked once for the number of its rows, and not by every fit.
-        return Rows(X if isinstance(X, KeyedRows) else opened(X), None, None, public)
+        source = opened(X)
+        rows = Rows(X if isinstance(X, KeyedRows) else source, None, None, public)
+        if subject is None or source is None:
+            return rows
+        keyed = keyed_by_subject(source, subject, owner)
+        X = X if isinstance(X, KeyedRows) else keyed
+        return replace(rows, X=X, subjects=Subjects.read_source(keyed, owner=owner))
     if y is None and schema is not None:
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
@@ -479,6 +508,8 @@ def _rows(
     if subject is not None:
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
         X = subjects.outside(X)
+        if schema is not None and set(schema.features) <= set(_utils.column_names(X) or ()):
+            subjects = in_order(subjects, RawTable.read(schema, X, owner=owner))
     X, y = indexable(X, y)
     _utils.refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
@@ -639,7 +670,8 @@ def _private_scores(
             domain = _utils.given_domain(schema.group_values, owner=owner, parameter="schema")
         _need_groups(owner, domain, objectives, "name their columns in the schema")
         tables = ScoreTable(np.asarray(sorted(schema.classes)), _or_one(domain), *table, may_refuse)
-        scores: PaidScores = ChunkScores(tables, every, schema, owner)
+        listed = None if rows.subjects is None else rows.subjects.hashes
+        scores: PaidScores = ChunkScores(tables, every, schema, owner, listed)
     else:
         private = planned.protects != "sensitive attribute"
         classes, labels, domain, of_groups = read_scored(owner, candidate, rows, private=private)

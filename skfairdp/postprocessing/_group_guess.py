@@ -183,6 +183,10 @@ class GuessedTransport:
         """Ends of so many cells of moved scores, about equally many in each."""
         return ends_of(self.quantiles, n_cells)
 
+    def points(self, ends: Array) -> bool:
+        """Nowhere is known that moved scores are at one point: rows of several kinds may be there."""
+        return False
+
 
 def _distance(moved: Array, rows: Array) -> float:
     """The largest distance of Kolmogorov and Smirnov between rows of two groups at these scores."""

@@ -18,7 +18,8 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_features, read_labels, subject_given
 from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
-from skfairdp._rows import Chunk, other_rows
+from skfairdp._rows import Chunk, check_free_disk, other_rows
+from skfairdp._teachers import bytes_on_disk, counted_once
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import units_of
 from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
@@ -340,6 +341,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 f"The 'estimator' of {_OWNER}, {type(model).__name__}, must have sorted 'classes_', as scikit-learn's "
                 f"classifiers have, and the columns of predict_proba in that order. Got {known!r}."
             )
+        if data.source is not None and data.subjects is not None and self.schema is not None:
+            check_free_disk(bytes_on_disk(self.schema, data.subjects.n, groups=True), _OWNER)
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
         return data
@@ -387,16 +390,25 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return scores_of(model, table, places, unknown=np.nan)
 
     def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[NDArray[Any], ...]:
-        """Score, group, class and coin of every private row; of chunks in one pass."""
+        """Score, group, class, coin and place of every row, or of one of each subject; of chunks in one pass."""
         if data.source is None:
             found, groups, places, units = self._scores_of_units(model, X, data)
             return np.nan_to_num(found), groups, units.y, coins_of(units.X, key), places
 
-        numbered = data.source.knows_numbers
+        schema, numbered = self.schema, data.source.knows_numbers
+        assert schema is not None
+        if data.subjects is not None:
+            listed = data.subjects.hashes
+
+            def scored_once(raw: RawTable, hashes: NDArray[np.uint64], seeds: Any) -> tuple[NDArray[Any], ...]:
+                table = self._rows_for(model, schema.restore(raw.numbers), raw.features)
+                places = np.searchsorted(listed, hashes)
+                return scores_of(model, table, places), raw.groups(), raw.labels(), coins_of(raw.features, key), places
+
+            return counted_once(scored_once, data.source, schema, _OWNER, len(listed), add=_joined)
 
         def read(chunk: Chunk) -> tuple[Any, ...]:
-            assert self.schema is not None
-            raw = RawTable.read(self.schema, chunk.table, owner=_OWNER, may_be_empty=True)
+            raw = RawTable.read(schema, chunk.table, owner=_OWNER, may_be_empty=True)
             table = self._rows_for(model, chunk.table, raw.features)
             codes = raw.groups().astype(np.int32), raw.labels().astype(np.int8), coins_of(raw.features, key)
             return table, chunk.numbers if numbered else None, *codes
@@ -477,6 +489,10 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_class = False
         return tags
+
+
+def _joined(one: tuple[NDArray[Any], ...], other: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    return tuple(np.concatenate(pair) for pair in zip(one, other, strict=True))
 
 
 class _Scores(BaseEstimator):

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._rows import HELD, Chunk, RowSource, other_rows, row_hashes, stored
+from skfairdp._rows import HELD, LISTED, Chunk, RowSource, other_rows, row_hashes, stored
 from skfairdp.schema._columns import Column, Number
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
@@ -103,18 +103,29 @@ class RowStore:
     compact: CompactRows
     rows: NDArray[Any]
     n_features: int
+    places: NDArray[np.int64] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
-        return len(self.rows), self.n_features
+        return len(self), self.n_features
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.rows if self.places is None else self.places)
 
     def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[np.float64]:
         """The features of some rows, of shape (n_some, n_features)."""
-        return np.ascontiguousarray(self.compact.table(self.rows[index]).features)
+        rows = index if self.places is None else self.places[index]
+        return np.ascontiguousarray(self.compact.table(self.rows[rows]).features)
+
+    def part(self, places: NDArray[np.int64]) -> "RowStore":
+        """The rows of these places alone."""
+        return replace(self, places=places)
+
+    @property
+    def contents(self) -> tuple[NDArray[Any], ...]:
+        """What is in each column, where it is kept: :meth:`CompactRows.contents`."""
+        return tuple(self.rows[field] for field, _ in self.compact.fields)
 
 
 def storage_bytes(schema: Schema, n_rows: int) -> int:
@@ -123,17 +134,23 @@ def storage_bytes(schema: Schema, n_rows: int) -> int:
 
 
 def kept_rows(
-    source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD
-) -> tuple[RowStore, NDArray[np.int64], NDArray[np.int64] | None]:
-    """Read a source once."""
-    compact = CompactRows(schema, owner, schema.features)
-    codes: list[list[NDArray[np.int64]]] = []
+    source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD,
+    listed: NDArray[np.uint64] | None = None,
+) -> tuple[RowStore, NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64] | None]:  # fmt: skip
+    """Read a source once: features, labels, groups and, where subjects are listed, whose each row is.
 
-    def encoded(chunk: Chunk) -> tuple[NDArray[Any], list[NDArray[np.int64]]]:
+    Of their rows label and groups are kept beside features: these have the order of all that is in them.
+    """
+    names = schema.features if listed is None else tuple(name for name in schema.columns if name in source.columns)
+    compact = CompactRows(schema, owner, names)
+    codes: list[list[Any]] = []
+
+    def encoded(chunk: Chunk) -> tuple[NDArray[Any], list[Any]]:
         raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
         rows = np.empty(raw.n_rows, dtype=compact.fields)
         compact.fill(rows, raw.numbers)
-        return rows, [raw.labels(), *([raw.groups()] if groups else [])]
+        of = None if listed is None else np.searchsorted(listed, row_hashes(chunk, source.key, LISTED))
+        return rows, [raw.labels(), raw.groups() if groups else None, of]
 
     def rows_only() -> Any:
         for rows, some in source.each(encoded):
@@ -143,8 +160,9 @@ def kept_rows(
     rows = stored(rows_only(), source.n_rows, np.dtype(compact.fields), held)
     if len(rows) != source.n_rows:
         raise other_rows(owner)
-    y, *others = (np.concatenate(column) for column in zip(*codes, strict=True))
-    return RowStore(compact, rows, n_features), y, others[0] if others else None
+    y, of_groups, of = (None if column[0] is None else np.concatenate(column) for column in zip(*codes, strict=True))
+    assert y is not None
+    return RowStore(compact, rows, n_features), y, of_groups, of
 
 
 def numeric_memmap(

@@ -24,7 +24,11 @@ PLACES = {
     "_networks._training": "hooks_agree vectorizes check_network",
     "_transport": "Transport TransportPlan without_far_cells",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
-    "_rows": "FoldRows FoldRule PartWork Spill Subjects check_free_disk even_tables fold_sizes opened row_hashes",
+    "_rows": (
+        "FoldRows FoldRule PartWork Spill SubjectFolds Subjects check_free_disk even_tables fold_sizes opened "
+        "row_hashes"
+    ),
+    "_rows._keyed": "id_hashes",
     "_rows._dask": "DaskRows",
     "_rows._parquet": "ParquetRows",
     "_rows._source": "Chunk RowSource",

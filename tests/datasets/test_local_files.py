@@ -344,11 +344,7 @@ def test_chexpert_reads_frontal_views_with_the_person_of_each(tmp_path):
         ({"sensitive": "age"}, {}, r"'sensitive' parameter of fetch_chexpert must be one of \['sex', 'race'\]"),
         ({}, {"rows": CHEXPERT.replace("Sex", "Gender")}, r"train\.csv lacks the column\(s\) \['Sex'\]"),
         ({"sensitive": "race"}, {"people": None}, r"has no CHEXPERT DEMO\.csv"),
-        (
-            {"sensitive": "race"},
-            {"people": PATIENTS.replace("patient", "p")},
-            "lists none of the people",
-        ),
+        ({"sensitive": "race"}, {"people": PATIENTS.replace("patient", "p")}, "lists none of the people"),
     ],
 )
 def test_chexpert_that_lacks_a_column_or_a_person_is_refused(tmp_path, given, files, message):

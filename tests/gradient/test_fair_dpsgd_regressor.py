@@ -163,12 +163,39 @@ def test_rates_of_counts_follow_exposure_and_add_up():
     counts = rng.poisson(rate * exposure)
     model = fitted(y=counts, loss="poisson", bounds=(0, 10), exposure=exposure[TRAIN], epsilon=2.0)
     said = model.predict(X[TEST])
-    assert np.corrcoef(np.log(said), np.log(rate[TEST]))[0, 1] > 0.95
+    # of ten seeds of the noise .935 to .980 (mean .958), before there were tables of counts .936 to .976 (mean .961)
+    assert np.corrcoef(np.log(said), np.log(rate[TEST]))[0, 1] > 0.92
     told = model.predict(X[TEST], exposure=exposure[TEST])
     np.testing.assert_allclose(told, said * exposure[TEST])
     usual = PoissonRegressor(alpha=0).fit(X[TRAIN], counts[TRAIN] / exposure[TRAIN], sample_weight=exposure[TRAIN])
     assert told.sum() == pytest.approx((usual.predict(X[TEST]) * exposure[TEST]).sum(), rel=0.2)
     assert model.score(X[TEST], counts[TEST], exposure=exposure[TEST]) > 0
+
+
+@pytest.mark.parametrize("rate", [0.1, 2.0])
+def test_where_counts_lie_is_released_however_wide_the_bounds(rate):
+    """It was the middle and half of the bounds, beside which noise hid R² of a search."""
+    rng = np.random.default_rng(1)
+    years = rng.uniform(20.0, 60.0, len(X)) / 40.0
+    counts = rng.poisson(rate * years * np.exp(0.5 * X[:, 0] - 0.125))
+    model = fitted(y=counts, loss="poisson", bounds=(0, 1000), exposure=years[TRAIN], noise_seed=0)
+    assert model.y_center_ == pytest.approx(counts.mean(), abs=0.02 + 0.1 * counts.mean())
+    assert counts.std() * 0.6 < model.y_spread_ < max(0.4, counts.std()) * 1.5
+
+
+@pytest.mark.parametrize(("n", "epsilon", "says"), [(3000, 0.5, "released number"), (200, 0.2, "the noisy mean")])
+@pytest.mark.parametrize("bounds", [(0, 20), (0, 10)], ids=str)
+@pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
+def test_counts_that_nothing_tells_end_as_one_rate_and_that_is_said(n, epsilon, says, bounds):
+    """Of few rows the rate was what the network began with, about half of the upper bound, without a word."""
+    rng = np.random.default_rng(3)
+    days = rng.uniform(1.0, 3.0, n)
+    model = FairDPSGDRegressor(random_state=0, noise_seed=1, loss="poisson", bounds=bounds, epsilon=epsilon)
+    with pytest.warns(UtilityWarning, match=says):
+        model.fit(X[:n], rng.poisson(2.0 * days), exposure=days)
+    said = model.predict(X[TEST])
+    assert np.ptp(said) < 0.5 and said.mean() == pytest.approx(2.0, abs=0.5)
+    np.testing.assert_allclose(model.predict(X[TEST], exposure=np.full(len(said), 2.0)), 2 * said)
 
 
 # ---- what holds between groups -------------------------------------------------------------------------------
@@ -330,7 +357,9 @@ def test_the_price_is_that_of_the_event_and_never_above_what_was_asked(options, 
         ({}, 3000),
         ({"gamma": 0.5, "groups": [0, 1]}, 3000),
         ({"constraints": "demographic_parity", "groups": [0, 1]}, 3000),
+        ({"loss": "poisson"}, 3000),
         ({}, 60),
+        ({"loss": "poisson"}, 60),
     ],
     ids=_without_addresses,
 )

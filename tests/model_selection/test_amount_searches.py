@@ -23,6 +23,7 @@ from skfairdp import (
     PublicData,
     SyntheticDataRegressor,
 )
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp
 from skfairdp.inspection import ParetoFrontierDisplay
 from skfairdp.metrics import ks_disparity
@@ -114,6 +115,34 @@ def test_folds_cut_exposures_as_rows_and_scores_compare_by_them(kind, monkeypatc
     assert search.score(X, counts, exposure=years) == exact > winner.score(X, counts) + 0.05
     told = search.best_score_ if kind is PrivateSearchCV else search.cv_results_["mean_test_r2"].max()
     assert told == pytest.approx(exact, abs=0.12)
+
+
+def test_scores_of_counts_are_known_however_wide_the_bounds():
+    """Spreads of counts were half of the bounds, and noise hid squares beside those: every score was NaN."""
+    counts = np.random.default_rng(1).poisson(2 * np.exp(0.5 * X[:, 0])).astype(float)
+    model, grid = network(loss="poisson", bounds=(0, 1000)), {"max_grad_norm": [2.0, 4.0]}
+    search = PrivateSearchCV(model, grid, score_epsilon=1.0, random_state=0).fit(X, counts)
+    assert search.best_score_ == pytest.approx(search.best_estimator_.score(X, counts), abs=0.25)
+
+
+@pytest.mark.parametrize("bounds", [None, {"disparity": "<= 0.05"}])
+def test_what_has_no_score_is_never_the_best_while_another_has_one(bounds, monkeypatch):
+    """One that met the bounds was ahead of all that missed them, though nobody knew its R²."""
+    scores, gaps = iter([1.0, math.nan, 0.3, math.nan]), iter([0.0, 0.0, 0.2, 0.0])  # the first are rehearsed
+    monkeypatch.setattr(ReleasedAmounts, "r2", property(lambda self: next(scores)))
+    monkeypatch.setattr(ReleasedAmounts, "gaps", property(lambda self: (next(gaps), 1.0)))
+    grid = {"max_grad_norm": [0.5, 1.0, 2.0]}
+    search = PrivateSearchCV(network(net=mlp((2,), max_epochs=1)), grid, bounds=bounds, random_state=0).fit(
+        X, Y, **ROWS
+    )
+    assert search.best_score_ == 0.3 and search.best_params_ == {"max_grad_norm": 1.0}
+
+
+def test_where_no_score_is_known_the_user_hears_why(monkeypatch):
+    model = network(net=mlp((2,), max_epochs=1), noise_multiplier=100.0, bounds=(-1e6, 1e6))
+    with pytest.warns(UtilityWarning, match=r"has no score.*2 candidates.*noise hides.*score_epsilon.*'bounds'"):
+        search = PrivateSearchCV(model, {"max_grad_norm": [1.0, 2.0]}, random_state=0).fit(X, Y)
+    assert math.isnan(search.best_score_)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,8 @@ CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
 STREAMED_SUBJECTS = tests_in("rows.test_streamed_subjects")
 SUBJECT_TABLES = tests_in("rows.test_streamed_subject_tables")
+SUBJECT_SCORES = tests_in("rows.test_streamed_subject_scores")
+SUBJECT_GRADIENTS = tests_in("rows.test_streamed_subject_gradients")
 SUBJECT_SEARCHES = tests_in("model_selection.test_subjects")
 DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
@@ -1607,6 +1609,15 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.a_bound_that_forgets_who_was_sampled": also(
         PRIVATE_BARYCENTER("test_the_bound_holds_in_nineteen_of_twenty_runs_and_says_something", n=800, epsilon=40.0)
     ),
+    "thresholding.a_bound_that_takes_points_for_lines": also(
+        PRIVATE_BARYCENTER(
+            "test_the_bound_holds_where_many_rows_are_at_a_point",
+            law="half of one group",
+            n=60_000,
+            epsilon=3.0,
+            above=0.02,
+        )
+    ),
     "thresholding.a_guess_for_nothing": trap(
         5,
         GUESSED_GROUPS(
@@ -1764,6 +1775,8 @@ NOTICED: dict[str, Noticed] = {
         SUBJECT_TABLES("test_a_subject_with_other_rows_moves_one_count_of_each_table", how="more"),
         replayed_with_other_rows("PATE in chunks, counts"),
         replayed_with_other_rows("PFGuard in chunks"),
+        SUBJECT_SCORES("test_a_subject_with_other_rows_moves_one_score_of_one_fold", how="more"),
+        SUBJECT_SCORES("test_no_table_of_thresholds_moves_further_than_declared", how="more"),
     ),
     "subjects.groups_in_chunks_row_by_row": also(
         SUBJECT_TABLES("test_rows_that_disagree_about_the_group_follow_the_first_one"),
@@ -1780,6 +1793,17 @@ NOTICED: dict[str, Noticed] = {
             "test_neither_the_order_of_rows_nor_where_chunks_end_matters",
             teacher=Named("tests.rows.test_streamed_subjects.NETWORKS"),
         )
+    ),
+    "subjects.folds_in_chunks_by_row": also(
+        SUBJECT_SCORES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows"),
+        SUBJECT_SCORES("test_a_subject_with_other_rows_moves_one_score_of_one_fold", how="more"),
+    ),
+    "subjects.folds_in_chunks_of_those_who_have_rows": also(
+        SUBJECT_SCORES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows")
+    ),
+    "subjects.subjects_in_chunks_as_they_turn_up": also(
+        SUBJECT_GRADIENTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
+        replayed_with_other_rows("DP-SGD in chunks"),
     ),
     "subjects.rows_in_chunks_without_ids": also(
         STREAMED_SUBJECTS(

@@ -7,13 +7,23 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
+from skfairdp._inputs import _training
 from skfairdp._networks import Network, _clipping as _dp_step
 from skfairdp._tables import _backend
 from skfairdp._teachers import _teachers
 from skfairdp.model_selection import _frontier
 from skfairdp.pate import _query_plan
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement, _verify
-from tests._tools.inside import ConstraintGradient, RowSource, Subjects, TrainingData
+from tests._tools.inside import (
+    ConstraintGradient,
+    FoldRows,
+    RowSource,
+    SubjectFolds,
+    Subjects,
+    TrainingData,
+    id_hashes,
+    row_hashes,
+)
 from tests.mutants.harness import mutant
 
 
@@ -222,7 +232,8 @@ def rows_in_chunks_counted_as_subjects(patch):
     read = Subjects.read_source.__func__
 
     def by_rows(cls, source, *, owner):
-        return dataclasses.replace(read(cls, source, owner=owner), n=source.n_rows)
+        found = read(cls, source, owner=owner)
+        return dataclasses.replace(found, hashes=np.arange(source.n_rows, dtype=np.uint64))
 
     patch.setattr(Subjects, "read_source", classmethod(by_rows))
 
@@ -254,6 +265,39 @@ def rows_in_chunks_are_chosen_by_the_table(patch):
 def rows_in_chunks_as_they_come(patch):
     """A teacher learns from the rows of a subject in the order in which an engine hands them on."""
     patch.setattr(_teachers, "_by_key", lambda rows: np.argsort(rows["hash"], kind="stable"))
+
+
+@mutant
+def folds_in_chunks_by_row(patch):
+    """Rows in chunks are dealt into folds one by one: a subject is learned from in one and scored in another."""
+    honest = row_hashes
+    patch.setattr(
+        SubjectFolds, "__call__", lambda self, chunk: (honest(chunk, None, 1) % np.uint64(self.n_folds)).astype(int)
+    )
+
+
+@mutant
+def folds_in_chunks_of_those_who_have_rows(patch):
+    """A fold of rows in chunks lists the subjects that have rows in it."""
+    make = FoldRows.__init__
+
+    def with_rows(self, source, rule, fold, inside, n_rows, listed=None):
+        there = [id_hashes(chunk.table[source.key], 0) for chunk in source.chunks()]
+        make(self, source, rule, fold, inside, n_rows, listed[np.isin(listed, np.concatenate(there))])
+
+    patch.setattr(FoldRows, "__init__", with_rows)
+
+
+@mutant
+def subjects_in_chunks_as_they_turn_up(patch):
+    """Subjects are numbered as they turn up in files, so that one without rows moves all that come after it."""
+    honest = _training.kept_rows
+
+    def kept_rows(*given, **more):
+        *rows, of = honest(*given, **more)
+        return *rows, pd.factorize(of)[0]
+
+    patch.setattr(_training, "kept_rows", kept_rows)
 
 
 @mutant

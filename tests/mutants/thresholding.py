@@ -20,6 +20,7 @@ from tests._tools.inside import (
     GuessPlan,
     Judge,
     Judgement,
+    KSJudgement,
     LaterLabels,
     TransportPlan,
 )
@@ -75,12 +76,13 @@ def a_barycenter_with_half_the_noise(patch):
 @mutant
 def a_bound_that_forgets_who_was_sampled(patch):
     """The distance of moved rows is next to nothing, for they said how to move; that of the population is not."""
-    honest = _judge._deviations
+    patch.setattr(_judge, "_deviations", lambda n_rows, at, noise, seed: np.zeros((_judge._DRAWS, len(at))))
 
-    def of_very_many(n_rows, at, noise, seed):
-        return honest(1e9 * n_rows, at, 1e9 * noise, seed)  # the same noise in the shares of cells
 
-    patch.setattr(_judge, "_deviations", of_very_many)
+@mutant
+def a_bound_that_takes_points_for_lines(patch):
+    """Half of a group at one point is before or behind all others of its cell, not half of it."""
+    patch.setattr(KSJudgement, "_lumps", property(lambda self: np.zeros(self.counts.shape, dtype=bool)))
 
 
 @mutant

@@ -139,13 +139,15 @@ def by_key(estimator, rows):
 def by_files(estimator, rows):
     """Files of texts, as Parquet keeps no list of numbers."""
     public = pd.DataFrame(rows.X_public, columns=list("abcd"))
+    return by_files_alone(estimator, rows, X_public=public, sensitive_features_public=rows.groups_public)
+
+
+def by_files_alone(estimator, rows, **given):
     with tempfile.TemporaryDirectory() as folder:
         for j, chunk in enumerate(chunks_of(rows, 80)):
             ids = chunk["patient_id"].cat.rename_categories([f"p{one}" for one in range(N)])
             chunk.assign(patient_id=ids).to_parquet(f"{folder}/{j}.parquet")
-        return estimator.fit(
-            folder, X_public=public, subject="patient_id", sensitive_features_public=rows.groups_public
-        )
+        return estimator.fit(folder, subject="patient_id", **given)
 
 
 def by_chunks_alone(estimator, rows):
@@ -275,6 +277,13 @@ WAYS = [
         samples),
     way("G-PATE", pfguard(backend=GPATEBackend(**SMALL)), without_public_rows, samples),
     way("DataLens", pfguard(backend=DataLensBackend(**SMALL)), without_public_rows, samples),
+    way("folds in chunks", pareto(pate(**IN_CHUNKS), {"voting__threshold": [0.6, 0.8]}), by_chunks, named_answers),
+    way("a part held out in chunks", private(fair_pate(**CLEARLY, **IN_CHUNKS), {"gamma": [0.1, 0.3]}), by_key,
+        named_answers),
+    way("thresholds in chunks", thresholds(groups=None, schema=ONLY_IN_CHUNKS["schema"]), by_chunks_alone,
+        named_answers),
+    gone("DP-SGD in chunks", dpsgd(lam=0.0, max_rows_per_subject=3, **ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
+    gone("DP-SGD in files, signed loss", dpsgd(gamma=0.1, lam=None, **ONLY_IN_CHUNKS), by_files_alone, named_answers),
 ]  # fmt: skip
 
 
