@@ -5,18 +5,11 @@ import sys
 
 import numpy as np
 
-from skfairdp import _estimator, _judge, _transport
+from skfairdp import _estimator, _judge, _transport, fairness
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import (
-    IDP3,
-    FairnessCalibrator,
-    _constrained,
-    _idp3,
-    _private_barycenter,
-    _private_thresholds,
-)
+from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_barycenter, _private_thresholds
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
 from tests._tools.inside import (
     HELD,
@@ -218,7 +211,12 @@ def a_row_without_a_score_ends_the_fit(patch):
 @mutant
 def labels_that_the_model_guesses(patch):
     """Planted: equalized odds by the model's own probabilities. Right: by the labels that the public rows have."""
-    patch.setattr(_constrained, "label_weights", lambda labels, probability: probability)
+    honest = _constrained.meet_constraints
+
+    def by_guesses(model, rows, constraints, labels, **options):
+        return honest(model, rows, constraints, None, **options)
+
+    patch.setattr(_constrained, "meet_constraints", by_guesses)
 
 
 @mutant
@@ -242,15 +240,15 @@ def coins_of_the_moment(patch):
 @mutant
 def a_gate_without_the_constraints_bound(patch):
     """Planted: the gate keeps to its usual γ. Right: to the bound of the constraint that it was given."""
-    honest, usual = _idp3.rule_of_gate, IDP3()
-    patch.setattr(_idp3, "rule_of_gate", lambda *asked: honest(*asked) and (usual.gamma, usual.disparity))
+    honest, usual = fairness.rule_of_gate, IDP3()
+    patch.setattr(fairness, "rule_of_gate", lambda *asked: honest(*asked) and (usual.gamma, usual.disparity))
 
 
 @mutant
 def a_gate_that_looks_at_one_side(patch):
     """Planted: no group above all rows by more than γ. Right: nor below, which is another thing with three classes."""
-    honest = _idp3.rule_of_gate
-    patch.setattr(_idp3, "rule_of_gate", lambda *asked: honest(*asked) and (honest(*asked)[0], "overall"))
+    honest = fairness.rule_of_gate
+    patch.setattr(fairness, "rule_of_gate", lambda *asked: honest(*asked) and (honest(*asked)[0], "overall"))
 
 
 @mutant
