@@ -321,12 +321,13 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         set_judgement(self, judgement, in_doubt=rows == "sampled")
-        if not told:
+        if not told and not isinstance(self.student_, training.ConstantStudent):  # which is told already
             judgement.warn(
                 type(self).__name__,
                 f"{rows} rows",
                 "Ask for less than you need (a smaller 'gamma' is free with refit), raise 'epsilon', or use IDP3 at "
                 "prediction.",
+                in_doubt=rows == "sampled",
             )
 
     def _judged(self, public: PublicRows) -> tuple[Judgement, str] | None:
@@ -336,7 +337,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return None
         counted = student.counted if isinstance(student, SoftLabelStudent) else None
         if counted is not None and not held.needs_labels:
-            return Judgement(held, counted[0][:, None, :], counted[1]), "private"
+            return Judgement(held, counted[0][:, None, :], counted[1][:, None, :]), "private"
         if held.needs_labels:  # labels are estimated
             if isinstance(student, ConstrainedStudent):
                 return Judgement(held, student.counts), "sampled"

@@ -364,6 +364,7 @@ class FairnessCalibrator(RoutesToEstimator, StatesPrivacy, ClassifierMixin, Name
                 "public rows that did not calibrate it",
                 "It holds on the rows that did, which are overfitted. Give more public rows, or set "
                 "method=Thresholds(group_at_prediction=True).",
+                in_doubt=bool(samples),
             )
 
     def _found_by(
