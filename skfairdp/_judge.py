@@ -96,6 +96,19 @@ class Judgement:
         variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
         return cls(constraints, table(weights), np.sqrt(2 * variance))
 
+    def moved(self, constraints: RateConstraints, flows: Array) -> "Judgement":
+        """Of another model than was looked at: by sampled rows, counted by group, true class, and answer of either.
+
+        As large a part of the private rows changes its answer, give or take half of that (of all that changes, in
+        whichever direction): twice as many, or none, are within 95 %.
+        """
+        before, after = flows.sum(axis=3), flows.sum(axis=2)
+        scale = np.maximum(self.counts.sum(axis=2), 0.0) / np.maximum(flows.sum(axis=(2, 3)), 1e-9)
+        changed = before + after - 2 * flows.diagonal(axis1=2, axis2=3)
+        noise = np.hypot(self.noise, math.sqrt(0.5) * scale[..., None] * changed)
+        counts = self.counts + scale[..., None] * (after - before)
+        return Judgement(constraints, counts, noise, self.level)
+
     @cached_property
     def gap(self) -> float:
         """The largest difference between two groups, of the rates that are constrained; of another constraint, by how
@@ -169,7 +182,7 @@ class Judgement:
             for one in self.constraints.constraints
         )
         if self.holds != "no":
-            if not named and self.is_unchecked(in_doubt=in_doubt):
+            if not named and (in_doubt or self._largest(asked, self.level) > UNSEEN):
                 self._warn_unchecked(owner, rows, in_doubt)
             return
         beyond = asked.violations(np.maximum(self.counts, 0.0))
@@ -187,10 +200,6 @@ class Judgement:
                 f"at most {rounded_up(self.gap_bound, 2)}, at {LEVEL:.0%} confidence). {instead}",
                 FairnessWarning,
             )
-
-    def is_unchecked(self, *, in_doubt: bool = False) -> bool:
-        """Whether this look could not have told a model that holds its constraints from one that nobody holds."""
-        return self.holds != "no" and (in_doubt or self._largest(self.weaker or self.constraints, self.level) > UNSEEN)
 
     def _warn_unchecked(self, owner: str, rows: str, in_doubt: bool) -> None:
         asked = self.weaker or self.constraints

@@ -227,6 +227,13 @@ def test_a_gap_that_nobody_can_tell_is_no_number():
     assert "nan" not in str(told[0].message)
 
 
+def told_of(judgement, **how):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        judgement.warn("Model", "private rows", "More rows.", **how)
+    return [str(one.message) for one in caught]
+
+
 #: Sizes of two groups, the noise on their counts, and whether a look at them has an error below .1.
 LOOKS = {"many rows": (3000, 20.0, True), "few rows": (60, 0.0, False), "much noise": (1000, 120.0, False)}
 
@@ -238,16 +245,9 @@ def test_a_model_far_beyond_its_bound_is_told_of_and_one_that_holds_only_where_n
     told = {}
     for gap in (0.02, 0.16):  # .11 beyond the bound
         found = list(judged(np.array([0.4, 0.4 + gap]), sizes, parity(), sigma, rng, runs))
-        told[gap] = np.mean([one.holds == "no" or one.is_unchecked() for one in found])
+        told[gap] = np.mean([bool(told_of(one)) for one in found])
     assert told[0.16] > 0.95 - 3.0 * math.sqrt(0.05 * 0.95 / runs)
     assert told[0.02] < 0.005 if is_clear else told[0.02] > 0.5
-
-
-def told_of(judgement, **how):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        judgement.warn("Model", "private rows", "More rows.", **how)
-    return [str(one.message) for one in caught]
 
 
 def test_what_could_not_be_checked_is_told_with_what_helps_and_what_was_checked_goes_without_a_word():

@@ -330,6 +330,29 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         """Rows that the answers were chosen by, by group, likely label and answer."""
         return np.asarray(self._rule.counts)
 
+    def flows_from(self, other: Any, X: Array, groups: NDArray[np.int64]) -> Array:
+        """Rows by group, likely label, and what another student and this one answer.
+
+        Parameters
+        ----------
+        other : classifier
+            Of class codes.
+        X : ndarray of shape (n_rows, n_features)
+            Public or sampled rows.
+        groups : ndarray of int of shape (n_rows,)
+            Codes of their groups.
+
+        Returns
+        -------
+        flows : ndarray of shape (n_groups, n_classes, n_classes, n_classes)
+            By group, label, answer of the other student, and answer.
+        """
+        n_groups, n_classes = self._of_groups.shape[1], len(self.classes_)
+        labels = all_probabilities(self._shares, with_groups(X, groups, n_groups) if self._by_group else X, n_classes)
+        found = np.zeros((n_groups, n_classes, n_classes, n_classes))
+        np.add.at(found.transpose(0, 2, 3, 1), (groups, other.predict(X), self.predict(X)), labels)
+        return found
+
     def _fit_groups(self, public: Array, groups: NDArray[np.int64], n_groups: int) -> None:
         """How likely each group is by the features: of public rows and their groups alone."""
         std = public.std(axis=0)

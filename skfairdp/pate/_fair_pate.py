@@ -236,7 +236,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if asked.sampled is not None:
             self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
         self.n_teachers_, self.n_queries_ = plan.votes.n_teachers, plan.votes.n_queries
-        self._lessons = lessons
+        self._lessons, self._looked = lessons, judged
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn(judged)
 
@@ -340,7 +340,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return Judgement(held, counted[0][:, None, :], counted[1][:, None, :]), "private"
         if held.needs_labels:  # labels are estimated
             if isinstance(student, ConstrainedStudent):
-                return Judgement(held, student.counts), "sampled"
+                if self._looked is None:
+                    return Judgement(held, student.counts), "sampled"
+                other, look = self._looked
+                assert public.groups is not None
+                return look.moved(held, student.flows_from(other, public.X, public.groups)), "private"
             shape = len(held.groups), len(self.classes_)  # one class for everybody, whatever group and label are
             cells = np.indices(shape).reshape(2, -1)
             one = np.full(cells.shape[1], student.predict(public.X[:1])[0])
