@@ -110,9 +110,10 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         They are answers to the public rows, each fifth of them by a student that the others taught (of more than
         20,000, by the student itself). Where private groups are read, to the private rows: by the noisy counts of
         ``student_gap_``; of a student held to ``constraints`` by noisy counts of group, answer and, where they matter,
-        labels. One that breaks them by more than the noise gives way to one that is held to less. Where
-        there are no such counts, as with a student of your own or after ``refit`` with other constraints,
-        ``gap_bound_`` is 1, and whether a constraint holds is in doubt at least.
+        labels. One that breaks them by more than the noise gives way to one that is held to less. After ``refit``
+        with other constraints on error rates, the answers that change on sampled rows are added to these counts, with
+        an error of half of them. Where there are no such counts, as with a student of your own, ``gap_bound_`` is 1,
+        and whether a constraint holds is in doubt at least.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     {what_was_asked}
