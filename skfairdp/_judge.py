@@ -43,6 +43,10 @@ SHARE = 0.04
 OF_SAMPLING = 0.5
 #: So much beyond its usual bound a constraint that was asked for by name alone goes without a word.
 WORTH_A_WORD = 0.02
+#: A constraint that may be broken by more than this, at 95 % confidence, was not checked. So of models that break
+#: theirs by more, at least 95 % are told of, whatever rows and noise are: gaps of .1 to .2 are those of models that
+#: nobody holds to anything, on public tables.
+UNSEEN = 0.1
 #: In so many of 100 fits the bound holds; in the others, a model that holds its constraint is told of.
 LEVEL = 0.95
 #: A group whose rows are within so much noise says nothing of how amounts are spread.
@@ -92,6 +96,19 @@ class Judgement:
 
         variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
         return cls(constraints, table(weights), np.sqrt(2 * variance))
+
+    def moved(self, constraints: RateConstraints, flows: Array) -> "Judgement":
+        """Of another model than was looked at: by sampled rows, counted by group, true class, and answer of either.
+
+        As large a part of the private rows changes its answer, give or take half of that (of all that changes, in
+        whichever direction): twice as many, or none, are within 95 %.
+        """
+        before, after = flows.sum(axis=3), flows.sum(axis=2)
+        scale = np.maximum(self.counts.sum(axis=2), 0.0) / np.maximum(flows.sum(axis=(2, 3)), 1e-9)
+        changed = before + after - 2 * flows.diagonal(axis1=2, axis2=3)
+        noise = np.hypot(self.noise, math.sqrt(0.5) * scale[..., None] * changed)
+        counts = self.counts + scale[..., None] * (after - before)
+        return Judgement(constraints, counts, noise, self.level)
 
     @cached_property
     def gap(self) -> float:
@@ -156,19 +173,21 @@ class Judgement:
         """The same by rows that are not the population's own: sampled, or with groups or labels that are estimated."""
         return self.gap, 1.0, "no" if self.holds == "no" else "within the noise"
 
-    def warn(self, owner: str, rows: str, instead: str) -> None:
+    def warn(self, owner: str, rows: str, instead: str, *, in_doubt: bool = False) -> None:
         """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
-        its own, by .02 as well.
+        its own, by .02 as well. Where it was given one, also that it could not be checked.
         """
-        if self.holds != "no":
-            return
         asked = self.weaker or self.constraints
-        beyond = asked.violations(np.maximum(self.counts, 0.0))
-        worst = int(self._surely_broken.argmax())  # of a group that noise hides the counts may say anything
         named = all(
             isinstance(one, RateParity) and one.difference_bound is None and one.ratio_bound is None
             for one in self.constraints.constraints
         )
+        if self.holds != "no":
+            if not named and (in_doubt or self._largest(asked, self.level) > UNSEEN):
+                self._warn_unchecked(owner, rows, in_doubt)
+            return
+        beyond = asked.violations(np.maximum(self.counts, 0.0))
+        worst = int(self._surely_broken.argmax())  # of a group that noise hides the counts may say anything
         if not named or beyond[worst] > WORTH_A_WORD:
             is_known = not math.isnan(self.gap)
             found = (
@@ -182,6 +201,21 @@ class Judgement:
                 f"at most {rounded_up(self.gap_bound, 2)}, at {LEVEL:.0%} confidence). {instead}",
                 FairnessWarning,
             )
+
+    def _warn_unchecked(self, owner: str, rows: str, in_doubt: bool) -> None:
+        asked = self.weaker or self.constraints
+        worst = asked.inequalities[int(asked.violations(np.maximum(self.counts, 0.0)).argmax())]
+        known = (
+            f"nobody has looked at its predictions for private rows, and {rows} may differ from these"
+            if in_doubt
+            else f"by its predictions for {rows} the gap may be up to {rounded_up(self.gap_bound, 2)} in the population"
+        )
+        ways = "Fit anew, which looks at private rows" if in_doubt else "Give more rows of the smallest group"
+        ways += ", raise 'epsilon'" if np.any(self.noise) and not in_doubt else ""
+        warn_caller(
+            f"{owner} could not check its constraint '{worst}': {known}. {ways}, or measure the gap on other rows.",
+            FairnessWarning,
+        )
 
     def _largest(self, constraints: RateConstraints, level: float) -> float:
         found = violation_bounds(constraints, self.counts, level=level, noise=self.noise)

@@ -1,6 +1,8 @@
 """The judge of constraints: what its figures cover, what a record moves, what it costs."""
 
 import math
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -223,3 +225,45 @@ def test_a_gap_that_nobody_can_tell_is_no_number():
     with pytest.warns(FairnessWarning, match=r"have a violation of 0\.\d+ or more, which noise") as told:
         judgement.warn("Model", "its rows", "")
     assert "nan" not in str(told[0].message)
+
+
+def told_of(judgement, **how):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        judgement.warn("Model", "private rows", "More rows.", **how)
+    return [str(one.message) for one in caught]
+
+
+#: Sizes of two groups, the noise on their counts, and whether a look at them has an error below .1.
+LOOKS = {"many rows": (3000, 20.0, True), "few rows": (60, 0.0, False), "much noise": (1000, 120.0, False)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "sigma", "is_clear"), LOOKS.values(), ids=LOOKS)
+def test_a_model_far_beyond_its_bound_is_told_of_and_one_that_holds_only_where_nobody_could_say(size, sigma, is_clear):
+    rng, sizes, runs = np.random.default_rng(1), np.array([size, size]), 300
+    told = {}
+    for gap in (0.02, 0.16):  # .11 beyond the bound
+        found = list(judged(np.array([0.4, 0.4 + gap]), sizes, parity(), sigma, rng, runs))
+        told[gap] = np.mean([bool(told_of(one)) for one in found])
+    assert told[0.16] > 0.95 - 3.0 * math.sqrt(0.05 * 0.95 / runs)
+    assert told[0.02] < 0.005 if is_clear else told[0.02] > 0.5
+
+
+def test_what_could_not_be_checked_is_told_with_what_helps_and_what_was_checked_goes_without_a_word():
+    few, many = np.array([[[24.0, 16.0]], [[24.0, 16.0]]]), np.array([[[6000.0, 4000.0]], [[6000.0, 4000.0]]])
+    (noisy,) = told_of(Judgement(parity(), few, 5.0))
+    assert re.search(
+        r"could not check .*<= 0\.05': by its predictions for private rows the gap may be up to 0\.\d", noisy
+    )
+    assert "more rows of the smallest group, raise 'epsilon'" in noisy
+    (public,) = told_of(Judgement(parity(), few))
+    assert "epsilon" not in public and "more rows" in public
+    assert not told_of(Judgement(parity(), many, 10.0))
+    (unseen,) = told_of(Judgement(parity(), many, 10.0), in_doubt=True)
+    assert "nobody has looked" in unseen and "Fit anew" in unseen
+    broken = np.array([[[9000.0, 1000.0]], [[6000.0, 4000.0]]])
+    (beyond,) = told_of(Judgement(parity(), broken, 10.0), in_doubt=True)
+    assert "did not reach" in beyond
+    named = RateConstraints([RateParity("selection_rate")], ["f", "m"], [0, 1])
+    assert not told_of(Judgement(named, few, 5.0))  # it was given no bound

@@ -389,6 +389,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
                 "Gaps on synthetic rows can differ from those on private rows, and fairlearn's bound compares each "
                 "group with all rows. Set a smaller bound with refit, which costs no epsilon, or use "
                 "FairDPSGDClassifier, whose bound is checked on private rows.",
+                in_doubt=judgement is None,
             )
 
     def _on_samples(self) -> Comparison:

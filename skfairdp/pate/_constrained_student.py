@@ -335,6 +335,29 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         """What estimates the labels, whether it reads the group, and centre, scale and coefficients for the groups."""
         return self._shares, self._by_group, (self._center, self._scale, self._of_groups)
 
+    def flows_from(self, other: Any, X: Array, groups: NDArray[np.int64]) -> Array:
+        """Rows by group, likely label, and what another student and this one answer.
+
+        Parameters
+        ----------
+        other : classifier
+            Of class codes.
+        X : ndarray of shape (n_rows, n_features)
+            Public or sampled rows.
+        groups : ndarray of int of shape (n_rows,)
+            Codes of their groups.
+
+        Returns
+        -------
+        flows : ndarray of shape (n_groups, n_classes, n_classes, n_classes)
+            By group, label, answer of the other student, and answer.
+        """
+        n_groups, n_classes = self._of_groups.shape[1], len(self.classes_)
+        labels = all_probabilities(self._shares, with_groups(X, groups, n_groups) if self._by_group else X, n_classes)
+        found = np.zeros((n_groups, n_classes, n_classes, n_classes))
+        np.add.at(found.transpose(0, 2, 3, 1), (groups, other.predict(X), self.predict(X)), labels)
+        return found
+
     def _fit_groups(self, public: Array, groups: NDArray[np.int64], n_groups: int) -> None:
         """How likely each group is by the features: of public rows and their groups alone."""
         std = public.std(axis=0)
@@ -447,7 +470,7 @@ class NoisyParityEstimate:
         rates, errors, shares = corrected(noisy, expected.astype(float), self.mechanism.sigma)
         weights = comparisons(shares, student.disparity)
         gaps = [likely_gap(*level, weights) for level in zip(rates, errors, strict=True)]
-        return student.with_gaps(gaps, noisy, self.mechanism.sigma)
+        return student.with_gaps(gaps, *counts_of_levels(noisy, self.mechanism.sigma))
 
     def _counts(self, groups: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
         cells = np.bincount(groups * self.n_classes + codes, minlength=self.n_groups * self.n_classes)
@@ -468,7 +491,7 @@ def corrected(
     sizes = np.maximum(totals.mean(axis=0, keepdims=True), 1.0)  # of the groups, the same at all levels
     rates = expected / np.maximum(expected.sum(axis=2, keepdims=True), 1.0)
     apart = (noisy + (sizes - totals) / n_classes) / sizes - rates
-    lines, _ = np.linalg.qr(np.column_stack([np.ones(n_levels), np.arange(n_levels)])[:, : min(n_levels, 2)])
+    lines = _powers(n_levels, 1)
     found = np.einsum("lp,lgk->pgk", lines, apart)
     # Noise on the mean of a line is that of a quotient, on its slope that of a count whose total is known.
     mean = np.square(1 - rates.mean(axis=0)) + (n_classes - 1) * np.square(rates.mean(axis=0))
@@ -479,6 +502,25 @@ def corrected(
     rates /= np.maximum(rates.sum(axis=2, keepdims=True), 1e-300)
     errors = np.sqrt(np.einsum("lp,pgk->lgk", np.square(lines), before * (1 - trusted)))
     return rates, errors, (sizes / sizes.sum())[0, :, 0]
+
+
+def counts_of_levels(noisy: Array, sigma: float) -> tuple[Array, Array]:
+    """Counts by level, group and class that all levels together make likely, and what noise is left in each.
+
+    From level to level few rows are answered otherwise, so that counts follow a cubic. By as much as they follow none,
+    beyond the noise, it is no more than near them, and that counts as noise.
+    """
+    curves = _powers(len(noisy), 3)
+    along = np.einsum("lp,mp,mgk->lgk", curves, curves, noisy)
+    left = np.square(noisy - along).mean(axis=2, keepdims=True).sum(axis=0) / max(len(noisy) - curves.shape[1], 1)
+    beside = np.maximum(left - sigma**2, 0.0) + 0 * noisy
+    return along, np.sqrt(sigma**2 * np.square(curves).sum(axis=1)[:, None, None] + beside)
+
+
+def _powers(n_levels: int, degree: int) -> Array:
+    """Polynomials of the level up to a degree, orthonormal."""
+    powers = np.vander(np.linspace(-1, 1, n_levels), min(n_levels, degree + 1), increasing=True)
+    return np.asarray(np.linalg.qr(powers)[0])
 
 
 def shrink_gaps(student: Any, public: Any) -> Any:

@@ -110,9 +110,10 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         They are answers to the public rows, each fifth of them by a student that the others taught (of more than
         20,000, by the student itself). Where private groups are read, to the private rows: by the noisy counts of
         ``student_gap_``; of a student held to ``constraints`` by noisy counts of group, answer and, where they matter,
-        labels. One that breaks them by more than the noise gives way to one that is held to less. Where
-        there are no such counts, as with a student of your own or after ``refit`` with other constraints,
-        ``gap_bound_`` is 1, and whether a constraint holds is in doubt at least.
+        labels. One that breaks them by more than the noise gives way to one that is held to less. After ``refit``
+        with other constraints on error rates, the answers that change on sampled rows are added to these counts, with
+        an error of half of them. Where there are no such counts, as with a student of your own, ``gap_bound_`` is 1,
+        and whether a constraint holds is in doubt at least.
     rejection_rate_by_group_ : dict
         Share of unanswered queries in each group of public rows.
     {what_was_asked}
@@ -236,7 +237,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if asked.sampled is not None:
             self._warn_of_small_groups(asked.public, asked.sampled.n_small_groups)
         self.n_teachers_, self.n_queries_ = plan.votes.n_teachers, plan.votes.n_queries
-        self._lessons = lessons
+        self._lessons, self._looked = lessons, judged
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
             return self._learn(judged)
 
@@ -321,12 +322,13 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         set_judgement(self, judgement, in_doubt=rows == "sampled")
-        if not told:
+        if not told and not isinstance(self.student_, training.ConstantStudent):  # which is told already
             judgement.warn(
                 type(self).__name__,
                 f"{rows} rows",
                 "Ask for less than you need (a smaller 'gamma' is free with refit), raise 'epsilon', or use IDP3 at "
                 "prediction.",
+                in_doubt=rows == "sampled",
             )
 
     def _judged(self, public: PublicRows) -> tuple[Judgement, str] | None:
@@ -336,10 +338,14 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return None
         counted = student.counted if isinstance(student, SoftLabelStudent) else None
         if counted is not None and not held.needs_labels:
-            return Judgement(held, counted[0][:, None, :], counted[1]), "private"
+            return Judgement(held, counted[0][:, None, :], counted[1][:, None, :]), "private"
         if held.needs_labels:  # labels are estimated
             if isinstance(student, ConstrainedStudent):
-                return Judgement(held, student.counts), "sampled"
+                if self._looked is None:
+                    return Judgement(held, student.counts), "sampled"
+                other, look = self._looked
+                assert public.groups is not None
+                return look.moved(held, student.flows_from(other, public.X, public.groups)), "private"
             shape = len(held.groups), len(self.classes_)  # one class for everybody, whatever group and label are
             cells = np.indices(shape).reshape(2, -1)
             one = np.full(cells.shape[1], student.predict(public.X[:1])[0])

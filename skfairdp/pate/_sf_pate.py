@@ -391,10 +391,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         found: Judgement | None = getattr(carrying(self.student_, self.privacy_), "judgement", None)
         set_judgement(self, found, in_doubt=True)
         if found is not None:
-            self._warn_of(found, "its rows, with groups by its released votes,")
+            self._warn_of(found, "its rows, with groups by its released votes,", in_doubt=True)
         return self
 
-    def _warn_of(self, judgement: Judgement, rows: str) -> None:
+    def _warn_of(self, judgement: Judgement, rows: str, *, in_doubt: bool = False) -> None:
         """Say so where the student does not hold what was asked."""
         if isinstance(self.student_, ConstantStudent):  # which is told already
             return
@@ -403,6 +403,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             rows,
             "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon'; "
             "PFLDClassifier has the same guarantee, and its multipliers follow the private groups.",
+            in_doubt=in_doubt,
         )
 
     def _train(self) -> None:

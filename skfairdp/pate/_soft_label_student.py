@@ -287,7 +287,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         sizes = float((mean * (1 - mean)).mean()) * np.maximum(np.linalg.eigvalsh(terms.T @ terms), 0.0)
         self.n_followed_ = float(min(np.square(sizes / np.maximum(sizes + self.alpha_, 1e-300)).sum(), X.shape[1]))
         self._likely: list[float] | None = None
-        self._counted: tuple[Array, float] | None = None
+        self._counted: tuple[Array, Array] | None = None
         return self._select()
 
     def _solutions(
@@ -354,7 +354,9 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
                 answers[:, some] = _decide(scores.reshape(len(rows), *intercepts.shape)).T
         return answers
 
-    def with_gaps(self, gaps: Sequence[float], counts: Array | None = None, noise: float = 0.0) -> "SoftLabelStudent":
+    def with_gaps(
+        self, gaps: Sequence[float], counts: Array | None = None, noise: Array | None = None
+    ) -> "SoftLabelStudent":
         """Return the same student with other gaps of its levels, from rows that say more than those it was fitted on.
 
         Parameters
@@ -363,8 +365,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             One for each level.
         counts : ndarray of shape (n_levels, n_groups, n_classes) or None, default=None
             Released counts of the answers to those rows, from which the gaps follow.
-        noise : float, default=0.0
-            Standard deviation of the noise on each count.
+        noise : ndarray of the same shape or None, default=None
+            Standard deviation of the noise on each of them.
 
         Returns
         -------
@@ -373,13 +375,13 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         """
         other = self.with_gamma(None)
         other._path = [(level, weights, gap) for (level, weights, _), gap in zip(self._path, gaps, strict=True)]
-        other._likely, other._counted = None, None if counts is None else (counts, noise)
+        other._likely, other._counted = None, None if counts is None or noise is None else (counts, noise)
         return other.with_gamma(self.gamma)
 
     @property
-    def counted(self) -> tuple[Array, float] | None:
+    def counted(self) -> tuple[Array, Array] | None:
         """Released counts of the answers to private rows, (n_groups, n_classes), and their noise; None without any."""
-        return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1])
+        return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1][self._chosen])
 
     def _select(self) -> "SoftLabelStudent":
         steps, gaps = range(len(self._path)), [np.inf if gap is None else gap for _, _, gap in self._path]

@@ -331,6 +331,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 "public rows that did not calibrate it",
                 "It holds on the rows that did, which are overfitted. Give more public rows, or set "
                 "method=Thresholds(group_at_prediction=True).",
+                in_doubt=bool(samples),
             )
 
     def _found_by(

@@ -144,6 +144,6 @@ def test_the_bound_of_a_level_that_is_chosen_by_its_own_counts_holds_as_often_as
         counts, noise = judged.counted
         if judged.level_ not in gaps:
             gaps[judged.level_] = largest_disparity(tally(group, judged.predict(everybody), (2, 2)), "between")
-        told.append(Judgement(held, counts[:, None, :], noise).gap_bound >= gaps[judged.level_])
+        told.append(Judgement(held, counts[:, None, :], noise[:, None, :]).gap_bound >= gaps[judged.level_])
     assert len(gaps) > 3  # noise does choose
     assert np.mean(told) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 500)  # three standard deviations of so many draws
