@@ -311,6 +311,8 @@ WAYS_OF_GROUPS = [
     group("PF-LD, some asked", pfld(primal=FewRows())),
     group("SF-PATE, some kept", functools.partial(FewKept, groups=[0, 1], n_teachers=6, epsilon=8.0, random_state=0)),
     group("SF-PATE in chunks", sf_pate(**ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
+    group("PF-LD in chunks", pfld(**ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
+    group("PF-LD in files, some asked", pfld(primal=FewRows(), **ONLY_IN_CHUNKS), by_files_alone, named_answers),
 ]
 
 
