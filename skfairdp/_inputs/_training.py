@@ -1,5 +1,6 @@
 """All that a fit learns from, read by one call: private rows, their labels and groups, and public rows beside them."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -47,6 +48,7 @@ from skfairdp.privacy import Protects, PublicReads
 from skfairdp.schema import (
     CompactRows,
     RawTable,
+    Schema,
     check_roles,
     kept_rows,
     made_up,
@@ -69,7 +71,7 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
             )
 
 
-def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
+def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool = True) -> TrainingData:
     """Read the rows of a source once, in their order, for fits that come back to single rows.
 
     Those of subjects may come in any order: who has them and what is in them says all.
@@ -85,6 +87,7 @@ def read_source(estimator: BaseEstimator, data: TrainingData) -> TrainingData:
     X, y, groups, of = kept_rows(
         data.source, schema, owner=type(estimator).__name__, n_features=data.X.shape[1], groups=data.groups is not None,
         listed=None if subjects is None else subjects.hashes,
+        contents=() if subjects is None else in_them(schema, data.source.columns, private=private),
     )  # fmt: skip
     if subjects is not None and of is not None:
         subjects = replace(subjects, of=of, contents=X.contents)
@@ -215,10 +218,14 @@ def in_order(subjects: Subjects, raw: RawTable, *, private: bool = True) -> Subj
 
     The table has its own order where no schema reads it.
     """
-    schema = raw.schema
-    names = schema.columns if private else (*schema.features, *filter(None, [schema.label]))
-    compact = CompactRows(schema, raw.owner, tuple(name for name in names if name in raw.numbers))
+    compact = CompactRows(raw.schema, raw.owner, in_them(raw.schema, raw.numbers, private=private))
     return subjects.by_contents(*compact.contents(raw.numbers))
+
+
+def in_them(schema: Schema, known: Collection[str], *, private: bool) -> tuple[str, ...]:
+    """The columns by which rows of one subject are in an order."""
+    names = schema.columns if private else (*schema.features, *filter(None, [schema.label]))
+    return tuple(name for name in names if name in known)
 
 
 def read_any_training(
@@ -228,7 +235,6 @@ def read_any_training(
     *,
     sensitive_features: Any = None,
     by_key: bool = True,
-    by_subject: bool = True,
     checks_public: bool = False,
     **arguments: Any,
 ) -> TrainingData:
@@ -237,16 +243,11 @@ def read_any_training(
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     subject, subjects = subject_given(estimator, arguments.get("subject")), None
-    if subject is not None and not by_subject:
-        raise ValueError(
-            f"{owner} protects all rows of a subject only where they are in memory, and X is read in chunks. Pass the "
-            "rows as a DataFrame, or leave 'subject' out, which protects each row by itself. Others that read chunks "
-            "protect subjects there as well."
-        )
+    of_groups = arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE  # then all rows of a subject are public
     if subject is not None:
         source = keyed_by_subject(source, subject, owner)
     check_source(estimator, source, y, sensitive_features, by_key)
-    if arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE and not checks_public:
+    if of_groups and not checks_public:
         raise ValueError(
             f"{owner} reads X in chunks only where whole records are protected: features that are public "
             "are checked in memory. Pass the rows as a DataFrame."
@@ -270,7 +271,7 @@ def read_any_training(
     if by_key and subject is None:
         key = "their row number over all files or chunks" if source.key is None else f"column {source.key!r}"
         data.reads.note("keys of the rows of X", "read", key, "they say which teacher learns from a row")
-    shape = source.n_rows if subjects is None else subjects.n, data.X.shape[1]
+    shape = source.n_rows if subjects is None or of_groups else subjects.n, data.X.shape[1]
     blank = np.broadcast_to(np.zeros(()), shape), np.broadcast_to(np.zeros((), dtype=np.int64), shape[:1])
     groups = None if data.groups is None else blank[1]
     return replace(data, X=blank[0], y=blank[1], groups=groups, source=source, subjects=subjects)

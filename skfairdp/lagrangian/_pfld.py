@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of
+from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, read_source
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
@@ -329,7 +329,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             groups="private",
             protects=Protects.SENSITIVE_ATTRIBUTE,
             by_key=False,
-            by_subject=False,
             checks_public=True,
         )
 
@@ -339,6 +338,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         """The rows as the network reads them, the data with X that releases are made of, and which rows those are."""
         import torch
 
+        if data.source is not None and data.subjects is not None:
+            if not data.source.knows_order:
+                raise ValueError(
+                    f"{type(self).__name__} takes 'subject' only where rows come in the same order each time, which "
+                    "those of Spark do not. Write them to numbered files of one folder, or pass them as a DataFrame."
+                )
+            data = replace(data, subjects=read_source(self, data, private=False).subjects)
         units = None if data.subjects is None else np.sort(data.subjects.one_row_each)
         chosen = self._primal()._chosen(len(data.X) if units is None else len(units), seed)
         if units is not None:  # the group of a subject is asked for once

@@ -135,14 +135,13 @@ def storage_bytes(schema: Schema, n_rows: int) -> int:
 
 def kept_rows(
     source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD,
-    listed: NDArray[np.uint64] | None = None,
+    listed: NDArray[np.uint64] | None = None, contents: tuple[str, ...] = (),
 ) -> tuple[RowStore, NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64] | None]:  # fmt: skip
     """Read a source once: features, labels, groups and, where subjects are listed, whose each row is.
 
-    Of their rows label and groups are kept beside features: these have the order of all that is in them.
+    Columns of theirs are kept by which the rows of one are in an order.
     """
-    names = schema.features if listed is None else tuple(name for name in schema.columns if name in source.columns)
-    compact = CompactRows(schema, owner, names)
+    compact = CompactRows(schema, owner, contents or schema.features)
     codes: list[list[Any]] = []
 
     def encoded(chunk: Chunk) -> tuple[NDArray[Any], list[Any]]:

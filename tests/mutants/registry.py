@@ -89,6 +89,7 @@ STREAMED_SUBJECTS = tests_in("rows.test_streamed_subjects")
 SUBJECT_TABLES = tests_in("rows.test_streamed_subject_tables")
 SUBJECT_SCORES = tests_in("rows.test_streamed_subject_scores")
 SUBJECT_GRADIENTS = tests_in("rows.test_streamed_subject_gradients")
+SUBJECT_GROUPS_IN_CHUNKS = tests_in("rows.test_streamed_subject_groups")
 SUBJECT_SEARCHES = tests_in("model_selection.test_subjects")
 DPSGD_SUBJECTS = tests_in("gradient.test_subjects")
 SUBJECTS_REPLAYED = tests_in("replay.test_subjects")
@@ -1804,6 +1805,11 @@ NOTICED: dict[str, Noticed] = {
     "subjects.subjects_in_chunks_as_they_turn_up": also(
         SUBJECT_GRADIENTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
         replayed_with_other_rows("DP-SGD in chunks"),
+    ),
+    "subjects.the_group_chooses_the_row_that_is_asked_for": also(
+        SUBJECT_GROUPS_IN_CHUNKS(
+            "test_the_group_of_a_subject_is_that_of_its_first_row_and_no_other_row_says_anything_of_it"
+        )
     ),
     "subjects.rows_in_chunks_without_ids": also(
         STREAMED_SUBJECTS(

@@ -301,6 +301,14 @@ def subjects_in_chunks_as_they_turn_up(patch):
 
 
 @mutant
+def the_group_chooses_the_row_that_is_asked_for(patch):
+    """Rows of one subject are sorted by all that is in them, also where their groups are all that is protected."""
+    patch.setattr(
+        _training, "in_them", lambda schema, known, private: tuple(name for name in schema.columns if name in known)
+    )
+
+
+@mutant
 def rows_in_chunks_without_ids(patch):
     """Rows whose id is missing are those of one more subject, and move from one to another with what they say."""
     from skfairdp._rows import _subjects

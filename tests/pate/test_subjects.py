@@ -24,7 +24,6 @@ from skfairdp import (
     FairDPSGDRegressor,
     FairnessCalibrator,
     FairPATEClassifier,
-    KeyedRows,
     ParetoSearchCV,
     PATEClassifier,
     PFGuardGenerator,
@@ -475,9 +474,6 @@ def test_what_does_not_protect_subjects_says_so():
         RowByRow(schema=schema).fit(X.assign(y=y, sex="f", patient_id=ids))
     with pytest.raises(ValueError, match="got subject='hh', and its schema says that rows are those of one"):
         FairDPSGDClassifier(schema=schema, lam=0).fit(X.assign(y=y, sex="f", patient_id=ids, hh=1), subject="hh")
-    rows = KeyedRows(X.assign(label=y, patient_id=ids), key="patient_id")
-    with pytest.raises(ValueError, match="only where they are in memory"):
-        FairDPSGDClassifier(schema=schema, lam=0).fit(rows)
 
 
 @pytest.mark.parametrize("by_name", [True, False])

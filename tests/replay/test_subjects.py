@@ -313,6 +313,8 @@ WAYS_OF_GROUPS = [
     group("SF-PATE in chunks", sf_pate(**ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
     group("PF-LD, gradients", pfld(primal=NoisyGradients(6, max_grad_norm=0.01))),
     group("PF-LD, sampled gradients", pfld(primal=NoisyGradients(6, sampling_probability=0.3))),
+    group("PF-LD in chunks", pfld(**ONLY_IN_CHUNKS), by_chunks_alone, named_answers),
+    group("PF-LD in files, some asked", pfld(primal=FewRows(), **ONLY_IN_CHUNKS), by_files_alone, named_answers),
 ]
 
 

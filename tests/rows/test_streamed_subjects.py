@@ -19,11 +19,12 @@ from skfairdp import (
     KeyedRows,
     ParetoSearchCV,
     PATEClassifier,
-    PFLDClassifier,
     PrivacyLedger,
+    RandomizedResponseClassifier,
     SyntheticRows,
 )
 from skfairdp.ensemble import MLPTeachers
+from skfairdp.papers import FairClippingClassifier
 from skfairdp.pate import SoftVoting
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.engines import Doubled, Retried
@@ -356,12 +357,13 @@ def test_what_cannot_be_read_is_refused_before_anything_is_spent(X, options, giv
 @pytest.mark.parametrize(
     "make",
     [
-        PFLDClassifier,
-        lambda schema, ledger: ParetoSearchCV(PFLDClassifier(schema=schema, ledger=ledger), {"epsilon": [1.0]}),
+        FairClippingClassifier,
+        RandomizedResponseClassifier,
+        lambda schema, ledger: ParetoSearchCV(FairClippingClassifier(schema=schema, ledger=ledger), {"epsilon": [1.0]}),
     ],
 )
 @pytest.mark.parametrize("keys", [False, True])
-def test_others_take_subjects_in_memory_alone_and_say_so(make, keys):
+def test_what_reads_no_chunks_takes_subjects_in_memory_alone_and_says_so(make, keys):
     ledger = PrivacyLedger()
     X = KeyedRows(visits(), key="patient_id") if keys else in_chunks(visits())
     with pytest.raises(ValueError, match="in memory"):
