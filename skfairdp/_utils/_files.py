@@ -75,8 +75,8 @@ _COLOURS = """
 }
 """
 _DARK = """
-@media screen and (prefers-color-scheme: dark) { .skfairdp { --ink: #eee; --soft: #b0b0b0; --line: #444; --real: #7fb0e6;
-  --made: #f0a860; } }
+@media screen and (prefers-color-scheme: dark) { .skfairdp { --ink: #eee; --soft: #b0b0b0; --line: #444;
+  --real: #7fb0e6; --made: #f0a860; } }
 """
 _PAGE = """
 :root { color-scheme: light dark; }

@@ -72,7 +72,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
         raise invalid_parameter("threshold", owner, "a float in the range (0.0, 1.0]", threshold)
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if len(frame) < 2:
-        raise ValueError(f"{owner} needs at least two rows: one to guess from and one to guess.")
+        raise ValueError(f"{owner} needs at least two rows: one to fit on and one to predict.")
     groups = as_groups(sensitive_features, len(frame), owner=owner)
     codes = encode_labels(groups, group_domain(groups), owner=owner, name="sensitive_features", parameter="groups")
     # Guesses made from the rows they are judged on would find that a row number tells everything.

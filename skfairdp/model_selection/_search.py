@@ -302,7 +302,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
                 "parameters of a point of pareto_table_ and fit them."
             )
         return (
-            "has no best estimator: no trial was made, no score is known, or the ledger could not pay for the refit. "
+            "has no best estimator: no trial was made, no score is known, or the ledger refused the refit. "
             "Look at privacy_ and, of ParetoSearchCV, at cv_results_['status']."
         )
 

@@ -87,7 +87,7 @@ def transfer_frontier(
         keys.append("params")
     if any(table.duplicated(keys).any() for table in tables):
         raise ValueError(
-            f"Rows of transfer_frontier with the same {keys} cannot be told apart. Leave one of each, or give them "
+            f"Rows of transfer_frontier with the same {keys} are ambiguous. Leave one of each, or give them "
             "different names in the column 'estimator'."
         )
     both = tables[0].merge(tables[1], on=keys, suffixes=("_source", "_target"), how="inner")
