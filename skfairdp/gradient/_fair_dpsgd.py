@@ -107,8 +107,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         Of a subject with more rows so many are learned from, whichever. It counts only with ``subject``, and a fit
         takes as long as if each had so many.
     max_grad_norm : float, default=None
-        Clipping bound of per-sample gradients. None is 1 with ``lam=0``, else 4: rows that are wrong then keep
-        their pull beside that of parity, which would otherwise end at one class for everybody.
+        Clipping bound of per-sample gradients. None is 1 with ``lam=0``, else 4: the parity term would otherwise
+        dominate the clipped gradients of misclassified rows, and the model would predict one class.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     {classes}

@@ -29,7 +29,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
 
     ``PFLDClassifier`` and randomised response protect the group and treat the features as public. Where a feature
     determines the group there is nothing left to protect: name such columns in ``sensitive_columns``. Several columns
-    that tell the group only together are not found.
+    that reveal the group only together are not found.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     accuracy = {name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)}
     telling = tuple(name for name, share in accuracy.items() if share >= threshold)
     if telling:
-        named = "1 column of X tells" if len(telling) == 1 else f"{len(telling)} columns of X tell"
+        named = "1 column of X reveals" if len(telling) == 1 else f"{len(telling)} columns of X reveal"
         warn_caller(
             f"{named} the group of at least {threshold:.0%} of the rows, so that protecting it means nothing where X "
             "is public. Drop them with the 'sensitive_columns' parameter of the estimator.",
