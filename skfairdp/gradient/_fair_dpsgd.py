@@ -51,7 +51,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     public rows, a signed loss is a part of the private rows' own loss, inside the clipping. Noisy rates of their groups
     steer it. ε covers steps and rates together, and the groups are protected as well.
 
-    **What else ε pays for.** Three small releases lie within the same ε:
+    **What else ε covers.** Three small releases lie within the same ε:
 
     * *Scales.* Two or three noisy tables say where the numbers of each column lie, and the network scales them by that:
       ages, incomes and days come as they are, and bounds of a ``schema`` may be far too wide. Columns that lie near
