@@ -31,7 +31,9 @@ table = pd.DataFrame(
     }
 )
 odds = (
-    1.2 * np.tanh((table["age"] - 30) / 10) + 1.5 * (np.log(table["income"]) - 10.3) - (table["purpose"] == "holiday")
+    1.2 * np.tanh((table["age"] - 30) / 10)
+    + 1.5 * (np.log(table["income"]) - 10.3)
+    - (table["purpose"] == "holiday")
 )
 table["paid"] = (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
 table.loc[rng.random(n) < 0.1, "income"] = np.nan
@@ -46,8 +48,12 @@ schema = Schema(
     label="paid",
 )
 train, test = table[:8000], table[8000:]
-print(schema.misfits_by_kind(train).to_string())  # for your own eyes: a fit may not tell
-model = FairDPSGDClassifier(epsilon=1.0, lam=0, net="additive", schema=schema, random_state=0).fit(train)
+print(
+    schema.misfits_by_kind(train).to_string()
+)  # for your own eyes: a fit may not tell
+model = FairDPSGDClassifier(
+    epsilon=1.0, lam=0, net="additive", schema=schema, random_state=0
+).fit(train)
 print(f"ε = {model.privacy_.epsilon:.2f}, accuracy {model.score(test):.3f}")
 
 # %%
@@ -69,7 +75,10 @@ print(terms.explain(test.head(3)).round(2))
 # ----------------------------------------
 # Noise makes curves wiggle. The monotone model takes the closest curve that never falls, at the same ε.
 fair_to_income = terms.monotone({"income": 1})
-print(f"accuracy {fair_to_income.score(test):.3f}, ε = {fair_to_income.privacy_.epsilon:.2f}")
+print(
+    f"accuracy {fair_to_income.score(test):.3f}, ε = "
+    f"{fair_to_income.privacy_.epsilon:.2f}"
+)
 figure, axes = plt.subplots(figsize=(5, 3.4), layout="constrained")
 for fitted, words in ((model, "as trained"), (fair_to_income, "never falls")):
     frame = AdditiveTerms(fitted).to_frame()

@@ -21,7 +21,8 @@ from skfairdp.inspection import Canary, audit
 
 
 class NoisyRates(ClassifierMixin, BaseEstimator):
-    """Predict by noisy counts of both labels on either side of 0; a replaced record moves two of them by one."""
+    """Predict by noisy counts of both labels on either side of 0; a replaced
+    record moves two of them by one."""
 
     def __init__(self, epsilon=1.0, moved=2.0, random_state=None):
         self.epsilon = epsilon
@@ -32,7 +33,9 @@ class NoisyRates(ClassifierMixin, BaseEstimator):
         side = (np.asarray(X)[:, 0] > 0).astype(int)
         counts = np.bincount(2 * side + y, minlength=4).reshape(2, 2)
         rng = np.random.default_rng(self.random_state)
-        self.counts_ = counts + rng.laplace(scale=self.moved / self.epsilon, size=(2, 2))
+        self.counts_ = counts + rng.laplace(
+            scale=self.moved / self.epsilon, size=(2, 2)
+        )
         self.classes_ = np.array([0, 1])
         return self
 
@@ -60,10 +63,14 @@ for model in (sound, broken):
 runs = (30, 100, 300, 1000)
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for model, name in ((sound, "sound"), (broken, "noise a quarter of what it should be")):
-    found = [audit(model, X, y, canaries=[canary], n_runs=n, random_state=1) for n in runs]
+    found = [
+        audit(model, X, y, canaries=[canary], n_runs=n, random_state=1) for n in runs
+    ]
     axes.plot(runs, [one.epsilon_lower for one in found], "o-", label=name)
 axes.plot(runs, [one.reach for one in found], ":", color="gray", label="reach")
 axes.axhline(1.0, color="black", linewidth=0.8, label="claim")
-axes.set(xscale="log", xlabel="runs in each world", ylabel="ε at least, with 95 % confidence")
+axes.set(
+    xscale="log", xlabel="runs in each world", ylabel="ε at least, with 95 % confidence"
+)
 axes.legend()
 plt.show()

@@ -23,7 +23,11 @@ from skfairdp.schema import Category, Number
 
 N_ROWS, N_FILES = 24_000, 4
 schema = Schema(
-    {"age": Number(18, 79, step=1), "sex": Category(["f", "m"]), "rich": Category(["no", "yes"])},
+    {
+        "age": Number(18, 79, step=1),
+        "sex": Category(["f", "m"]),
+        "rich": Category(["no", "yes"]),
+    },
     label="rich",
     groups="sex",
 )
@@ -32,7 +36,11 @@ schema = Schema(
 def people(n_rows, rng, first=0):
     sex, age = rng.integers(2, size=n_rows), rng.integers(18, 80, size=n_rows)
     score = 0.05 * (age - 45) + 0.7 * sex + rng.logistic(size=n_rows)
-    rows = {"id": np.arange(first, first + n_rows), "age": age, "sex": np.array(["f", "m"])[sex]}
+    rows = {
+        "id": np.arange(first, first + n_rows),
+        "age": age,
+        "sex": np.array(["f", "m"])[sex],
+    }
     return pd.DataFrame(rows | {"rich": np.where(score > 0.8, "yes", "no")})
 
 
@@ -41,7 +49,7 @@ def people(n_rows, rng, first=0):
 # --------------------------------
 # A worker is a process of its own, which reads this script again. So the lines that start the cluster stand behind the
 # guard ``if __name__ == "__main__"``. Without noise both fits would release the same numbers, bit for bit: the
-# differences that you see below are noise. Of rows that it cannot read, a fit may not tell either: look before.
+# differences that you see below are noise. A fit may not report rows that it cannot read: check the files before.
 from skfairdp import FairPATEClassifier, KeyedRows, PFGuardGenerator
 
 print(schema.misfits_by_kind(people(1000, np.random.default_rng(1))).to_string())
@@ -50,7 +58,11 @@ print(schema.misfits_by_kind(people(1000, np.random.default_rng(1))).to_string()
 def shares(frame):
     """Fit a generator and return the share of the rich by age among its rows."""
     sampled = PFGuardGenerator(epsilon=1.0, schema=schema).fit(frame).sample(20_000)
-    return (sampled["rich"] == "yes").groupby(pd.cut(sampled["age"], ages, right=False), observed=False).mean()
+    return (
+        (sampled["rich"] == "yes")
+        .groupby(pd.cut(sampled["age"], ages, right=False), observed=False)
+        .mean()
+    )
 
 
 ages = np.arange(18, 81, 6)
@@ -65,11 +77,23 @@ if __name__ == "__main__":
     public, test = people(2000, rng).drop(columns="rich"), people(5000, rng)
     frame = dask.dataframe.read_parquet(folder)
     found = {"threads of this machine": shares(folder)}
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        Client(cluster),
+    ):
         found["two workers of a cluster"] = shares(frame)
-        model = FairPATEClassifier(epsilon=1.0, gamma=0.05, schema=schema, n_teachers=100, verbose=0)
-        model.fit(KeyedRows(frame, key="id"), X_public=public)  # the workers train, and hand on votes
-    print(f"ε = {model.privacy_.epsilon:.3f}, accuracy {model.score(test, test['rich']):.3f}")
+        model = FairPATEClassifier(
+            epsilon=1.0, gamma=0.05, schema=schema, n_teachers=100, verbose=0
+        )
+        model.fit(
+            KeyedRows(frame, key="id"), X_public=public
+        )  # the workers train, and hand on votes
+    print(
+        f"ε = {model.privacy_.epsilon:.3f}, accuracy "
+        f"{model.score(test, test['rich']):.3f}"
+    )
 
     fig, ax = plt.subplots(figsize=(6, 3.5))
     for name, share in found.items():

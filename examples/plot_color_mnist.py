@@ -28,9 +28,15 @@ from skfairdp.metrics import coverage_score, demographic_disparity, selective_ac
 
 digits = load_digits()
 colored = make_color_mnist(digits.images / 16, digits.target, bias=0.75, random_state=0)
-print(f"images of shape {colored.image_shape}; gap of the labels {colored.disparity:.3f}")
+print(
+    f"images of shape {colored.image_shape}; gap of the labels {colored.disparity:.3f}"
+)
 split = train_private_public_test_split(
-    colored.data, colored.target, colored.sensitive_features, sizes=(0.5, 0.1, 0.4), random_state=0
+    colored.data,
+    colored.target,
+    colored.sensitive_features,
+    sizes=(0.5, 0.1, 0.4),
+    random_state=0,
 )
 
 # %%
@@ -57,29 +63,50 @@ for lam in (0.0, 10.0):
 # With many classes the paper's check looks at the answered class alone (``gate="local"``), and answers more than the
 # default.
 for name in list(answers):
-    idp = IDP3(gamma=0.05, gate="local").fit(None, answers[name], sensitive_features=split.sensitive_features_test)
-    answers[f"{name}, IDP3"] = idp.transform(answers[name], sensitive_features=split.sensitive_features_test)
+    idp = IDP3(gamma=0.05, gate="local").fit(
+        None, answers[name], sensitive_features=split.sensitive_features_test
+    )
+    answers[f"{name}, IDP3"] = idp.transform(
+        answers[name], sensitive_features=split.sensitive_features_test
+    )
 measured = {
     name: (
         selective_accuracy(split.y_test, predicted, reject_label=-1),
         demographic_disparity(
-            None, predicted, sensitive_features=split.sensitive_features_test, classes=list(range(10)), reject_label=-1
+            None,
+            predicted,
+            sensitive_features=split.sensitive_features_test,
+            classes=list(range(10)),
+            reject_label=-1,
         ),
         coverage_score(None, predicted, reject_label=-1),
     )
     for name, predicted in answers.items()
 }
 for name, (accuracy, gap, coverage) in measured.items():
-    print(f"{name:>14}: accuracy {accuracy:.3f}, gap {gap:.3f}, coverage {coverage:.2f}")
+    print(
+        f"{name:>14}: accuracy {accuracy:.3f}, gap {gap:.3f}, coverage {coverage:.2f}"
+    )
 
 # %%
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 5), height_ratios=(1, 3), layout="constrained")
+figure, (top, bottom) = plt.subplots(
+    2, 1, figsize=(7, 5), height_ratios=(1, 3), layout="constrained"
+)
 images = split.X_test[:14].reshape(-1, *colored.image_shape).transpose(0, 2, 3, 1)
-top.imshow(np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0))).transpose(1, 0, 2, 3).reshape(10, -1, 3))
+top.imshow(
+    np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    .transpose(1, 0, 2, 3)
+    .reshape(10, -1, 3)
+)
 top.axis("off")
 where = np.arange(len(measured))
 for j, name in enumerate(("accuracy", "gap", "coverage")):
-    bottom.bar(where + 0.27 * (j - 1), [values[j] for values in measured.values()], width=0.25, label=name)
+    bottom.bar(
+        where + 0.27 * (j - 1),
+        [values[j] for values in measured.values()],
+        width=0.25,
+        label=name,
+    )
 bottom.set_xticks(where, list(measured))
 bottom.legend(ncols=3, loc="upper center")
 bottom.set_ylim(0, 1.25)

@@ -65,7 +65,9 @@ schema = Schema(
     groups="sex",
 )
 first = pd.read_parquet(folder / "000000000.parquet")
-print(schema.misfits_by_kind(first).to_string())  # for your own eyes: a fit may not tell
+print(
+    schema.misfits_by_kind(first).to_string()
+)  # for your own eyes: a fit may not tell
 
 # %%
 # A private generator: two passes over the files
@@ -85,8 +87,14 @@ from skfairdp import FairPATEClassifier, KeyedRows
 public, test = people(3000, rng).drop(columns="rich"), people(5000, rng)
 model = FairPATEClassifier(epsilon=1.0, delta=DELTA, gamma=0.05, schema=schema)
 model.fit(KeyedRows(folder, key="id"), X_public=public)
-print(f"ε = {model.privacy_.epsilon:.3f}, {model.n_teachers_} teachers, accuracy {model.score(test, test['rich']):.3f}")
-print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB at the peak of this process")
+print(
+    f"ε = {model.privacy_.epsilon:.3f}, {model.n_teachers_} teachers, accuracy "
+    f"{model.score(test, test['rich']):.3f}"
+)
+print(
+    f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB at the "
+    "peak of this process"
+)
 
 # %%
 # What the generator kept
@@ -96,7 +104,12 @@ sampled = generator.sample(20_000)
 ages = np.arange(18, 81, 6)
 fig, ax = plt.subplots(figsize=(6, 3.5))
 for rows, name in (
-    (pd.concat(pd.read_parquet(file, columns=["age", "rich"]) for file in folder.iterdir()), "private"),
+    (
+        pd.concat(
+            pd.read_parquet(file, columns=["age", "rich"]) for file in folder.iterdir()
+        ),
+        "private",
+    ),
     (sampled, "synthetic"),
 ):
     bins = pd.cut(rows["age"], ages, right=False)

@@ -16,7 +16,10 @@ them is on record *before* any noise is drawn.
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skfairdp import BudgetExceededError, FairPATEClassifier, PrivacyLedger
-from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.datasets import (
+    make_biased_classification,
+    train_private_public_test_split,
+)
 
 data = make_biased_classification(12_000, disparity=0.25, random_state=0)
 split = train_private_public_test_split(*data, random_state=0)
@@ -24,15 +27,25 @@ split = train_private_public_test_split(*data, random_state=0)
 
 def search(ledger, n_jobs):
     """Run the same search, charging the ledger given."""
-    estimator = FairPATEClassifier(epsilon=0.5, gamma=0.05, classes=[0, 1], random_state=0, ledger=ledger)
-    grid = GridSearchCV(estimator, {"n_teachers": [20, 40, 80]}, cv=KFold(2), n_jobs=n_jobs)
+    estimator = FairPATEClassifier(
+        epsilon=0.5, gamma=0.05, classes=[0, 1], random_state=0, ledger=ledger
+    )
+    grid = GridSearchCV(
+        estimator, {"n_teachers": [20, 40, 80]}, cv=KFold(2), n_jobs=n_jobs
+    )
     return grid.fit(split.X, split.y, X_public=split.public)
 
 
 ledger = PrivacyLedger(epsilon=2.0, delta=1e-5)
 chosen = search(ledger, n_jobs=1)
-print(f"{len(ledger.entries)} fits on record: {ledger.entries[0].label}, {ledger.entries[0].releases[0]}, and so on")
-print(f"one fit: ε = {chosen.best_estimator_.epsilon_spent_:.3f}; all of them: ε = {ledger.epsilon_spent:.3f}")
+print(
+    f"{len(ledger.entries)} fits on record: {ledger.entries[0].label}, "
+    f"{ledger.entries[0].releases[0]}, and so on"
+)
+print(
+    f"one fit: ε = {chosen.best_estimator_.epsilon_spent_:.3f}; all of them: ε = "
+    f"{ledger.epsilon_spent:.3f}"
+)
 
 # %%
 # In two processes
@@ -56,7 +69,13 @@ events = [entry.event for entry in ledger.entries]
 fits = range(1, len(events) + 1)
 composed = [epsilon_of(compose(*events[:n]), ledger.delta) for n in fits]
 figure, axes = plt.subplots(layout="constrained")
-axes.plot(fits, [n * composed[0] for n in fits], marker="o", color="0.6", label="sum of the fits' ε")
+axes.plot(
+    fits,
+    [n * composed[0] for n in fits],
+    marker="o",
+    color="0.6",
+    label="sum of the fits' ε",
+)
 axes.plot(fits, composed, marker="o", label="composed (what the ledger says)")
 axes.axhline(ledger.epsilon, color="C3", linewidth=1, label="ceiling")
 axes.set(xlabel="fits", ylabel="ε at δ = 1e-5")
@@ -80,10 +99,15 @@ print(f"still {len(ledger.entries)} entries, ε = {ledger.epsilon_spent:.3f}")
 # --------------------------
 # ``gamma`` needs no search: one release with soft votes gives every point of the frontier, and one entry.
 once = PrivacyLedger(epsilon=2.0, delta=1e-5)
-model = FairPATEClassifier(epsilon=0.5, gamma=0.05, classes=[0, 1], random_state=0, ledger=once)
+model = FairPATEClassifier(
+    epsilon=0.5, gamma=0.05, classes=[0, 1], random_state=0, ledger=once
+)
 model.fit(split.X, split.y, X_public=split.public)
 for gamma in (0.02, 0.05, 0.1, None):
-    print(f"gamma={gamma}: accuracy {model.refit(gamma=gamma).score(split.X_test, split.y_test):.3f}")
+    print(
+        f"gamma={gamma}: accuracy "
+        f"{model.refit(gamma=gamma).score(split.X_test, split.y_test):.3f}"
+    )
 print(f"{len(once.entries)} entry, ε = {once.epsilon_spent:.3f}")
 
 # %%
@@ -98,4 +122,7 @@ print(f"{len(once.entries)} entry, ε = {once.epsilon_spent:.3f}")
 # * **Estimators without it.** A fit with ``ledger=None`` is not counted.
 # * **Records, in fits for attributes.** The total for attributes counts every fit. The total for records counts the
 #   fits for records alone, because fits for attributes take features and labels as public.
-print("split0 of cv_results_ is exact, hence private:", chosen.cv_results_["split0_test_score"].round(3))
+print(
+    "split0 of cv_results_ is exact, hence private:",
+    chosen.cv_results_["split0_test_score"].round(3),
+)

@@ -20,7 +20,9 @@ from sklearn.model_selection import train_test_split
 
 from skfairdp.datasets import make_biased_classification
 
-X, y, groups = make_biased_classification(12_000, disparity=0.3, as_frame=True, random_state=0)
+X, y, groups = make_biased_classification(
+    12_000, disparity=0.3, as_frame=True, random_state=0
+)
 table = X.iloc[:, :6].assign(
     job=np.select([X["x6"] > 0.5, X["x6"] < -0.5], ["clerk", "nurse"], "pilot"),
     sex=np.where(groups == 1, "m", "f"),
@@ -51,7 +53,9 @@ schema = Schema(
     groups="sex",
 )
 print(schema, schema.classes, schema.group_values)
-print(schema.misfits_by_kind(train).to_string())  # for your own eyes: a fit may not tell
+print(
+    schema.misfits_by_kind(train).to_string()
+)  # for your own eyes: a fit may not tell
 
 # %%
 # One private model, any learner
@@ -67,7 +71,10 @@ from skfairdp.metrics import demographic_disparity
 points = {}
 for name, learner in (
     ("logistic regression", LogisticRegression()),
-    ("the same, held to parity", ExponentiatedGradient(LogisticRegression(), DemographicParity())),
+    (
+        "the same, held to parity",
+        ExponentiatedGradient(LogisticRegression(), DemographicParity()),
+    ),
 ):
     model = SyntheticDataClassifier(learner, epsilon=1.0, schema=schema, random_state=0)
     with warnings.catch_warnings():
@@ -75,7 +82,9 @@ for name, learner in (
         model.fit(train)
     predicted = model.predict(test)
     accuracy = np.mean(predicted == test["hired"].to_numpy())
-    gap = demographic_disparity(test["hired"], predicted, sensitive_features=test["sex"])
+    gap = demographic_disparity(
+        test["hired"], predicted, sensitive_features=test["sex"]
+    )
     points[name] = gap, accuracy
     print(f"{name}: accuracy {accuracy:.3f}, gap {gap:.3f}, {model.privacy_}")
 
@@ -86,22 +95,35 @@ for name, learner in (
 # one ε. For another γ it trains another student on the same votes, which is free.
 from skfairdp import FairPATEClassifier
 
-fair = FairPATEClassifier(epsilon=1.0, gamma=0.1, schema=schema, random_state=0).fit(train)
+fair = FairPATEClassifier(epsilon=1.0, gamma=0.1, schema=schema, random_state=0).fit(
+    train
+)
 path = []
 for gamma in (0.3, 0.2, 0.1, 0.05, 0.02):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a gap that is not reached on the sampled rows shows in the figure
+        warnings.simplefilter(
+            "ignore"
+        )  # a gap that is not reached on the sampled rows shows in the figure
         student = fair.refit(gamma=gamma)
     predicted = student.predict(test)
-    gap = demographic_disparity(test["hired"], predicted, sensitive_features=test["sex"])
+    gap = demographic_disparity(
+        test["hired"], predicted, sensitive_features=test["sex"]
+    )
     path.append((gap, np.mean(predicted == test["hired"].to_numpy())))
-print(f"FairPATE: {fair.privacy_}, {fair.n_queries_} rows from its own tables, {fair.n_teachers_} teachers")
+print(
+    f"FairPATE: {fair.privacy_}, {fair.n_queries_} rows from its own tables, "
+    f"{fair.n_teachers_} teachers"
+)
 
 fig, ax = plt.subplots(layout="constrained")
 for name, (gap, accuracy) in points.items():
     ax.plot(gap, accuracy, "o", label=name)
 ax.plot(*np.transpose(path), ".-", label="FairPATE, one fit, five values of γ")
-ax.set(xlabel="gap (demographic disparity)", ylabel="accuracy", title="ε = 1 for each fit, no public rows")
+ax.set(
+    xlabel="gap (demographic disparity)",
+    ylabel="accuracy",
+    title="ε = 1 for each fit, no public rows",
+)
 ax.legend()
 plt.show()
 

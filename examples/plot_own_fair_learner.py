@@ -21,7 +21,8 @@ from skfairdp.metrics import demographic_disparity
 
 
 class WithoutTheDirection:
-    """Logistic regression that does not look along the difference of the groups' means."""
+    """Logistic regression that does not look along the difference of the groups'
+    means."""
 
     def fit(self, X, y, sensitive_features):
         groups = np.asarray(sensitive_features)
@@ -50,7 +51,9 @@ def measure(model):
 
 
 points = {"no constraint": measure(LogisticRegression().fit(X[train], y[train]))}
-points["own learner, true groups"] = measure(WithoutTheDirection().fit(X[train], y[train], groups[train]))
+points["own learner, true groups"] = measure(
+    WithoutTheDirection().fit(X[train], y[train], groups[train])
+)
 
 # %%
 # The same class works inside both variants. One ledger counts both fits.
@@ -69,11 +72,18 @@ for variant in ("student", "teacher"):
     points[f"inside, as {variant}"] = measure(model)
 for name, (accuracy, gap) in points.items():
     print(f"{name:26} accuracy {accuracy:.3f}, gap {gap:.3f}")
-print(f"both private models together cost ε = {ledger.epsilon_spent:.2f}, for the group of each row")
+print(
+    f"both private models together cost ε = {ledger.epsilon_spent:.2f}, for the "
+    "group of each row"
+)
 
 figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for name, (accuracy, gap) in points.items():
     axes.plot(gap, accuracy, "o", label=name)
-axes.set(xlabel="demographic disparity (test rows)", ylabel="accuracy", title="ε = 2 for each private model")
+axes.set(
+    xlabel="demographic disparity (test rows)",
+    ylabel="accuracy",
+    title="ε = 2 for each private model",
+)
 axes.legend(fontsize="small")
 plt.show()

@@ -1,7 +1,7 @@
 """
-======================================
-A search that says what all of it cost
-======================================
+==============================
+Pareto search with the total ε
+==============================
 
 :class:`~skfairdp.model_selection.ParetoSearchCV` has the interface of ``GridSearchCV``, takes several objectives, and
 states the ε of everything it shows, scores of private folds included. At the end scikit-learn's own searches run over
@@ -12,9 +12,12 @@ the same candidates, and the ledger shows what each of them costs.
 # Twelve candidates, three folds
 # ------------------------------
 # Candidates that differ in ``gamma`` are post-processing of the same votes: they share one release per fold. Their
-# scores come from one noisy table (group, label, prediction) per fold and candidate, which is paid for.
+# scores come from one noisy table (group, label, prediction) per fold and candidate, which is charged.
 from skfairdp import FairPATEClassifier, ParetoSearchCV, PrivacyLedger
-from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.datasets import (
+    make_biased_classification,
+    train_private_public_test_split,
+)
 
 rows = make_biased_classification(30_000, disparity=0.25, random_state=0)
 split = train_private_public_test_split(*rows, random_state=0)
@@ -23,11 +26,19 @@ arguments = {"sensitive_features": split.sensitive_features, "X_public": split.p
 ledger = PrivacyLedger(epsilon=8.0, delta=1e-5)
 model = FairPATEClassifier(classes=[0, 1], random_state=0, ledger=ledger)
 grid = {"epsilon": [0.5, 1.0, 2.0], "gamma": [0.02, 0.05, 0.1, None]}
-search = ParetoSearchCV(model, grid, cv=3, bounds={"disparity": "<= 0.08", "epsilon": "<= 1.01"})
+search = ParetoSearchCV(
+    model, grid, cv=3, bounds={"disparity": "<= 0.08", "epsilon": "<= 1.01"}
+)
 search.fit(split.X, split.y, **arguments)
 
-print(f"candidates {len(search.cv_results_['params'])}, entries in the ledger {len(ledger.entries)}")
-print(f"the winner: {search.best_params_}, its own fit: ε = {search.best_estimator_.epsilon_spent_:.3f}")
+print(
+    f"candidates {len(search.cv_results_['params'])}, entries in the ledger "
+    f"{len(ledger.entries)}"
+)
+print(
+    f"the winner: {search.best_params_}, its own fit: ε = "
+    f"{search.best_estimator_.epsilon_spent_:.3f}"
+)
 print(f"the search: {search.privacy_}")
 print(f"hypervolume of (accuracy, gap, ε): {search.hypervolume_:.4f}")
 
@@ -50,17 +61,23 @@ plt.show()
 # %%
 # A ceiling stops a search, and keeps what is finished
 # ----------------------------------------------------
-# The next candidate starts only if the refit of a winner can still be paid for after it. A warning names those that are
+# The next candidate starts only if the refit of a winner can still be afforded after it. A warning names those that are
 # left out; here it is printed.
 import warnings
 
 small = PrivacyLedger(epsilon=2.5)
-halted = ParetoSearchCV(model.set_params(ledger=small), {"n_teachers": [20, 40, 80, 160]}, scoring=["accuracy"])
+halted = ParetoSearchCV(
+    model.set_params(ledger=small),
+    {"n_teachers": [20, 40, 80, 160]},
+    scoring=["accuracy"],
+)
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     halted.fit(split.X, split.y, X_public=split.public)
 print(*(one.message for one in said), sep="\n")
-for params, status in zip(halted.cv_results_["params"], halted.cv_results_["status"], strict=True):
+for params, status in zip(
+    halted.cv_results_["params"], halted.cv_results_["status"], strict=True
+):
     print(params, status)
 print(f"ε = {small.epsilon_spent:.3f} of {small.epsilon}, winner {halted.best_params_}")
 
@@ -73,7 +90,13 @@ print(f"ε = {small.epsilon_spent:.3f} of {small.epsilon}, winner {halted.best_p
 # rows.
 import sklearn
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, RandomizedSearchCV, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_validate,
+)
 
 teachers = {"n_teachers": [20, 40]}
 
@@ -83,7 +106,10 @@ def fits_and_epsilon(run):
     counted = PrivacyLedger()
     with sklearn.config_context(enable_metadata_routing=True):
         run(model.set_params(epsilon=0.5, ledger=counted))
-    print(f"{run.__name__:>24}: {len(counted.entries)} fits, ε = {counted.epsilon_spent:.3f}, scores not covered")
+    print(
+        f"{run.__name__:>24}: {len(counted.entries)} fits, ε = "
+        f"{counted.epsilon_spent:.3f}, scores not covered"
+    )
 
 
 def grid_search(estimator):
@@ -92,13 +118,15 @@ def grid_search(estimator):
 
 def randomized_search(estimator):
     wide = {"n_teachers": range(10, 100)}
-    RandomizedSearchCV(estimator, wide, n_iter=2, cv=KFold(3), random_state=0).fit(split.X, split.y, **arguments)
+    RandomizedSearchCV(estimator, wide, n_iter=2, cv=KFold(3), random_state=0).fit(
+        split.X, split.y, **arguments
+    )
 
 
 def halving_search(estimator):
-    HalvingGridSearchCV(estimator, teachers, cv=KFold(3), min_resources=4000, random_state=0).fit(
-        split.X, split.y, **arguments
-    )
+    HalvingGridSearchCV(
+        estimator, teachers, cv=KFold(3), min_resources=4000, random_state=0
+    ).fit(split.X, split.y, **arguments)
 
 
 def cross_validation(estimator):

@@ -4,7 +4,7 @@ Quick start
 ===========
 
 You train a classifier that is differentially private *and* fair in ten lines. Then you put it into a Pipeline that
-starts from a DataFrame. At last a second model refuses answers, so that the gap stays small while it is in use.
+starts from a DataFrame. At last IDP3 refuses some answers, so that a bound on the gap is enforced at prediction time.
 
 If the environment variable ``SKFAIRDP_DATA`` names a folder with ``adult.csv.gz``, the page runs on UCI Adult: does a
 person earn more than 50 000 dollars? Groups are by sex. Else it makes rows up. The noise comes from the operating
@@ -15,7 +15,12 @@ system, so every run gives slightly different figures.
 # Ten lines
 # ---------
 from skfairdp import FairPATEClassifier
-from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
+from skfairdp.datasets import (
+    data_file,
+    fetch_adult,
+    make_biased_classification,
+    train_private_public_test_split,
+)
 from skfairdp.metrics import demographic_disparity
 from skfairdp.preprocessing import make_tabular_encoder
 
@@ -23,14 +28,20 @@ if data_file("adult") is not None:
     adult = fetch_adult()
     rows = adult.data, adult.target, adult.sensitive_features
 else:
-    rows = make_biased_classification(30_000, disparity=0.25, as_frame=True, random_state=0)
+    rows = make_biased_classification(
+        30_000, disparity=0.25, as_frame=True, random_state=0
+    )
 
-split = train_private_public_test_split(*rows, random_state=0)  # 70 % private, 5 % public, 25 % test
+split = train_private_public_test_split(
+    *rows, random_state=0
+)  # 70 % private, 5 % public, 25 % test
 encoded = split.encode(make_tabular_encoder())  # fitted on public rows only
 model = FairPATEClassifier(epsilon=1.0, gamma=0.05, classes=[0, 1], random_state=0)
 model.fit(encoded.X, encoded.y, X_public=encoded.public)
 predicted = model.predict(encoded.X_test)
-gap = demographic_disparity(split.y_test, predicted, sensitive_features=split.sensitive_features_test)
+gap = demographic_disparity(
+    split.y_test, predicted, sensitive_features=split.sensitive_features_test
+)
 print(model.privacy_)
 print(f"accuracy {model.score(encoded.X_test, split.y_test):.3f}, gap {gap:.3f}")
 
@@ -52,8 +63,13 @@ print("taken as public:", ", ".join(model.privacy_.public))
 for gamma in (0.02, 0.1, None):
     other = model.refit(gamma=gamma)
     predicted = other.predict(encoded.X_test)
-    gap = demographic_disparity(split.y_test, predicted, sensitive_features=split.sensitive_features_test)
-    print(f"gamma={gamma}: accuracy {other.score(encoded.X_test, split.y_test):.3f}, gap {gap:.3f}, same epsilon")
+    gap = demographic_disparity(
+        split.y_test, predicted, sensitive_features=split.sensitive_features_test
+    )
+    print(
+        f"gamma={gamma}: accuracy {other.score(encoded.X_test, split.y_test):.3f}, "
+        f"gap {gap:.3f}, same epsilon"
+    )
 
 # %%
 # In a Pipeline, from a DataFrame
@@ -72,8 +88,16 @@ with sklearn.config_context(enable_metadata_routing=True):
         FairPATEClassifier(epsilon=1.0, gamma=0.05, classes=[0, 1], random_state=0),
         transform_input=["X_public"],
     )
-    pipeline.fit(split.X, split.y, X_public=split.X_public, sensitive_features_public=split.sensitive_features_public)
-    print(f"accuracy {pipeline.score(split.X_test, split.y_test):.3f}; {pipeline[-1].privacy_}")
+    pipeline.fit(
+        split.X,
+        split.y,
+        X_public=split.X_public,
+        sensitive_features_public=split.sensitive_features_public,
+    )
+    print(
+        f"accuracy {pipeline.score(split.X_test, split.y_test):.3f}; "
+        f"{pipeline[-1].privacy_}"
+    )
 
 # %%
 # Refusing instead of hoping
@@ -89,7 +113,9 @@ from skfairdp import IDP3
 loose = model.refit(gamma=None)
 guarded = IDP3(FrozenEstimator(loose), gamma=0.05)
 guarded.fit(encoded.X_public, sensitive_features=encoded.sensitive_features_public)
-answers = guarded.predict(encoded.X_test, sensitive_features=split.sensitive_features_test)
+answers = guarded.predict(
+    encoded.X_test, sensitive_features=split.sensitive_features_test
+)
 answered = answers != guarded.reject_label_
 truth = np.asarray(split.y_test)
 
@@ -100,10 +126,15 @@ for name, labels, kept in [
     ("IDP3 on top of no constraint", answers, answered),
 ]:
     gap = demographic_disparity(
-        None, labels, sensitive_features=split.sensitive_features_test, reject_label=guarded.reject_label_
+        None,
+        labels,
+        sensitive_features=split.sensitive_features_test,
+        reject_label=guarded.reject_label_,
     )
     points[name] = float(np.mean(labels[kept] == truth[kept])), gap, float(kept.mean())
-    print("{}: accuracy {:.3f}, gap {:.3f}, coverage {:.3f}".format(name, *points[name]))
+    print(
+        "{}: accuracy {:.3f}, gap {:.3f}, coverage {:.3f}".format(name, *points[name])
+    )
 
 # %%
 import matplotlib.pyplot as plt
@@ -112,7 +143,9 @@ figure, axes = plt.subplots(layout="constrained")
 for name, (accuracy, gap, coverage) in points.items():
     axes.scatter(gap, accuracy, s=60, label=f"{name} (answers {coverage:.0%})")
 axes.axvline(0.05, color="0.6", linewidth=1)
-axes.set(xlabel="demographic disparity on test rows", ylabel="accuracy on answered test rows")
+axes.set(
+    xlabel="demographic disparity on test rows", ylabel="accuracy on answered test rows"
+)
 axes.set_title(f"One private release, ε = {model.epsilon_spent_:.3g}")
 axes.legend()
 plt.show()

@@ -30,8 +30,13 @@ weights = np.array([2.0, 1.5, 1.0, 0.5])
 def visits(n_patients):
     """Rows of visits, whether each went well, and whose they are."""
     patients = np.repeat(np.arange(n_patients), rng.integers(1, 7, n_patients))
-    own, of_visit = rng.normal(size=(n_patients, 4)), rng.normal(size=(len(patients), 4))
-    X = pd.DataFrame((own[patients] + of_visit) / np.sqrt(2), columns=["a", "b", "c", "d"])
+    own, of_visit = (
+        rng.normal(size=(n_patients, 4)),
+        rng.normal(size=(len(patients), 4)),
+    )
+    X = pd.DataFrame(
+        (own[patients] + of_visit) / np.sqrt(2), columns=["a", "b", "c", "d"]
+    )
     y = (X @ weights + rng.logistic(size=len(X)) > 0).astype(int)
     return X, y, pd.Series(patients, name="patient_id")
 
@@ -71,19 +76,28 @@ found = {
         accuracy(make, budget, subject=patients, **public),
         accuracy(make, for_one_visit, **public),
     ]
-    for name, make, public in (("PATE", pate, {"X_public": X_public}), ("DP-SGD", dpsgd, {}))
+    for name, make, public in (
+        ("PATE", pate, {"X_public": X_public}),
+        ("DP-SGD", dpsgd, {}),
+    )
 }
 
 # %%
 # What they cost
 # --------------
 
-labels = ["one visit", "all visits of a patient,\nby subject=", "all visits of a patient,\nby group privacy"]
+labels = [
+    "one visit",
+    "all visits of a patient,\nby subject=",
+    "all visits of a patient,\nby group privacy",
+]
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
 for place, (name, values) in enumerate(found.items()):
     bars = axes.bar(np.arange(3) + 0.35 * place, values, width=0.33, label=name)
     axes.bar_label(bars, fmt="%.3f")
-axes.set(xticks=np.arange(3) + 0.175, xticklabels=labels, ylim=(0.5, 0.9), ylabel="accuracy")
+axes.set(
+    xticks=np.arange(3) + 0.175, xticklabels=labels, ylim=(0.5, 0.9), ylabel="accuracy"
+)
 axes.set_title(f"What is protected, at epsilon = {EPSILON:g}")
 axes.legend(loc="upper right")
 plt.show()

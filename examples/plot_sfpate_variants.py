@@ -22,7 +22,9 @@ from skfairdp import LagrangianClassifier, SFPATEClassifier
 from skfairdp.datasets import make_biased_classification
 from skfairdp.metrics import demographic_disparity
 
-X, y, groups = make_biased_classification(12_000, disparity=0.3, group_proportions=(0.3, 0.7), random_state=0)
+X, y, groups = make_biased_classification(
+    12_000, disparity=0.3, group_proportions=(0.3, 0.7), random_state=0
+)
 train, test = slice(0, 9000), slice(9000, None)
 
 
@@ -34,7 +36,9 @@ def measure(model):
 
 
 network = LagrangianClassifier(random_state=0)
-without = measure(LagrangianClassifier(constraints=None, random_state=0).fit(X[train], y[train]))
+without = measure(
+    LagrangianClassifier(constraints=None, random_state=0).fit(X[train], y[train])
+)
 best = measure(network.fit(X[train], y[train], sensitive_features=groups[train]))
 print(f"no constraint: accuracy {without[0]:.3f}, gap {without[1]:.3f}")
 print(f"fair, no privacy: accuracy {best[0]:.3f}, gap {best[1]:.3f}")
@@ -43,11 +47,19 @@ points = {}
 for variant in ("student", "teacher"):
     for n_teachers in (50, 300):
         model = SFPATEClassifier(
-            variant=variant, epsilon=2.0, n_teachers=n_teachers, groups=[0, 1], classes=[0, 1], random_state=0
+            variant=variant,
+            epsilon=2.0,
+            n_teachers=n_teachers,
+            groups=[0, 1],
+            classes=[0, 1],
+            random_state=0,
         ).fit(X[train], y[train], sensitive_features=groups[train])
         points[variant, n_teachers] = measure(model)
         accuracy, gap = points[variant, n_teachers]
-        print(f"variant={variant!r}, {n_teachers:3} teachers: accuracy {accuracy:.3f}, gap {gap:.3f}; {model.privacy_}")
+        print(
+            f"variant={variant!r}, {n_teachers:3} teachers: accuracy {accuracy:.3f}, "
+            f"gap {gap:.3f}; {model.privacy_}"
+        )
 
 # %%
 # With more teachers the noise matters less, and each of them sees fewer rows. Thirty rows are enough to learn a little
@@ -59,6 +71,10 @@ axes.plot(*best[::-1], "k+", label="fair, no privacy")
 for (variant, n_teachers), (accuracy, gap) in points.items():
     marker = "o" if variant == "student" else "s"
     axes.plot(gap, accuracy, marker, label=f"fair {variant}, {n_teachers} teachers")
-axes.set(xlabel="demographic disparity (test rows)", ylabel="accuracy", title="ε = 2 for the group of each row")
+axes.set(
+    xlabel="demographic disparity (test rows)",
+    ylabel="accuracy",
+    title="ε = 2 for the group of each row",
+)
 axes.legend(fontsize="small")
 plt.show()

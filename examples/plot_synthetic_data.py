@@ -18,7 +18,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import PFGuardGenerator, PrivacyLedger
-from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
+from skfairdp.datasets import (
+    data_file,
+    fetch_adult,
+    make_biased_classification,
+    train_private_public_test_split,
+)
 from skfairdp.inspection import SyntheticDataReport
 from skfairdp.metrics import downstream_scores, kl_to_uniform
 from skfairdp.preprocessing import make_tabular_encoder
@@ -28,7 +33,11 @@ if data_file("adult") is not None:
     rows = adult.data, adult.target, adult.sensitive_features
 else:
     rows = make_biased_classification(
-        30_000, disparity=0.3, group_proportions=(0.25, 0.75), as_frame=True, random_state=0
+        30_000,
+        disparity=0.3,
+        group_proportions=(0.25, 0.75),
+        as_frame=True,
+        random_state=0,
     )
 split = train_private_public_test_split(*rows, random_state=0)
 groups = sorted(set(rows[2]))
@@ -48,29 +57,55 @@ balances = {
 }
 generators = {}
 for name, settings in balances.items():
-    generator = PFGuardGenerator(epsilon=1.0, classes=[0, 1], groups=groups, ledger=ledger, random_state=0, **settings)
+    generator = PFGuardGenerator(
+        epsilon=1.0,
+        classes=[0, 1],
+        groups=groups,
+        ledger=ledger,
+        random_state=0,
+        **settings,
+    )
     generators[name] = generator.fit(
-        split.X, split.y, sensitive_features=split.sensitive_features, X_public=split.X_public
+        split.X,
+        split.y,
+        sensitive_features=split.sensitive_features,
+        X_public=split.X_public,
     )
 print(generators["labels (default)"].privacy_)
 print(f"publishing all four: epsilon={ledger.epsilon_spent:.2f}")
 
 # %%
-# What the rows are worth
-# -----------------------
+# How well a classifier learns from the rows
+# ------------------------------------------
 # A classifier learns from synthetic rows, without the group, and is tested on real ones.
 model = make_pipeline(make_tabular_encoder(), LogisticRegression(max_iter=500))
-test = {"X_test": split.X_test, "y_test": split.y_test, "sensitive_features": split.sensitive_features_test}
+test = {
+    "X_test": split.X_test,
+    "y_test": split.y_test,
+    "sensitive_features": split.sensitive_features_test,
+}
 scores = {"real rows": downstream_scores(model, split.X, split.y, **test)}
 for name, generator in generators.items():
     X, y, s = generator.sample_labels(20_000, return_sensitive=True, random_state=0)
     scores[name] = downstream_scores(model, X, y, **test)
-    print(f"{name}: groups {kl_to_uniform(s):.4f} nats from equal, AUROC {scores[name]['auroc']:.3f}")
+    print(
+        f"{name}: groups {kl_to_uniform(s):.4f} nats from equal, AUROC "
+        f"{scores[name]['auroc']:.3f}"
+    )
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-measures = {"auroc": "AUROC", "equalized_odds_disparity": "EO gap", "demographic_disparity": "Demographic gap"}
+measures = {
+    "auroc": "AUROC",
+    "equalized_odds_disparity": "EO gap",
+    "demographic_disparity": "Demographic gap",
+}
 for k, (measure, label) in enumerate(measures.items()):
-    ax.bar(np.arange(len(scores)) + 0.27 * (k - 1), [score[measure] for score in scores.values()], 0.25, label=label)
+    ax.bar(
+        np.arange(len(scores)) + 0.27 * (k - 1),
+        [score[measure] for score in scores.values()],
+        0.25,
+        label=label,
+    )
 ax.set_xticks(range(len(scores)), scores)
 ax.set_title("Trained on synthetic rows (ε = 1), tested on real ones")
 ax.legend(loc="center right")
@@ -80,7 +115,9 @@ plt.show()
 # Rows of one kind
 # ----------------
 # Conditions only choose which rates are sampled, so they are free as well.
-X, y = generators["labels (default)"].sample_labels(5, conditions={"sensitive_features": groups[0], "y": 1})
+X, y = generators["labels (default)"].sample_labels(
+    5, conditions={"sensitive_features": groups[0], "y": 1}
+)
 print(X.iloc[:, :5].to_string())
 
 # %%
@@ -88,7 +125,9 @@ print(X.iloc[:, :5].to_string())
 # ------------
 # The report compares columns, groups and classifiers. Its figures of real rows are exact, so this page gives it public
 # rows. Do not publish a report on private rows.
-X, y, s = generators["labels (default)"].sample_labels(5000, return_sensitive=True, random_state=0)
+X, y, s = generators["labels (default)"].sample_labels(
+    5000, return_sensitive=True, random_state=0
+)
 report = SyntheticDataReport.from_data(
     split.X_public,
     X,

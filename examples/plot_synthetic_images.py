@@ -26,8 +26,12 @@ digits = load_digits()
 images, labels = digits.images / 16, digits.target
 order = np.random.default_rng(0).permutation(len(labels))
 test, private = np.split(order, [450])
-biased = make_class_bias(images[private], labels[private], minority=8, level=3, random_state=0)
-print(f"private images: {len(biased.target)}, of them an 8: {(biased.target == 8).sum()}")
+biased = make_class_bias(
+    images[private], labels[private], minority=8, level=3, random_state=0
+)
+print(
+    f"private images: {len(biased.target)}, of them an 8: {(biased.target == 8).sum()}"
+)
 
 # %%
 # Three generators
@@ -37,7 +41,9 @@ print(f"private images: {len(biased.target)}, of them an 8: {(biased.target == 8
 
 
 def generator(**settings):
-    return PFGuardGenerator(epsilon=10.0, bounds=(0, 1), groups=list(range(10)), random_state=0, **settings)
+    return PFGuardGenerator(
+        epsilon=10.0, bounds=(0, 1), groups=list(range(10)), random_state=0, **settings
+    )
 
 
 pixels = {"codec": TableCodec(n_bins=4)}
@@ -55,8 +61,8 @@ for name, settings, flat in (
     print(f"{name}: certified epsilon {fitted.privacy_.epsilon:.2f}")
 
 # %%
-# What the images are worth
-# -------------------------
+# How well a classifier learns from the images
+# --------------------------------------------
 # The figure shows one of each digit, and how often a classifier that never saw a private image reads the real ones.
 
 figure, axes = plt.subplots(len(made), 10, figsize=(8, 3), layout="constrained")
@@ -66,7 +72,9 @@ for line, (name, (rows, digit)) in zip(axes, made.items(), strict=True):
     recall = right[labels[test] == 8].mean()
     print(f"{name}: accuracy {right.mean():.2f}, recall of the 8 {recall:.2f}")
     for shown, axis in enumerate(line):
-        axis.imshow(rows[np.flatnonzero(digit == shown)[0]], cmap="gray_r", vmin=0, vmax=1)
+        axis.imshow(
+            rows[np.flatnonzero(digit == shown)[0]], cmap="gray_r", vmin=0, vmax=1
+        )
         axis.set_axis_off()
     line[0].set_title(name, fontsize=8, loc="left")
 plt.show()

@@ -23,7 +23,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skfairdp import FairPATEClassifier
-from skfairdp.datasets import data_file, fetch_adult, make_biased_classification, train_private_public_test_split
+from skfairdp.datasets import (
+    data_file,
+    fetch_adult,
+    make_biased_classification,
+    train_private_public_test_split,
+)
 from skfairdp.metrics import demographic_disparity
 from skfairdp.preprocessing import make_tabular_encoder
 
@@ -31,14 +36,20 @@ if data_file("adult") is not None:
     adult = fetch_adult()
     rows = adult.data, adult.target, adult.sensitive_features
 else:
-    rows = make_biased_classification(30_000, disparity=0.25, as_frame=True, random_state=0)
-split = train_private_public_test_split(*rows, random_state=0).encode(make_tabular_encoder())
+    rows = make_biased_classification(
+        30_000, disparity=0.25, as_frame=True, random_state=0
+    )
+split = train_private_public_test_split(*rows, random_state=0).encode(
+    make_tabular_encoder()
+)
 
 
 def measure(model):
     """Accuracy and gap on the test rows."""
     predicted = model.predict(split.X_test)
-    gap = demographic_disparity(None, predicted, sensitive_features=split.sensitive_features_test)
+    gap = demographic_disparity(
+        None, predicted, sensitive_features=split.sensitive_features_test
+    )
     return float(np.mean(predicted == np.asarray(split.y_test))), gap
 
 
@@ -51,13 +62,17 @@ EPSILONS = (0.5, 1.0, 4.0)
 points = defaultdict(list)
 for voting in ("soft", "confident", "gnmax"):
     for epsilon in EPSILONS:
-        model = FairPATEClassifier(epsilon=epsilon, gamma=0.05, voting=voting, classes=[0, 1], random_state=0)
+        model = FairPATEClassifier(
+            epsilon=epsilon, gamma=0.05, voting=voting, classes=[0, 1], random_state=0
+        )
         model.fit(split.X, split.y, X_public=split.public)
         accuracy, gap = measure(model)
         points[voting].append((accuracy, gap))
         print(
-            f"{voting:9} ε = {model.epsilon_spent_:.3f}: {model.n_answered_} of {model.n_queries_} queries labelled, "
-            f"with a gap of {model.released_gap_:.3f}; student: accuracy {accuracy:.3f}, gap {gap:.3f}"
+            f"{voting:9} ε = {model.epsilon_spent_:.3f}: {model.n_answered_} of "
+            f"{model.n_queries_} queries labelled, "
+            f"with a gap of {model.released_gap_:.3f}; student: accuracy "
+            f"{accuracy:.3f}, gap {gap:.3f}"
         )
 
 # %%
@@ -81,11 +96,16 @@ left.legend(title="voting")
 # From soft votes you get every gate, threshold and student for free, and from noisy winners every gate. From confident
 # votes you get other students only, because the gate decided which votes were taken.
 for voting in ("soft", "gnmax", "confident"):
-    model = FairPATEClassifier(epsilon=1.0, gamma=0.05, voting=voting, classes=[0, 1], random_state=0)
+    model = FairPATEClassifier(
+        epsilon=1.0, gamma=0.05, voting=voting, classes=[0, 1], random_state=0
+    )
     model.fit(split.X, split.y, X_public=split.public)
     try:
         accuracy, gap = measure(model.refit(gamma=None))
-        print(f"{voting}: without the constraint accuracy {accuracy:.3f}, gap {gap:.3f}, at no further cost")
+        print(
+            f"{voting}: without the constraint accuracy {accuracy:.3f}, gap "
+            f"{gap:.3f}, at no further cost"
+        )
     except ValueError as refusal:
         print(f"{voting}: {refusal}")
 
@@ -96,6 +116,11 @@ for voting in ("soft", "gnmax", "confident"):
 # rows.
 groups = list(model.rejection_rate_by_group_)
 figure, axes = plt.subplots(figsize=(4.5, 3), layout="constrained")
-axes.bar([str(group) for group in groups], [model.rejection_rate_by_group_[group] for group in groups])
-axes.set(ylabel="share of queries without a label", title="confident voting, ε = 1, γ = 0.05")
+axes.bar(
+    [str(group) for group in groups],
+    [model.rejection_rate_by_group_[group] for group in groups],
+)
+axes.set(
+    ylabel="share of queries without a label", title="confident voting, ε = 1, γ = 0.05"
+)
 plt.show()

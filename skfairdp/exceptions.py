@@ -84,7 +84,7 @@ class PrivacyLeakWarning(UserWarning):
     ...         columns_telling_the_group([[0], [1]] * 20, [0, 1] * 20)
     ...     except PrivacyLeakWarning as leak:
     ...         print(str(leak).partition(",")[0])
-    1 column of X tells the group of at least 99% of the rows
+    1 column of X reveals the group of at least 99% of the rows
     """
 
 

@@ -63,6 +63,14 @@ def test_a_block_of_code_fits_a_narrow_column(page):
     assert [line for line in typed if len(line) > 88] == []
 
 
+@pytest.mark.parametrize("path", sorted(DOCS.parent.glob("examples/plot_*.py")), ids=_name)
+def test_the_code_of_an_example_fits_a_narrow_column_and_prints_figures(path):
+    text = path.read_text("utf-8")
+    code = [line for line in text.split('"""', 2)[2].split("\n") if not line.lstrip().startswith("#")]
+    assert [line for line in code if len(line) > 88] == []
+    assert "print(" in text and not re.search(r"(?m)^(>>>|\$) ", text)
+
+
 def test_an_example_shows_more_than_that_it_is_true():
     """Figures, or at least words: a page on which all is True says nothing of how much."""
     said = {_name(page): re.findall(r"(?m)^(?!>>>|\.\.\.)(\(?(?:True|False)(?:, (?:True|False))*\)?)$", text)

@@ -232,7 +232,7 @@ def write_frontier(table: "pd.DataFrame", folder: Path) -> list[str]:
             print("No frontier.png: it needs matplotlib (pip install 'skfairdp[plots]').")
             return ["frontier.csv", "frontier.html"]
         use("Agg")  # the picture goes to a file; no window system is needed
-        display.plot().figure_.savefig(new / "frontier.png", dpi=160)
+        display.plot().figure_.savefig(new / "frontier.png", dpi=120)
     return list(FRONTIER_FILES)
 
 

@@ -34,8 +34,8 @@ _EVIDENCE = 4.0  # standard deviations of its noise that the count of a group mu
 class SyntheticRows(BaseEstimator):
     """Rows that take the place of public ones: sampled from noisy tables of the private rows, within ε.
 
-    A share of the budget buys tables of counts of every column by group and label, and of the pairs of columns that
-    hang together most (:class:`MarginalsBackend`). Rows sampled from them are differentially private, so an estimator
+    A share of the budget buys tables of counts of every column by group and label, and of the pairs of most dependent
+    columns (:class:`MarginalsBackend`). Rows sampled from them are differentially private, so an estimator
     may use them as it uses public rows; what it then learns about them is paid from the rest of the same ε.
 
     Parameters

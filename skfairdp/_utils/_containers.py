@@ -171,7 +171,7 @@ def _as_objects(values: Any) -> NDArray[np.object_]:
 
 
 class PublicData(PlainState):
-    """Public rows handed to ``fit(..., X_public=)``: features and, where the method needs them, groups.
+    """Public rows passed to ``fit(..., X_public=)``: features and, where the method needs them, groups.
 
     Everything in here is treated as public: it is read without noise and nothing about it is protected.
     The object has neither ``__len__`` nor ``shape`` on purpose: ``GridSearchCV`` slices every fit argument that

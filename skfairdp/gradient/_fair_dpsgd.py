@@ -52,7 +52,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     public rows, a signed loss is a part of the private rows' own loss, inside the clipping. Noisy rates of their groups
     steer it. ε covers steps and rates together, and the groups are protected as well.
 
-    **What else ε pays for.** Three small releases lie within the same ε:
+    **What else ε covers.** Three small releases lie within the same ε:
 
     * *Scales.* Two or three noisy tables say where the numbers of each column lie, and the network scales them by that:
       ages, incomes and days come as they are, and bounds of a ``schema`` may be far too wide. Columns that lie near
@@ -108,8 +108,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         Of a subject with more rows so many are learned from, whichever. It counts only with ``subject``, and a fit
         takes as long as if each had so many.
     max_grad_norm : float, default=None
-        Clipping bound of per-sample gradients. None is 1 with ``lam=0``, else 4: rows that are wrong then keep
-        their pull beside that of parity, which would otherwise end at one class for everybody.
+        Clipping bound of per-sample gradients. None is 1 with ``lam=0``, else 4: the parity term would otherwise
+        dominate the clipped gradients of misclassified rows, and the model would predict one class.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     {classes}

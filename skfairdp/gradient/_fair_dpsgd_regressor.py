@@ -68,7 +68,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     released beside them. It is no guarantee for *replacing* a row by another, which costs more. With ``fit(...,
     subject=ids)`` all rows of one subject are protected together, as there.
 
-    **What else ε pays for.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
+    **What else ε covers.** *Where amounts lie*: noisy counts of y by cells between the bounds, three times ever more
     closely, so that bounds may be generous; predictions keep within three spreads of the centre. *Scales* of the
     columns of X, as the classifier has them. *A check*: one noisy number says whether the network is ahead of a
     constant. Where it may not be, that constant is predicted, with a UtilityWarning. With so few rows that nobody can

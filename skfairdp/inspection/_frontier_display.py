@@ -328,7 +328,7 @@ class ParetoFrontierDisplay:
 
     def _explain(self, ax: Any, part: Part, where: str, ink: str) -> None:
         if "epsilon" not in (self.x, self.y):
-            ax.plot([], [], color="#5a5c6b", linewidth=1.7, alpha=0.45, label="best at one ε, refusing nobody")
+            ax.plot([], [], color="#5a5c6b", linewidth=1.7, alpha=0.45, label="best at one ε, answering all")
         at: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
         if where == "below":
             at = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.12), "ncols": 2, "columnspacing": 1.0}

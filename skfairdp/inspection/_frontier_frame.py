@@ -99,7 +99,7 @@ class Part:
         most = rounded_up(errors.max(), 2) if self.of_amounts else f"{rounded_up(100 * errors.max(), 2)}%"
         return (
             f" Each {'R²' if self.of_amounts else 'accuracy'} is right to within {most} (95 %), noise and sampling "
-            "together: models that lie closer are not told apart."
+            "together: smaller differences between models are within it."
         )
 
     @property

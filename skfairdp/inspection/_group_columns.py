@@ -29,7 +29,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
 
     ``PFLDClassifier`` and randomised response protect the group and treat the features as public. Where a feature
     determines the group there is nothing left to protect: name such columns in ``sensitive_columns``. Several columns
-    that tell the group only together are not found.
+    that reveal the group only together are not found.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
         raise invalid_parameter("threshold", owner, "a float in the range (0.0, 1.0]", threshold)
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     if len(frame) < 2:
-        raise ValueError(f"{owner} needs at least two rows: one to guess from and one to guess.")
+        raise ValueError(f"{owner} needs at least two rows: one to fit on and one to predict.")
     groups = as_groups(sensitive_features, len(frame), owner=owner)
     codes = encode_labels(groups, group_domain(groups), owner=owner, name="sensitive_features", parameter="groups")
     # Guesses made from the rows they are judged on would find that a row number tells everything.
@@ -81,7 +81,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     accuracy = {name: _accuracy(_values(frame.iloc[:, i]), codes, learn, usual) for i, name in enumerate(frame.columns)}
     telling = tuple(name for name, share in accuracy.items() if share >= threshold)
     if telling:
-        named = "1 column of X tells" if len(telling) == 1 else f"{len(telling)} columns of X tell"
+        named = "1 column of X reveals" if len(telling) == 1 else f"{len(telling)} columns of X reveal"
         warn_caller(
             f"{named} the group of at least {threshold:.0%} of the rows, so that protecting it means nothing where X "
             "is public. Drop them with the 'sensitive_columns' parameter of the estimator.",

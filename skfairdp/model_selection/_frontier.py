@@ -70,11 +70,11 @@ def frontier(
     X_test, y_test, sensitive_features_test : array-like or DataFrame
         Rows to measure on, their labels and groups.
     sensitive_features : array-like of shape (n_rows,), default=None
-        Groups of the private rows, handed to ``fit`` where given. Without public rows they are what parity is held on.
+        Groups of the private rows, passed to ``fit`` where given. Without public rows they are what parity is held on.
     sensitive_features_public : array-like of shape (n_public,), default=None
         Groups of the public rows, where ``X_public`` does not carry them.
     subject : array-like of shape (n_rows,) or str, default=None
-        Handed to ``fit``: one id per row, or the name of a column of X. All rows of one id are then protected together
+        Passed to ``fit``: one id per row, or the name of a column of X. All rows of one id are then protected together
         in every release and in the total. Each test row is measured, whoever has several.
     epsilons : sequence of floats, default=(0.5, 1.0, 2.0, 5.0)
         One release each.

@@ -64,7 +64,7 @@ class ParetoSearchCV(SearchBase):
     bounds : dict of name → str, default=None
         What the winner has to meet, such as ``{"disparity": "<= 0.05", "epsilon": "<= 2"}``.
     refit : bool or str, default=True
-        Fit the winner on all rows, which is paid for. The winner is the candidate that is best in this objective (True:
+        Fit the winner on all rows, which is charged. The winner is the candidate that is best in this objective (True:
         in the first) among those that meet the bounds.
     cv : int, splitter or iterable of (train, test), default=3
         Folds by position: a number, ``KFold``, ``RepeatedKFold``, ``ShuffleSplit``, ``TimeSeriesSplit``, or positions,
@@ -72,18 +72,18 @@ class ParetoSearchCV(SearchBase):
     score_epsilon : float, default=0.25
         Cost of one table of scores at ``delta``.
     total_epsilon : float, default=None
-        ε of the whole search at its δ: of all fits and scores, the refit of the winner and schemas that were paid for.
+        ε of the whole search at its δ: of all fits and scores, the refit of the winner and released schemas.
         One factor, by which the estimator's ``epsilon`` and ``score_epsilon`` are multiplied, divides it: these then
         say in which proportion a fit and a table of scores share. Whichever wins, its refit is charged as the
-        dearest of the candidates. :meth:`planned_privacy` says beforehand what a fit gets. None takes
+        most expensive of the candidates. :meth:`planned_privacy` says beforehand what a fit gets. None takes
         ``epsilon`` and ``score_epsilon`` as they are.
     delta : float, default=None
-        δ of the whole search. None is the estimator's, which has to be greater than 0 where scores are paid for.
+        δ of the whole search. None is the estimator's, which has to be greater than 0 where scores are charged.
     n_jobs : int, default=None
         Folds in parallel, through joblib.
     error_score : "raise" or nan, default=nan
-        What becomes of a candidate that cannot be planned, for which nothing is paid, and of one that cannot be scored
-        on public rows: an error, or scores that are nan. A fit that fails after it was paid for ends the search.
+        What becomes of a candidate that cannot be planned, for which nothing is charged, and of one that cannot be
+        scored on public rows: an error, or scores that are nan. A fit that fails after it was charged ends the search.
     reference : dict of name → float, default=None
         Worst acceptable value of each objective, for ``hypervolume_``. None takes the worst found.
     {verbose}

@@ -90,7 +90,7 @@ class PrivateSearchCV(SearchBase):
 
     **Guarantee.** ``privacy_`` covers the winner, its parameters and its score, under the estimator's own neighbouring
     relation. Each trial draws a candidate at random, fits it, scores it (on public rows, or by a noisy table that is
-    paid for) and costs at most what the costliest candidate costs. The number of trials is drawn from the operating
+    charged) and costs at most what the costliest candidate costs. The number of trials is drawn from the operating
     system and, like every trial but the best, stays secret; then the best of them costs two or three fits,
     however large the grid is (Papernot & Steinke 2022; :class:`skfairdp.privacy.PrivateSelection`). There is no
     ``cv_results_``, no progress bar and no time per trial, since each of them would reveal the number of trials. **The
@@ -127,13 +127,13 @@ class PrivateSearchCV(SearchBase):
     score_epsilon : float, default=0.25
         Cost of one table of scores at ``delta``.
     total_epsilon : float, default=None
-        ε of the whole search at its δ: of all fits and scores, and of schemas that were paid for.
+        ε of the whole search at its δ: of all fits and scores, and of released schemas.
         One factor, by which the estimator's ``epsilon`` and ``score_epsilon`` are multiplied, divides it: these then
         say in which proportion a fit and a table of scores share. ``privacy_.epsilon`` is the total, or less where
         no factor gives it exactly. :meth:`planned_privacy` says beforehand what a fit gets. None takes
         ``epsilon`` and ``score_epsilon`` as they are.
     delta : float, default=None
-        δ of the search. None is the estimator's, which has to be greater than 0 where scores are paid for.
+        δ of the search. None is the estimator's, which has to be greater than 0 where scores are charged.
     random_state : int, RandomState, Generator or None, default=None
         Public randomness: the part held out by position, an estimator without a ``random_state`` of its own.
 

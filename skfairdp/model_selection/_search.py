@@ -117,7 +117,7 @@ def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
     public = rows.public.get("X_public")
     if public is not None:
         public = public.X if isinstance(public, PublicData) else public
-        reads.note("public rows", "given", len(public), "handed on to every fit", by=PublicData(public))
+        reads.note("public rows", "given", len(public), "passed on to every fit", by=PublicData(public))
     elif isinstance(getattr(inner, "public_data", None), PublicData):
         kept = inner.public_data
         reads.note("public rows", "given", len(kept.X), "by 'public_data', in every fit", by=kept)
@@ -217,11 +217,11 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
             Groups of the rows: for the estimator where it takes them, and for the gaps of the scores. None takes those
             of X, where a schema or ``sensitive_columns`` of the estimator says which columns hold them.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
-            Public rows, handed on to every fit.
+            Public rows, passed on to every fit.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Their groups, where ``X_public`` does not carry them.
         validation : PublicData, default=None
-            Public rows with labels (and groups) to score on. None scores on private rows, which is paid for.
+            Public rows with labels (and groups) to score on. None scores on private rows, which is charged.
         {subject}
             A fold holds all rows of its subjects, and a score counts one row of each.
         exposure : array-like of shape (n_rows,), default=None
@@ -302,7 +302,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
                 "parameters of a point of pareto_table_ and fit them."
             )
         return (
-            "has no best estimator: no trial was made, no score is known, or the ledger could not pay for the refit. "
+            "has no best estimator: no trial was made, no score is known, or the ledger refused the refit. "
             "Look at privacy_ and, of ParetoSearchCV, at cv_results_['status']."
         )
 

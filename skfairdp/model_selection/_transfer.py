@@ -29,7 +29,7 @@ def transfer_frontier(
 
     A regulator who may not see the private data can measure a frontier on data of the same kind, and specify from it
     the least that has to be guaranteed (RQ3 of "Learning to walk impartially on the Pareto frontier of fairness,
-    privacy, and utility"). This says what such a specification is worth: for every setting that both frontiers have,
+    privacy, and utility"). This measures how well that transfers: for every setting that both frontiers have,
     what was measured on either, and what the target reaches within the bounds that the source suggests.
 
     No private row is read and nothing is spent: the tables are what their own ε cover.
@@ -87,7 +87,7 @@ def transfer_frontier(
         keys.append("params")
     if any(table.duplicated(keys).any() for table in tables):
         raise ValueError(
-            f"Rows of transfer_frontier with the same {keys} cannot be told apart. Leave one of each, or give them "
+            f"Rows of transfer_frontier with the same {keys} are ambiguous. Leave one of each, or give them "
             "different names in the column 'estimator'."
         )
     both = tables[0].merge(tables[1], on=keys, suffixes=("_source", "_target"), how="inner")

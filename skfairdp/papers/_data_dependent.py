@@ -327,7 +327,7 @@ def pate_data_dependent_epsilon(
     """Compute the data-dependent ε of GNMax answers that PATE papers report.
 
     **No guarantee**: it bounds the Rényi divergence at these votes only, it depends on them, and looking at it (or
-    stopping by it) is a release nobody has paid for. The certified figure is an estimator's ``privacy_``.
+    stopping by it) is a release without a charge. The certified figure is an estimator's ``privacy_``.
 
     Parameters
     ----------

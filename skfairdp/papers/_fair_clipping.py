@@ -29,7 +29,7 @@ class Reweighting(BaseEstimator):
     """Clipped gradients times a weight of their group, so that all groups count alike (Choi et al. 2020, on DP-SGD).
 
     One row moves the sum by the *largest weight* times C, and the noise is scaled to that. The weights come from one
-    noisy count of the groups, which is paid for.
+    noisy count of the groups, which is charged.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Reweighting(BaseEstimator):
 class DPSGDF(BaseEstimator):
     """DP-SGD-F (Xu, Du & Wu 2020): each group has a clipping bound, larger where more of its gradients exceed C.
 
-    The noise is scaled to the largest bound. The counts of every batch have noise and are paid for.
+    The noise is scaled to the largest bound. The counts of every batch have noise and are charged.
 
     Parameters
     ----------

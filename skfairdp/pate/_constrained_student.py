@@ -140,8 +140,8 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     The features of a row say how likely each label is and, by a logistic regression on the public groups, how likely
     each group. A linear program over the public rows finds what each answer has to cost by group and label; the answer
     is the class that is then worth most. It is the most accurate rule that knows features alone, where both estimates
-    are right. A gap that features do not explain, such as the noise of few public rows, is not closed at any price: no
-    more than ten points of accuracy are given for a point of violation, and ``violation_`` says what is left.
+    are right. A gap that features do not explain, such as the noise of few public rows, stays: at most
+    10 % of accuracy is given up for 1 % of violation, and ``violation_`` is what is left.
 
     Parameters
     ----------

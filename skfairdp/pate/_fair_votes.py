@@ -299,7 +299,7 @@ class AttributeRows:
 
     @property
     def with_labels(self) -> Array:
-        """What tells the group: see :func:`features_and_labels`."""
+        """What reveals the group: see :func:`features_and_labels`."""
         return features_and_labels(self.X, self.codes, len(self.classes))
 
 

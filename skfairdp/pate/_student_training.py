@@ -324,7 +324,7 @@ def note_votes_are_released(advice: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"The votes are released and paid for{advice}.")
+        error.add_note(f"The votes are released and charged{advice}.")
         raise
 
 

@@ -359,7 +359,7 @@ class ConfidentVoting(Voting):
     Confident-GNMax of Papernot et al. (2018). With a gate it is CF-GNMax+: the gate is asked first, on public counters,
     which classes a group may be given; the threshold is for the best of those; an argmax follows only where there is
     more than one. (In FairPATE's published CF-GNMax the gate comes after the noise, and a label that it rejects has
-    still been paid for.)
+    still been charged.)
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ class ConfidentVoting(Voting):
     sigma_threshold : float or None, default=None
         Noise on the largest count, in votes. None: calibrated to the budget.
     max_answers : int or None, default=None
-        Most noisy maxima paid for, where they are counted. None: 60 % of the queries.
+        Most noisy maxima released, where they are counted. None: 60 % of the queries.
     accounting : {"auto", "binary", "gdp"}, default="auto"
         "binary" declares counts and sums the exact cost of each published bit; "gdp" runs the adaptive Gaussian
         filter, which takes Gaussian noise only. "auto": binary for two classes or discrete noise, else the filter.

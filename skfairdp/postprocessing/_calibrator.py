@@ -242,7 +242,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             need; ignored without ``constraints``.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row of X; the columns of a DataFrame form intersections. Left out where ``sensitive_columns``
-            names them. Handed on to an estimator that requests it, as those of this package do.
+            names them. Passed on to an estimator that requests it, as those of this package do.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
             Public rows to calibrate on, which an estimator gets as well whose ``fit`` takes them. Use
             :class:`~skfairdp.PublicData` inside a search, and for public labels: ``PublicData(X, groups, y)``.

@@ -280,14 +280,14 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             Labels; may be left out with an estimator that is fitted already.
         sensitive_features : array-like of shape (n_rows,), Series or DataFrame, default=None
             Group of each row; the columns of a DataFrame form intersections. May be left out where ``groups`` or
-            ``sensitive_columns`` is given. Handed on to an estimator that requests it, as those of this package do.
+            ``sensitive_columns`` is given. Passed on to an estimator that requests it, as those of this package do.
         X_public : array-like of shape (n_public, n_features) or PublicData, default=None
             Public rows for the estimator, in the columns of X; of amounts they say where ``limits_`` lie. Use
             :class:`~skfairdp.PublicData` inside a search.
         sensitive_features_public : array-like of shape (n_public,), default=None
             Their groups, where ``X_public`` does not carry them.
         {subject}
-            Handed on to the estimator, which must take it.
+            Passed on to the estimator, which must take it.
 
         Returns
         -------

@@ -85,7 +85,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         Let ``predict`` and ``score`` read the group of each row. Without it **the group is guessed from the features**,
         as :class:`PrivateThresholds` does, by a network that the fit trains on the same rows for half of its squared
         cost. One row in three teaches nothing then, and is what ``gap_bound_`` is taken from. Where by public numbers
-        no guess pays, or the released counts do not show that groups come closer, predictions stay as they are.
+        a guess does not help, or the released counts do not show that groups come closer, predictions stay as they are.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: what the network that guesses begins with.

@@ -175,7 +175,7 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     """What a fitted estimator guarantees, from everything inside it that states a guarantee.
 
     **What it covers.** The guarantees that are found are composed, each release once, as if all had read the same rows:
-    of models, and of schemas that were paid for. Where a ledger was given, all of its entries of that kind count for
+    of models, and of released schemas. Where a ledger was given, all of its entries of that kind count for
     what was charged to it (for the attribute those for records too), with them the fits on folds that a search or a
     stack has thrown away, and whatever else is on it.
 

@@ -82,17 +82,17 @@ class PrivacyLedger:
     the accountant and the Rényi order are picked for that plan.
 
     *Records and attributes.* Fits for records have seen the sensitive attribute too. From the first fit for attributes
-    on there is a total for them, of *all* entries: what all fits together tell of one record's attribute. Another
+    on there is a total for them, of *all* entries: what all fits together reveal about one record's attribute. Another
     attribute is another record, so an entry for "replace one record" counts as it is; one for a null record, or for a
     record added or removed, counts with the event of a record replaced (:func:`attribute_event`). The total for records
     is of the fits for records alone. Fits for attributes take features and labels as public, so no figure bounds what
-    they tell of those: keep to fits for records where whole records are what you protect.
+    they reveal about those: keep to fits for records where whole records are what you protect.
 
     *Records and subjects.* A fit for all rows of one subject protects each of these rows as well, so it counts, as it
     is, in the total for records too; one for a subject whose rows give way to none counts twice as far there, since one
     row of several that is another is two such steps away (:func:`attribute_event`). The total for subjects is of the
-    fits for subjects alone: a fit for records may tell of a subject of k rows k times as much. Entries for subjects
-    must name the same column, or none: then nobody can see whether they protect the same, and a warning says so.
+    fits for subjects alone: a fit for records may reveal k times as much of a subject of k rows. Entries for subjects
+    must name the same column, or none: then it is unknown whether they protect the same, and a warning says so.
 
     *What it notices.* Each line carries its number and a hash over itself and the line before; the header carries the
     number of entries. A line that was cut, edited, moved or doubled is refused by every process. A file that was
@@ -101,8 +101,8 @@ class PrivacyLedger:
     last line whose newline was lost counts; a torn one counts only where the header says that its charge was
     completed, and then the file is refused, because what was spent is unknown.
 
-    *What it cannot notice.* The chain is no signature. Whoever may write the file can delete it and start a new one, or
-    write another valid chain, and where no object, pickle or note of ``head`` remembers the old one nobody can tell.
+    *What it cannot notice.* The chain is no signature. Who can write the file can delete it and start a new one, or
+    write another valid chain, and where no object, pickle or note of ``head`` remembers the old one it is not noticed.
     The ledger is the memory of an honest user, not a guard against its owner. Nor does it know which rows a fit has
     seen: another ledger, or none, counts nothing here.
 

@@ -26,8 +26,8 @@ class NoiseSource:
     Parameters
     ----------
     seed : int or None, default=None
-        None draws every bit from the operating system's cryptographic generator (``os.urandom``): nobody can
-        replay it. An integer makes the noise reproducible for research and tests; whoever knows it can
+        None draws every bit from the operating system's cryptographic generator (``os.urandom``): it cannot
+        be replayed. An integer makes the noise reproducible for research and tests; whoever knows it can
         subtract the noise, so a release made with a seed has no privacy at all.
 
     Examples

@@ -74,7 +74,7 @@ FAIRNESS = (
 ABOUT = "The model's answers to its rows leave about {gap:.3f}. "
 HOLDS = "Whether the constraints hold: {holds}. "
 NO_LEDGER = (
-    "No ledger is at hand, so this statement covers one fit with what it was given. What other fits on the same rows "
+    "Without a ledger this statement covers one fit with what it was given. What other fits on the same rows "
     "cost, those that chose its parameters among them, comes on top."
 )
 
@@ -329,7 +329,7 @@ class PrivacyStatement:
         alone = len(ledger["totals"]) == 1
         totals = [
             (
-                "all of them, in what they tell of one sensitive attribute"
+                "all of them, in what they reveal about one sensitive attribute"
                 if total["protects"] == "sensitive attribute" and not alone
                 else f"all that protect one {total['protects']}",
                 f"ε = {_bound(total['epsilon'])} at δ = {at}",
@@ -589,7 +589,7 @@ def _guarantee_of(statement: PrivacyStatement, data_domain: str | None) -> dict[
     curve = [f"epsilon = {rounded_up(epsilon, 6)} at delta = {delta:.6g}" for delta, epsilon in statement.curve]
     mu = [] if statement.mu is None else [f"mu = {rounded_up(statement.mu, 6)} (Gaussian differential privacy)"]
     attack = [
-        "true-positive rate of any attack that tells neighbours apart at most "
+        "true-positive rate of any attack that distinguishes neighbours at most "
         f"{rounded_up(found)} at a false-positive rate of {rate:g}"
         for rate, found in statement.attack
     ]
@@ -630,7 +630,7 @@ def _listed(lines: Any) -> str:
 
 def _story(content: Any) -> str:
     if content["ledger"] is None:
-        return "No ledger is at hand: the figures cover this fit alone, and other fits on the same rows come on top."
+        return "Without a ledger the figures cover this fit alone, and other fits on the same rows come on top."
     n = len(content["ledger"]["entries"])
     totals = ", ".join(
         f"epsilon = {total['epsilon']} at delta = {content['ledger']['delta']:g} for {total['neighboring_relation']}"

@@ -209,7 +209,7 @@ def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
     if absent := sorted(names - {*row}):
         raise KeyError(absent[0])
     if others := sorted({*row} - names):
-        raise ValueError(f"no statement has the entry {', '.join(map(repr, others))}, and nobody has checked it")
+        raise ValueError(f"no statement has the entry {', '.join(map(repr, others))}, and it was not checked")
 
 
 def _check_words(document: Mapping[str, Any]) -> None:
@@ -373,7 +373,7 @@ def _made(performed: Any, event: Any) -> Check:
             raise ValueError(f"{row['mechanism']} never has a sensitivity of {str(figures[0])[:40]}")
         known = figures != (None, None)
         if known == (row["mechanism"] in _WITHOUT_FIGURES):
-            raise ValueError("a release must tell its sensitivity and the standard deviation of its noise")
+            raise ValueError("a release must state its sensitivity and the standard deviation of its noise")
         made = None
         if known:
             made = _figure(figures[0], "sensitivity", most=_MOST), _figure(figures[1], "sigma", most=_MOST)
@@ -473,7 +473,7 @@ def _added_up(document: Mapping[str, Any], parts: Any, whole: SecondOpinion) -> 
             named.add(label)
             checks += [] if holds else [Check(f"paid for {fact['name']}", f"{claimed:.9g}", f"{most:.9g}", holds)]
     if document["public"] and any(part["label"] == _RELEASE and _RELEASE not in named for part, _ in parts[1:]):
-        raise ValueError("a schema was paid for, and no public fact says that it was released")
+        raise ValueError("a schema was charged, and no public fact says that it was released")
     return checks
 
 

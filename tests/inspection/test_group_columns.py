@@ -27,7 +27,7 @@ def table(n=1000):
 
 def test_columns_that_determine_the_group_are_found_and_warned_of():
     frame, sex = table()
-    with pytest.warns(PrivacyLeakWarning, match="2 columns of X tell the group") as caught:
+    with pytest.warns(PrivacyLeakWarning, match="2 columns of X reveal the group") as caught:
         found = columns_telling_the_group(frame, sex)
     assert caught[0].filename == __file__
     assert found.telling == ("relationship", "height")

@@ -161,10 +161,7 @@ def test_the_first_thing_said_is_what_it_costs_and_what_that_means(tmp_path):
     (said,) = of_class(page, "meaning")
     text = said["children"][0]["text"] + said["children"][1]
     assert text.startswith("What does ε = 5.3 mean? An attacker who sees all of this")
-    assert (
-        "the guess is right at most 99.6 % of the time, and a random one 50 %. One record is one row of the private "
-        "table" in text
-    )
+    assert "the guess is right at most 99.6 % of the time, and a random one 50 %. One record is one row" in text
 
 
 def test_without_a_guarantee_nothing_is_said_to_be_bounded():

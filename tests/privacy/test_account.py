@@ -448,7 +448,7 @@ def test_verify_refuses_bounds_of_gaps(tmp_path):
     honest = statement(GAUSSIAN, gap_bound=0.1)
     assert verified(honest, tmp_path) == [] and "gap_bound" not in honest
     for most in (-3.0, 0.1):
-        with pytest.raises(UnreadableStatementError, match="'gap_bound', and nobody has checked it"):
+        with pytest.raises(UnreadableStatementError, match="'gap_bound', and it was not checked"):
             verified(honest | {"gap_bound": {"at_most": most, "confidence": 0.95}}, tmp_path)
 
 

@@ -309,7 +309,7 @@ def test_a_statement_carries_the_total_for_attributes_and_a_lower_one_is_refuted
     assert [check.figure for check in verify_file(path) if not check.holds] == [
         "ledger: 2 fits (replace one sensitive attribute), total at δ = 0.001"
     ]
-    assert "in what they tell of one sensitive attribute" in statement.to_markdown()
+    assert "in what they reveal about one sensitive attribute" in statement.to_markdown()
 
 
 def test_a_file_that_only_separate_totals_would_allow_is_refuted(tmp_path):

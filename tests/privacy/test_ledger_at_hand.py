@@ -79,7 +79,7 @@ def test_a_ledger_that_is_not_at_hand_is_said_not_to_be(how, tmp_path):
         model.set_params(ledger=PrivacyLedger(50))
         gc.collect()
     statement = model.privacy_statement()
-    assert statement.content["ledger"] is None and told(statement).startswith("No ledger is at hand")
+    assert statement.content["ledger"] is None and told(statement).startswith("Without a ledger")
     assert not refuted(statement, tmp_path)
     with pytest.warns(PrivacyLeakWarning, match="cannot see the ledger that PATEClassifier was charged to"):
         spent = privacy_of(model)

@@ -203,7 +203,7 @@ def test_an_unfitted_estimator_has_no_statement():
         PFLDClassifier().privacy_statement()
 
 
-def test_the_story_of_hyper_parameters_is_that_of_the_ledger(rows):
+def test_hyper_parameters_are_told_as_in_the_ledger(rows):
     ledger = PrivacyLedger(epsilon=10.0)
     for n_teachers in (2, 3):
         model = PATEClassifier(epsilon=1.0, classes=[0, 1], n_teachers=n_teachers, ledger=ledger, random_state=0)
@@ -213,7 +213,7 @@ def test_the_story_of_hyper_parameters_is_that_of_the_ledger(rows):
     entry = model.privacy_statement().to_registry(**ENTRY)
     assert "2 fits on these rows" in entry["deployment"]["implementation"]["preprocessing_and_hyperparameter_tuning"]
     alone = PATEClassifier(epsilon=1.0, classes=[0, 1], n_teachers=2, random_state=0)
-    assert "No ledger" in alone.fit(rows.X, rows.y, X_public=rows.X_public).privacy_statement().to_markdown()
+    assert "Without a ledger" in alone.fit(rows.X, rows.y, X_public=rows.X_public).privacy_statement().to_markdown()
 
 
 # ---- registry and model card -----------------------------------------------------------------------------------------

@@ -417,7 +417,7 @@
       .concat(kinds.filter(function (kind) { return kind[0] !== " no"; }));
     if (!this.points.every(function (p) { return p.best; })) kinds.push([" pale", "beaten by another model"]);
     if (this.points.some(function (p) { return p.bound !== null; })) kinds.push([" whisker", "line: the gap is at most, 95 % confidence"]);
-    if (this.x !== "epsilon" && this.y !== "epsilon") kinds.push([" step", "steps: best at one ε, refusing nobody"]);
+    if (this.x !== "epsilon" && this.y !== "epsilon") kinds.push([" step", "steps: best at one ε, answering every row"]);
     if (this.data.references.length) kinds.push([" cross", "to compare with: no model of this page"]);
     kinds.forEach(function (kind) {
       var mark = el("i", { class: "dot" + kind[0] });
