@@ -305,6 +305,26 @@ def rehearse_learner(
     ) from problem
 
 
+def rehearse_student(
+    student: Any, X: NDArray[np.float64], n_classes: int, groups: Any, *, parameter: str, owner: str,
+    with_weights: bool = False,
+) -> None:  # fmt: skip
+    """Fit a learner of the user's on public rows with made-up labels and groups, before anything is paid for.
+    ``groups`` are what groups are called there; None where there are none."""
+    if n_classes < 2 or not len(X):
+        return
+    with_groups = groups is not None and (parameter == "fair_estimator" or takes_groups(student))
+
+    def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
+        labels, codes = made_up_cells(n_classes, len(groups) if with_groups else 1, each)
+        given: dict[str, Any] = {"sensitive_features": groups[codes]} if with_groups else {}
+        if with_weights:
+            given["group_weights"] = np.eye(len(groups))[codes]
+        return X[np.arange(len(labels)) % len(X)], labels, given
+
+    rehearse_learner(student, made_up, parameter=parameter, owner=owner)
+
+
 def _check_amounts(fitted: Any, predicted: Any, X: Any, y: Any) -> None:
     if np.shape(predicted) != (len(X),) or not np.isfinite(np.asarray(predicted, dtype=np.float64)).all():
         raise ValueError("predict must return one finite number for every row.")

@@ -19,8 +19,10 @@ def check_option(value: Any, allowed: tuple[str, ...], name: str, owner: str) ->
         raise ValueError(f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead.")
 
 
-def as_counts(counts: ArrayLike, shape: tuple[int, int] | None, *, owner: str) -> NDArray[np.int64]:
-    """Return ``counts`` as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
+def as_counts(counts: ArrayLike | None, shape: tuple[int, int] | None, *, owner: str) -> NDArray[np.int64]:
+    """Return ``counts`` (None: zeros) as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
+    if counts is None and shape is not None:
+        return np.zeros(shape, dtype=np.int64)
     wanted = "a table (groups, classes) of non-negative integers" + ("" if shape is None else f" of shape {shape}")
     try:
         given = np.asarray(counts)

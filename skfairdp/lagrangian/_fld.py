@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,9 +17,9 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
+from skfairdp._utils._sklearn import Interval, answers_as_fitted
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import LEFT_OPEN, FairPerceptron, settled, standard_scale
+from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
@@ -135,11 +135,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         "constraints": [object],
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "net": [object],
-        "lam_max": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [Interval(Real, 0, None, closed="neither"), None],
-        "dual_steps": [Interval(Integral, 1, None, closed="left")],
-        "violations": [StrOptions({"predictions", "probabilities"})],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
+        **DUAL,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -181,7 +177,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
             constraints = FairnessConstraints(notions, codes, len(classes), self.moments)
             module, multipliers = train_with_groups(
-                chosen, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
+                chosen, features, constraints, membership, dual_settings(self), seed=seed, verbose=self.verbose
             )
         else:
             center, scale = standard_scale(features)
@@ -272,7 +268,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         assert net.hidden is not None
         if notions is None:  # groups and classes go by their codes already
             notions = read_constraints(self.constraints, type(self).__name__, optional=True)
-        settings = {"lr": net.lr, "optimizer_options": dict(net.optimizer_options), **self._dual_settings()}
+        settings = {"lr": net.lr, "optimizer_options": dict(net.optimizer_options), **dual_settings(self)}
         return FairPerceptron(
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
@@ -289,10 +285,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
             return [] if membership is None else list(range(membership.shape[1]))
         groups = _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
         return _utils.group_domain(groups).tolist()
-
-    def _dual_settings(self) -> dict[str, Any]:
-        names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
-        return {name: getattr(self, name) for name in names}
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

@@ -277,13 +277,13 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 "'sensitive_columns', or set sklearn.set_config(enable_metadata_routing=True)."
             )
         public = self._public_rows(X_public, sensitive_features_public)
-        fits = inputs.fits_its_estimator(self)
-        samples, model = fits and public is None, self.estimator
-        if fits:
+        model = self._fitted_estimator()
+        samples = model is None and public is None
+        if model is None:
             X, y, metadata = self._arguments(X, y, sensitive_features, public)
             # there to be used, whatever becomes of its calibration
-            model = self.estimator_ = _utils.without_cells(clone(model).fit, X, y, owner=_OWNER, **metadata)
-        inputs.fitted_classifier(model, owner=_OWNER)
+            self.estimator_ = _utils.without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
+            model = inputs.fitted_classifier(self.estimator_, owner=_OWNER)
         if samples:
             public = model._released_rows()
         if public is not None:
@@ -452,6 +452,10 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return not self._finds_groups and bool(getattr(self.method, "group_at_prediction", False))
 
     # ------------------------------------------------------------------ an estimator that is not fitted
+
+    def _fitted_estimator(self) -> Any:
+        """The estimator, or None where it is to be fitted."""
+        return None if inputs.fits_its_estimator(self) else inputs.fitted_classifier(self.estimator, owner=_OWNER)
 
     def _public_rows(self, X_public: Any, groups: Any) -> _utils.PublicData | None:
         """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""
