@@ -124,7 +124,9 @@ class Judgement:
     @property
     def violation_noise(self) -> float:
         """Standard deviation of the one noise of a released table in that; infinite where no group can be told."""
-        return fairness.ResidualViolation.of_rates(self.constraints, [self.counts], [], self.noise).violation_noise
+        broken_by, noise = fairness.noise_of_violations(self.constraints, [self.counts], self.noise)
+        told = np.isfinite(noise)
+        return float(noise[np.where(told, broken_by, -math.inf).argmax()]) if told.any() else math.inf
 
     @property
     def said(self) -> tuple[float, float, str]:

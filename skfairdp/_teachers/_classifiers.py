@@ -189,18 +189,14 @@ def fit_classifiers(
     teacher: Any, X: Any, y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
 ) -> ClassifierEnsemble:
     """Clone and fit ``teacher`` once per part; see :func:`fit_teachers`."""
-    tasks = (
-        (int(seen.argmax()), FALLBACK)
-        if constant
-        else (
-            None,
-            FALLBACK,
-            seeded_clone(teacher, int(seed)),
-            X.iloc[rows] if hasattr(X, "iloc") else X[rows],
-            y[rows],
-        )
-        for rows, seed, seen, constant in zip(parts.rows, parts.seeds, parts.seen, parts.constant, strict=True)
-    )
+
+    def task(rows: NDArray[np.int64], seed: int, seen: NDArray[np.bool_], constant: bool) -> tuple[Any, ...]:
+        if constant:
+            return int(seen.argmax()), FALLBACK
+        mine = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+        return None, FALLBACK, seeded_clone(teacher, int(seed)), mine, y[rows]
+
+    tasks = map(task, parts.rows, parts.seeds, parts.seen, parts.constant)
     # Constant ones are tasks as well: a bar that left them out would count the parts with two classes.
     fitted = run_tasks(total_fit, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
     return ClassifierEnsemble(fitted, parts.seen.shape[1])

@@ -31,6 +31,7 @@ from skfairdp._utils._labels import (
     encode_groups as encode_groups,
     encode_labels as encode_labels,
     encode_many as encode_many,
+    encode_within as encode_within,
     given_domain as given_domain,
     group_domain as group_domain,
     group_membership as group_membership,

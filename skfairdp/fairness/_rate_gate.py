@@ -356,10 +356,10 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
 
 def gaps_of(constraints: RateConstraints) -> RateConstraints:
     """The same without slack: what a bound on a difference is broken by is then the difference itself."""
-    asked = [
-        replace(one, difference_bound=0.0) if isinstance(one, RateParity) and one.ratio_bound is None else one
-        for one in constraints.constraints
-    ]
+    asked = list(constraints.constraints)
+    for i, one in enumerate(asked):
+        if isinstance(one, RateParity) and one.ratio_bound is None:
+            asked[i] = replace(one, difference_bound=0.0)
     return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 

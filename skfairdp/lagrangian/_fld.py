@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
-from skfairdp._inputs import read_features, read_unprotected
+from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network
+from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import Interval, answers_as_fitted
+from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
 
@@ -30,7 +29,7 @@ Notion = str | RateParity | RateBound
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
+class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEstimator):
     """Neural network under fairness constraints, by Lagrange multipliers (F-LD); not private.
 
     **No guarantee of privacy of its own.** It reads the groups it is given. Fitted on released ones
@@ -214,26 +213,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True  # written out
         return tags
-
-    @answers_as_fitted
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Class probabilities; the group is not needed.
-
-        {predicts_proba}
-        """
-        from skfairdp._networks import predict_logits
-
-        check_is_fitted(self, "net_")
-        features = read_features(self, X)
-        return softmax(predict_logits(self.net_.module_, features), axis=1)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; the group is not needed.
-
-        {predicts_labels}
-        """
-        codes = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[codes]
 
     # ------------------------------------------------------------------ for those who train it
 

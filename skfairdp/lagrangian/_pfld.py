@@ -191,11 +191,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "net": [object],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"primal": PRIMALS}
-    __metadata_request__fit = {
-        "X_public": UNUSED,
-        "sensitive_features_public": UNUSED,
-        "subject": True,
-    }  # there are no public rows
+    # There are no public rows.
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
         self,
@@ -238,7 +235,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         constraints = self._constraints(data, data.y)
         watched = None if chosen is None else (chosen, self._constraints(data, data.y[chosen]))
         counted, of_counted = (slice(None), constraints) if data.subjects is None or watched is None else watched
-        primal = self._primal()._on_rows(data.X, read, rows, constraints, plan, network, seeds[2], chosen)
+        of_rows = {"X": data.X, "read": read, "rows": rows, "network": network, "seed": seeds[2], "chosen": chosen}
+        primal = self._primal()._on_rows(constraints, plan, **of_rows)
 
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups[counted], of_counted.row_cells, constraints.n_cells, noise)
@@ -246,7 +244,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             followed = (constraints, groups) if watched is None else (watched[1], groups[watched[0]])
             asked = partial(release_asked, plan, *followed, noise)
             released = primal(groups, noise)
-            del primal, read  # and all that these hold of the rows
+            del primal, read, of_rows  # and all that these hold of the rows
             module, multipliers = train_lagrangian(
                 network, rows, data.y, constraints, constraints.sizes(of_asked), training,
                 violations=asked, watched=watched, **released,

@@ -484,14 +484,14 @@ class GroupModel(BaseEstimator):
 
     def _on_rows(
         self,
-        X: Array,
-        read: "Tensor",
-        rows: "Tensor",
         constraints: FairnessConstraints,
         plan: PFLDPlan,
-        network: "Network",
+        *,
+        X: Array,
+        read: "Tensor",
         seed: int,
         chosen: NDArray[np.int64] | None,
+        **_: Any,
     ) -> PrimalRelease:
         if not plan.is_private:
             return lambda groups, noise: {"membership": np.eye(plan.n_groups)[groups]}
@@ -557,15 +557,7 @@ class NoisyGradients(BaseEstimator):
         return None
 
     def _on_rows(
-        self,
-        X: Array,
-        read: "Tensor",
-        rows: "Tensor",
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        network: "Network",
-        seed: int,
-        chosen: NDArray[np.int64] | None,
+        self, constraints: FairnessConstraints, plan: PFLDPlan, *, rows: "Tensor", network: "Network", **_: Any
     ) -> PrimalRelease:
         def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient

@@ -304,13 +304,8 @@ class GroupTeachers(BaseEstimator):
 
     def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
         """Try the teacher on its features, which are public, with made-up groups."""
-        dry_run_teacher(
-            self._learner(),
-            rows.with_labels,
-            n_rows=-(-rows.n_rows // n_teachers),
-            n_classes=len(rows.domain),
-            owner="SFPATEClassifier",
-        )
+        n_rows, n_groups = -(-rows.n_rows // n_teachers), len(rows.domain)
+        dry_run_teacher(self._learner(), rows.with_labels, n_rows=n_rows, n_classes=n_groups, owner=rows.owner)
 
     def _votes(
         self, rows: AttributeRows, fair: Any, queries: Codes, plan: VotePlan, rng: np.random.Generator,

@@ -200,11 +200,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     #: then below .016.
     _most_kept: ClassVar[int] = 100_000
 
-    __metadata_request__fit = {
-        "X_public": UNUSED,
-        "sensitive_features_public": UNUSED,
-        "subject": True,
-    }  # all is public
+    # All is public.
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
         self,

@@ -400,10 +400,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 raise ValueError(
                     f"{_OWNER} with Thresholds(group_at_prediction=True) needs sensitive_features to predict."
                 )
-            values = _utils.as_groups(groups, inputs.shape_of(X)[0], owner=_OWNER)
-            codes = _utils.encode_labels(
-                values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups"
-            )
+            n_rows = inputs.shape_of(X)[0]
+            codes = _utils.encode_groups(groups, self.groups_, n_rows, owner=_OWNER, parameter="groups")
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
     @available_if(_has_tuned_probabilities)
@@ -574,13 +572,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         asked = self._asked()
         constrained.constraints_of(asked, domain, classes, _OWNER)
         labels = inputs.public_labels(self, X, y, owner=_OWNER)
-        if labels is None and constrained.look_at_labels(asked):
+        if labels is not None:
+            return _utils.encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
+        if constrained.look_at_labels(asked):
             constrained.refuse_unlabelled(asked, _OWNER)
-        return (
-            None
-            if labels is None
-            else _utils.encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
-        )
+        return None
 
     def _method(self, model: Any) -> FineTuning | Thresholds:
         """The method as a part of its own, with everything checked that the model can be wrong in."""
@@ -624,11 +620,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             )
         else:
             constraints, truth = self._held(), np.zeros_like(rows.groups) if labels is None else labels
-            counts, changed = (
-                constrained.answer_counts(constraints, rows.groups, truth, rows.before),
-                (after != rows.before).any(),
-            )
-            found = words_of_noise(constraints, counts, changed=bool(changed), rows=counted, owner=_OWNER)
+            counts = constrained.answer_counts(constraints, rows.groups, truth, rows.before)
+            changed = bool((after != rows.before).any())
+            found = words_of_noise(constraints, counts, changed=changed, rows=counted, owner=_OWNER)
             if found is not None:
                 _utils.warn_caller(found, FairnessWarning)
         if not self.satisfied_ and self.constraints is not None:

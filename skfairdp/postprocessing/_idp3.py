@@ -743,12 +743,8 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         if X is None and (self.estimator is not None or self.sensitive_columns is not None):
             raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
         if X is None:
-            known = inputs.declared_groups(self)
-            return (
-                inputs.FitArguments(None, y, None, None, None),
-                inputs.read_groups(sensitive_features, known, inputs.shape_of(y)[0]),
-                False,
-            )
+            domain = inputs.read_groups(sensitive_features, inputs.declared_groups(self), inputs.shape_of(y)[0])
+            return inputs.FitArguments(None, y, None, None, None), domain, False
         features, groups = inputs.split_rows(
             self, X, sensitive_features, reset=True, private=inputs.fits_its_estimator(self)
         )
@@ -838,11 +834,9 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
 
     def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         gate = self._gate()
-        return (
-            gated.admitted_by_rates(gate, groups, labels)
-            if isinstance(gate, fairness.RateGate)
-            else gated.admitted(gate, groups, labels)
-        )
+        if isinstance(gate, fairness.RateGate):
+            return gated.admitted_by_rates(gate, groups, labels)
+        return gated.admitted(gate, groups, labels)
 
     def _counted_later(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         later = getattr(self, "_later", None)

@@ -147,14 +147,10 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
             "IDP3 does not know the groups: pass sensitive_features to fit, list them with the 'groups' parameter, "
             "name the columns of X that hold them with 'sensitive_columns', or describe the table with 'schema'."
         )
-    if given is not None:
-        domain = _utils.given_domain(given, owner="IDP3", parameter="groups")
-        if groups is not None:
-            seen = _utils.as_groups(groups, rows, owner="IDP3")
-            _utils.encode_labels(seen, domain, owner="IDP3", name="sensitive_features", parameter="groups")
-        return domain
-    domain = _utils.group_domain(_utils.as_groups(groups, rows, owner="IDP3"))
-    if len(domain) < 2:
+    if groups is None:
+        return _utils.given_domain(given, owner="IDP3", parameter="groups")
+    _, domain = _utils.encode_within(_utils.as_groups(groups, rows, owner="IDP3"), given, owner="IDP3")
+    if given is None and len(domain) < 2:
         raise ValueError(
             "IDP3 found only one group in the rows given to fit, so every fairness statement would be vacuous. "
             "If this is intended, list the groups with the 'groups' parameter."

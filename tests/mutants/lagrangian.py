@@ -176,12 +176,10 @@ def rows_of_rare_groups_first(patch):
     """
     right = GroupModel._on_rows
 
-    def on_rows(self, *public):
-        *before, chosen = public
-
+    def on_rows(self, *given, chosen, **public):
         def planted(groups, noise):
             order = np.argsort(groups, kind="stable")[: len(chosen)]
-            return right(self, *before, np.sort(order))(groups, noise)
+            return right(self, *given, chosen=np.sort(order), **public)(groups, noise)
 
         return planted
 
