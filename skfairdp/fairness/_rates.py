@@ -313,8 +313,8 @@ class RateConstraints:
     def inequalities(self) -> tuple[str, ...]:
         """Every inequality in words."""
         names, everybody, found = self.rate_names, len(self.groups), []
-        who = [*map(repr, self.groups), "overall", ""]
-        of_whom = [*(f"of {group}" for group in who[:-2]), "overall"]
+        who = [*map(repr, self.groups), "overall"]
+        of_whom = [*(f"of {group!r}" for group in self.groups), "overall"]
         for rate, one, other, factor, slack in self._pairs:
             if other > everybody:
                 found.append(f"{names[rate]} {of_whom[one]} <= {slack:g}")

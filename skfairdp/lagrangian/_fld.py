@@ -168,7 +168,8 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
                 otherwise=", or set constraints=None",
             )  # fmt: skip
         groups = self._names(sensitive_features if group_weights is None else None, membership)
-        notions = self._notions(groups, classes.tolist())
+        owner = type(self).__name__
+        notions = by_position(read_constraints(self.constraints, owner, optional=True), groups, classes.tolist(), owner)
         seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
         chosen = settled(net, len(features))
         if net.hidden is None:
@@ -251,12 +252,6 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         return FairPerceptron(
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
-
-    def _notions(self, groups: list[Any], classes: list[Any]) -> tuple[Notion, ...]:
-        """What it is held to, with positions in place of names."""
-        owner = type(self).__name__
-        notions = read_constraints(self.constraints, owner, optional=True)
-        return by_position(notions, groups, classes, owner)
 
     def _names(self, sensitive_features: Any, membership: Array | None) -> list[Any]:
         """What the groups are called: as given, or by the columns of weights."""

@@ -346,15 +346,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             is_met = self.gamma is None or gap <= self.gamma
             return _Found(calibrated, answers, choice.gap_before, gap, is_met)
         assert isinstance(method, Thresholds)
-        by_rates, outcome = constrained.meet_constraints(
-            model,
-            rows,
-            constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER),
-            labels,
-            group_at_prediction=method.group_at_prediction,
-            group_estimator=method.group_estimator,
-            owner=_OWNER,
-        )
+        held = constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
+        by_rates, outcome = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
         answers = by_rates.answer(rows.features, rows.table, rows.groups)
         is_met = outcome.violation <= constrained.MET
         return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
@@ -455,10 +448,10 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         """The estimator, or None where it is to be fitted."""
         return None if inputs.fits_its_estimator(self) else inputs.fitted_classifier(self.estimator, owner=_OWNER)
 
-    def _public_rows(self, X_public: Any, groups: Any) -> _utils.PublicData | None:
+    def _public_rows(self, X_public: Any = None, sensitive_features_public: Any = None) -> _utils.PublicData | None:
         """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""
         labels = getattr(self.public_data if X_public is None else X_public, "y", None)
-        given, groups = public_arguments(self, X_public, groups)
+        given, groups = public_arguments(self, X_public, sensitive_features_public)
         if given is not None:
             return _utils.PublicData(given, groups, labels)
         if groups is not None:
@@ -469,18 +462,12 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return inner if isinstance(inner, _utils.PublicData) and not isinstance(self.estimator, Pipeline) else None
 
     def _handed_on(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **public: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
         self._validate_params()
         self._check_price()
-        return self._arguments(X, y, sensitive_features, self._public_rows(X_public, sensitive_features_public))
+        return self._arguments(X, y, sensitive_features, self._public_rows(**public))
 
     def _arguments(
         self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None

@@ -1,5 +1,6 @@
 """What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._inputs import TrainingData, groups_to_come
+from skfairdp._inputs import TrainingData, groups_to_come, subject_given
 from skfairdp._utils import split_sensitive_columns, warn_caller
 from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -48,6 +49,14 @@ class ChargedForRows(PrivateEstimator):
     def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """Scores of rows, NaN where the model has none."""
         raise NotImplementedError
+
+    def _read_by(
+        self, read: Callable[..., TrainingData], X: Any, y: Any, sensitive_features: Any, subject: Any, **how: Any
+    ) -> TrainingData:
+        """Private rows by a reader, protected as the model inside protects its own."""
+        protects = self._relation(self._fitted_estimator(), subject_given(self, subject) is not None).protects
+        given = {"sensitive_features": sensitive_features, "subject": subject, "groups": "private"}
+        return read(self, X, y, **given, protects=protects, **how)
 
     def _check_columns(self, model: Any, n_features: int) -> None:
         """Refuse a model of other columns, or one that has no score for any of some rows that are made up."""

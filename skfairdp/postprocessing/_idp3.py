@@ -862,11 +862,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             labelled, outstanding = later.counts
             return fairness.RateGate(constraints, min_count=rule.min_count, labelled=labelled, outstanding=outstanding)
         gamma, disparity = asked or (rule.gamma, rule.disparity)
-        return (fairness.AmountGate if self._amounts else fairness.FairnessGate)(
-            *self.counts_.shape,
-            gamma=gamma,
-            min_count=rule.min_count,
-            disparity=disparity,
-            gate=rule.gate,
-            counts=self.counts_,
+        kind, shape = fairness.AmountGate if self._amounts else fairness.FairnessGate, self.counts_.shape
+        return kind(
+            *shape, gamma=gamma, min_count=rule.min_count, disparity=disparity, gate=rule.gate, counts=self.counts_
         )

@@ -273,16 +273,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         model, owner = self._fitted_estimator(), type(self).__name__
         _ = self._bounds
         check_rows_alone([_Amounts(thawed(model))], owner)
-        data = _inputs.read_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            groups="private",
-            protects=self._relation(model, _inputs.subject_given(self, subject) is not None).protects,
-            subject=subject,
-            target=_no_target,
-        )
+        data = self._read_by(_inputs.read_training, X, y, sensitive_features, subject, target=_no_target)
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
         data.reads.note("bounds of predictions", "given", self._bounds, by=self.bounds)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._inputs import TrainingData, read_any_training, read_features, subject_given
+from skfairdp._inputs import TrainingData, read_any_training, read_features
 from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, other_rows
@@ -279,10 +279,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             from skfairdp._networks import check_precision
 
             check_precision(_OWNER)
-        data = read_any_training(
-            self, X, y, sensitive_features=sensitive_features, by_key=False, groups="private",
-            protects=self._relation(model, subject_given(self, subject) is not None).protects, subject=subject,
-        )  # fmt: skip
+        data = self._read_by(read_any_training, X, y, sensitive_features, subject, by_key=False)
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             known = model.classes_.tolist() if isinstance(model.classes_, np.ndarray) else list(model.classes_)
             if self.schema is not None:
