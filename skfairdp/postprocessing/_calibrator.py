@@ -21,7 +21,7 @@ from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, scored_without_metadata
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
 from skfairdp.postprocessing import _constrained as constrained, _inputs as inputs
@@ -270,12 +270,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         """
         self._validate_params()
         self._check_price()
-        if self._asks_for_groups and scored_without_metadata():
-            raise ValueError(
-                f"{_OWNER} with Thresholds(group_at_prediction=True) needs the group of every row that is scored, and "
-                "this search hands on none: its scores would be NaN. Name the columns of X that hold them with "
-                "'sensitive_columns', or set sklearn.set_config(enable_metadata_routing=True)."
-            )
+        if self._asks_for_groups:
+            inputs.refuse_search_by_X_alone(f"{_OWNER} with Thresholds(group_at_prediction=True)")
         public = self._public_rows(X_public, sensitive_features_public)
         model = self._fitted_estimator()
         samples = model is None and public is None

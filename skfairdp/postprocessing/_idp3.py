@@ -20,14 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    answers_as_fitted,
-    as_fitted,
-    scored_without_metadata,
-)
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
@@ -784,12 +777,8 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             )
         if fits:
             inputs.check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
-        if sensitive_features is not None and not self._finds_groups and scored_without_metadata():
-            raise ValueError(
-                "IDP3 in a search needs the group of every row that is scored, and this search hands groups to fit "
-                "alone: its scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
+        if sensitive_features is not None and not self._finds_groups:
+            inputs.refuse_search_by_X_alone("IDP3 in a search")
 
     def _known_groups(self, X: Any, X_public: Any, groups: Any) -> Any:
         """Groups that are public: given, known to the estimator, or those of public rows."""
