@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import Pipeline
@@ -336,6 +337,12 @@ class PrivateEstimator(SpendsPrivacy):
     def _unfitted(self) -> Any:
         return clone(self)
 
+    def _predicted(self, X: Any, sensitive_features: Any) -> NDArray[Any]:
+        """Predictions of rows, with their groups where these are read."""
+        takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
+        more = {"sensitive_features": sensitive_features} if takes_groups else {}
+        return np.asarray(self.predict(X, **more))
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.non_deterministic = self.noise_seed is None
@@ -346,7 +353,7 @@ class PrivateEstimator(SpendsPrivacy):
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
-    """A private estimator that predicts classes, never with the group."""
+    """A private estimator that predicts classes."""
 
     __metadata_request__score = {"sensitive_features": True}
 
@@ -367,8 +374,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             Rows with the columns seen in ``fit``.
         y : array-like of shape (n_rows,), default=None
             Their labels. None takes those of X, where a schema says which column holds them.
-        sensitive_features : ignored
-            Accepted so that it can be routed; predictions do not use the group.
+        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
+            Their groups, where predictions use them; ignored elsewhere, so that they can be routed.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights of the rows.
 
@@ -379,7 +386,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """
         owner = type(self).__name__
         check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        predicted = np.asarray(self.predict(X))
+        predicted = self._predicted(X, sensitive_features)
         labels = read_labels(self, y, len(predicted), X)
         if getattr(self, "schema", None) is not None:  # labels that it does not list are None
             if len(labels) and all(label is None for label in labels):
@@ -429,9 +436,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         """
         owner = type(self).__name__
         check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
-        more = {"sensitive_features": sensitive_features} if takes_groups else {}
-        return self._r2(np.asarray(self.predict(X, **more)), X, y, sample_weight)
+        return self._r2(self._predicted(X, sensitive_features), X, y, sample_weight)
 
     def _r2(self, predicted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         schema = getattr(self, "schema", None)

@@ -11,29 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp import fairness, privacy
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import (
-    CLEAR_SIZE,
-    RateConstraints,
-    RateParity,
-    ResidualViolation,
-    gaps_of,
-    read_constraints,
-    read_rate_constraints,
-    refuse_beside_constraints,
-    violation_bounds,
-)
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    gdp_mu,
-    repeat,
-    rounded_down,
-    rounded_up,
-)
 
 Array = NDArray[np.float64]
 
@@ -63,15 +43,15 @@ class Judgement:
     these rows have not taught. Of a model that they did teach, the gap on new rows is a little wider.
     """
 
-    constraints: RateConstraints
+    constraints: fairness.RateConstraints
     counts: Array
     noise: Any = 0.0
     level: float = LEVEL
     #: What is broken only where what was asked is broken, which the constraints imply; None: they are what was asked.
-    weaker: RateConstraints | None = None
+    weaker: fairness.RateConstraints | None = None
 
     @classmethod
-    def by_rows(cls, constraints: RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
+    def by_rows(cls, constraints: fairness.RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
         """By rows that nobody has to protect; their true classes where the constraints look at them, else None."""
         answers = np.asarray(answers)
         truth = np.zeros(len(answers), dtype=np.int64) if truth is None else truth
@@ -79,7 +59,7 @@ class Judgement:
 
     @classmethod
     def by_weights(
-        cls, constraints: RateConstraints, weights: Array, truth: Any, answers: Any, noise: float = 0.0
+        cls, constraints: fairness.RateConstraints, weights: Array, truth: Any, answers: Any, noise: float = 0.0
     ) -> "Judgement":
         """By rows whose groups are known as weights, (n_rows, n_groups), with noise in a sum of those of all rows.
 
@@ -114,18 +94,18 @@ class Judgement:
     def gap(self) -> float:
         """The largest difference between two groups, of the rates that are constrained; of another constraint, by how
         much it is broken. Of groups that the noise lets anybody see; NaN where there are no two."""
-        gaps, counts = gaps_of(self.constraints), np.maximum(self.counts, 0.0)
+        gaps, counts = fairness.gaps_of(self.constraints), np.maximum(self.counts, 0.0)
         cells, variance = gaps.cells[:, : self.counts.shape[1]], np.broadcast_to(self.noise, self.counts.shape) ** 2
         rows, noise = (np.einsum("ayk,ry->ar", table, cells) for table in (self.counts, variance))
         noise = np.sqrt(noise)
-        clear = np.vstack([rows > CLEAR_SIZE * noise, np.ones((1, rows.shape[1]), dtype=bool)])
+        clear = np.vstack([rows > fairness.CLEAR_SIZE * noise, np.ones((1, rows.shape[1]), dtype=bool)])
         told = ((gaps.coefficients == 0) | clear).all((1, 2))
         return float(np.where(told, gaps.violations(counts), 0.0).max(initial=0.0)) if told.any() else math.nan
 
     @cached_property
     def gap_bound(self) -> float:
         """What the same number is at most in the population, with a confidence of 95 %."""
-        return min(max(self._largest(gaps_of(self.constraints), self.level), 0.0), 1.0)
+        return min(max(self._largest(fairness.gaps_of(self.constraints), self.level), 0.0), 1.0)
 
     @cached_property
     def holds(self) -> str:
@@ -140,7 +120,7 @@ class Judgement:
         # of a pair of opposite inequalities only one can be broken
         asked = self.weaker or self.constraints
         alarms = (1 - self.level) / max(1.0, asked.n_inequalities / 2)
-        return violation_bounds(asked, self.counts, level=alarms, noise=self.noise)
+        return fairness.violation_bounds(asked, self.counts, level=alarms, noise=self.noise)
 
     @cached_property
     def violation(self) -> float:
@@ -161,7 +141,9 @@ class Judgement:
     @property
     def violation_noise(self) -> float:
         """Standard deviation of the one noise of a released table in that; infinite where no group can be told."""
-        return ResidualViolation.of_rates(self.constraints, [self.counts], [], self.noise).violation_noise
+        broken_by, noise = fairness.noise_of_violations(self.constraints, [self.counts], self.noise)
+        told = np.isfinite(noise)
+        return float(noise[np.where(told, broken_by, -math.inf).argmax()]) if told.any() else math.inf
 
     @property
     def said(self) -> tuple[float, float, str]:
@@ -179,7 +161,7 @@ class Judgement:
         """
         asked = self.weaker or self.constraints
         named = all(
-            isinstance(one, RateParity) and one.difference_bound is None and one.ratio_bound is None
+            isinstance(one, fairness.RateParity) and one.difference_bound is None and one.ratio_bound is None
             for one in self.constraints.constraints
         )
         if self.holds != "no":
@@ -193,12 +175,12 @@ class Judgement:
             found = (
                 f"a gap of about {self.gap:.2g}"
                 if is_known
-                else f"a violation of {rounded_down(self._surely_broken[worst], 2)}"
+                else f"a violation of {privacy.rounded_down(self._surely_broken[worst], 2)}"
             )
             warn_caller(
                 f"{owner} did not reach its constraint '{asked.inequalities[worst]}': its predictions for {rows} have "
                 f"{found}{'' if is_known else ' or more'}, which noise and sampling do not explain (in the population "
-                f"at most {rounded_up(self.gap_bound, 2)}, at {LEVEL:.0%} confidence). {instead}",
+                f"at most {privacy.rounded_up(self.gap_bound, 2)}, at {LEVEL:.0%} confidence). {instead}",
                 FairnessWarning,
             )
 
@@ -217,8 +199,8 @@ class Judgement:
             FairnessWarning,
         )
 
-    def _largest(self, constraints: RateConstraints, level: float) -> float:
-        found = violation_bounds(constraints, self.counts, level=level, noise=self.noise)
+    def _largest(self, constraints: fairness.RateConstraints, level: float) -> float:
+        found = fairness.violation_bounds(constraints, self.counts, level=level, noise=self.noise)
         return float(found.max(initial=-1.0))
 
 
@@ -230,11 +212,11 @@ class Judge:
     place of another, or in another group, by √2.
     """
 
-    constraints: RateConstraints
+    constraints: fairness.RateConstraints
     n_rows: int
     epsilon: float
     delta: float
-    relation: NeighboringRelation
+    relation: privacy.NeighboringRelation
     share: float = SHARE
     looks: int = 1
 
@@ -245,18 +227,18 @@ class Judge:
         return len(self.constraints.groups), n_classes if self.constraints.needs_labels else 1, n_classes
 
     @property
-    def table(self) -> GaussianMechanism:
+    def table(self) -> privacy.GaussianMechanism:
         """For the table."""
         sensitivity = 1.0 if self.relation.by_null else math.sqrt(2.0)
         of_a_group = self.n_rows / (self.shape[0] * self.shape[1])
         wanted = OF_SAMPLING * math.sqrt(of_a_group / 2)  # a rate of 1/2 has σ √.5 / n, and rows leave .5 / √n open
-        mu = min(sensitivity / wanted, math.sqrt(self.share / self.looks) * gdp_mu(self.epsilon, self.delta))
-        return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
+        mu = min(sensitivity / wanted, math.sqrt(self.share / self.looks) * privacy.gdp_mu(self.epsilon, self.delta))
+        return privacy.GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """The tables of all looks."""
-        return repeat(self.table.event, self.looks)
+        return privacy.repeat(self.table.event, self.looks)
 
     @property
     def squared_cost(self) -> float:
@@ -278,7 +260,7 @@ class Judge:
         cells = (np.asarray(groups)[known] * n_labels + label) * n_classes + np.asarray(answers)[known]
         return np.bincount(cells.astype(np.int64), minlength=math.prod(self.shape)).reshape(self.shape)
 
-    def release(self, counts: NDArray[Any], noise: NoiseSource) -> Judgement:
+    def release(self, counts: NDArray[Any], noise: privacy.NoiseSource) -> Judgement:
         """Release a table of hard answers, and judge by it: with 95 % what is said of all models looked at is right."""
         level = 1 - (1 - LEVEL) / self.looks
         return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
@@ -297,15 +279,17 @@ def asked_constraints(estimator: Any, usual: Any = None) -> Any:
     """What is to hold: ``constraints``, or the gap between every two groups that ``gamma`` is short for."""
     if estimator.gamma is None:
         return estimator.constraints
-    refuse_beside_constraints(type(estimator).__name__, {"gamma": estimator.constraints != usual})
-    return RateParity("selection_rate", float(estimator.gamma))
+    fairness.refuse_beside_constraints(type(estimator).__name__, {"gamma": estimator.constraints != usual})
+    return fairness.RateParity("selection_rate", float(estimator.gamma))
 
 
-def held_by_network(constraints: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints:
+def held_by_network(
+    constraints: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str
+) -> fairness.RateConstraints:
     """What the hard answers of a network are judged by that follows Lagrange multipliers."""
-    notions = read_constraints(constraints, owner)
+    notions = fairness.read_constraints(constraints, owner)
     asked = ["demographic_parity" if one == "generalized_demographic_parity" else one for one in notions]
-    return RateConstraints(read_rate_constraints(asked, owner), list(groups), list(classes), owner)
+    return fairness.RateConstraints(fairness.read_rate_constraints(asked, owner), list(groups), list(classes), owner)
 
 
 def tightened(learner: Any, times: float) -> Any | None:
@@ -314,7 +298,7 @@ def tightened(learner: Any, times: float) -> Any | None:
     slack, tighter = getattr(learner, "slack", 0.0), clone(learner, safe=False)
     if slack > 0:
         return tighter.set_params(slack=times * slack)
-    if isinstance(asked, RateParity) and asked.difference_bound and asked.ratio_bound is None:
+    if isinstance(asked, fairness.RateParity) and asked.difference_bound and asked.ratio_bound is None:
         return tighter.set_params(constraints=replace(asked, difference_bound=times * asked.difference_bound))
     if getattr(asked, "ratio", None) == 1.0 and getattr(asked, "eps", 0.0) > 0:  # as a moment of fairlearn keeps it
         tighter.constraints = type(asked)(difference_bound=times * asked.eps)
@@ -322,19 +306,21 @@ def tightened(learner: Any, times: float) -> Any | None:
     return None
 
 
-def held_by_learner(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> RateConstraints | None:
+def held_by_learner(
+    learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str
+) -> fairness.RateConstraints | None:
     """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds."""
     asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
     if getattr(learner, "gamma", None) is not None:
-        asked = RateParity("selection_rate", float(learner.gamma))
+        asked = fairness.RateParity("selection_rate", float(learner.gamma))
     try:
         held = held_by_network(asked, groups, classes, owner)
     except ValueError:
         return None
     if slack > 0:
         rates = (one.rate for one in held.constraints)
-        within = tuple(RateParity(rate, float(slack), method="to_overall") for rate in rates)
-        return RateConstraints(within, held.groups, held.classes, owner)
+        within = tuple(fairness.RateParity(rate, float(slack), method="to_overall") for rate in rates)
+        return fairness.RateConstraints(within, held.groups, held.classes, owner)
     return held
 
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,10 @@ class MajorityBaselineTest:
     delta: float
     relation: NeighboringRelation
     share: float = 1.0
+    releases: ClassVar[tuple[str, ...]] = (
+        "noisy counts of the classes",
+        "by how many rows the network is ahead of the largest class",
+    )
 
     @property
     def noise(self) -> float:
@@ -74,11 +78,6 @@ class MajorityBaselineTest:
     def event(self) -> DpEvent:
         """Both releases."""
         return compose(self.counts.event, self.gain.event)
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return "noisy counts of the classes", "by how many rows the network is ahead of the largest class"
 
     @property
     def target(self) -> float:

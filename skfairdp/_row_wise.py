@@ -136,6 +136,13 @@ def predict_codes(learner: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
     return (learner._pmf_predict(X)[:, 1] >= coins_of(X, b"answer")).astype(np.int64)
 
 
+def all_probabilities(learner: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+    """Probabilities of all class codes, by a learner inside of ours that may not have seen all of them."""
+    found = np.zeros((len(X), n_classes))
+    found[:, np.asarray(learner.classes_).astype(np.int64)] = learner.predict_proba(X)
+    return found
+
+
 def _last(fitted: Any) -> Any:
     return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
 

@@ -11,6 +11,7 @@ from sklearn.isotonic import isotonic_regression
 
 from skfairdp._column_tables import ColumnTables, Cost
 from skfairdp._judge import KSJudgement
+from skfairdp.fairness import tally
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
 from skfairdp.schema import NumberPlace
 
@@ -28,7 +29,7 @@ UNSURE, GROWTH = 2, 4.0
 JUMP, BEYOND = 1e-12, 1e-6
 
 
-def _table_for(share: float, epsilon: float, delta: float, relation: NeighboringRelation) -> GaussianMechanism:
+def table_for(share: float, epsilon: float, delta: float, relation: NeighboringRelation) -> GaussianMechanism:
     """For a table in which a record is in one cell, at this share of the squared cost."""
     moved = 1.0 if relation.by_null else math.sqrt(2.0)
     mu = math.sqrt(share) * gdp_mu(epsilon, delta)
@@ -42,7 +43,7 @@ class ScoreCells(ColumnTables):
     @property
     def counts(self) -> GaussianMechanism:
         """For the cells, once."""
-        return _table_for(self.share * FOR_CELLS / ROUNDS, self.epsilon, self.delta, self.relation)
+        return table_for(self.share * FOR_CELLS / ROUNDS, self.epsilon, self.delta, self.relation)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class TransportPlan:
         return int(np.clip(cells, 8, 128))
 
     def _of(self, share: float) -> GaussianMechanism:
-        return _table_for(self.share * share, self.epsilon, self.delta, self.relation)
+        return table_for(self.share * share, self.epsilon, self.delta, self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -128,9 +129,7 @@ class TransportPlan:
     def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
         """Rows by group and cell. Private."""
         cells = np.searchsorted(edges[1:-1], scores, side="right")
-        shape = self.n_groups, len(edges) - 1
-        found = np.bincount(groups * shape[1] + cells, minlength=math.prod(shape))
-        return found.reshape(shape)
+        return tally(groups, cells, (self.n_groups, len(edges) - 1))
 
 
 @dataclass(frozen=True)

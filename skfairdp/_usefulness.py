@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,7 @@ class AmountLook(PlainState):
     relation: NeighboringRelation
     share: float = 1.0
     power: int = 2
+    releases: ClassVar[tuple[str, ...]] = ("by how much the model is ahead of a constant",)
 
     @property
     def gain(self) -> GaussianMechanism:
@@ -191,11 +192,6 @@ class AmountLook(PlainState):
     def event(self) -> DpEvent:
         """The release."""
         return self.gain.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("by how much the model is ahead of a constant",)
 
     def release(
         self, y: NDArray[np.float64], predicted: NDArray[np.float64], usual: Any, spread: float, noise: NoiseSource
@@ -242,6 +238,7 @@ class AmountMean(PlainState):
     most: float
     off: float = OFF
     known: float = KNOWN
+    releases: ClassVar[tuple[str, ...]] = ("the mean of amounts, cut off a few spreads from their middle",)
 
     @property
     def total(self) -> GaussianMechanism:
@@ -255,11 +252,6 @@ class AmountMean(PlainState):
     def event(self) -> DpEvent:
         """The release."""
         return self.total.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("the mean of amounts, cut off a few spreads from their middle",)
 
     def release(self, amounts: NDArray[np.float64], middle: float, spread: float, noise: NoiseSource) -> float:
         """Release the mean: from the middle as far as the noise lets one believe that it is off."""
@@ -312,7 +304,7 @@ def default_n_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: flo
     return int(max(1, min(balanced, n_rows // least, MOST_TEACHERS)))
 
 
-def variance_of_shares(n_features: int, *, n_rows: int, n_teachers: int, noise_std: float, n_queries: int) -> float:
+def variance_of_shares(n_features: int, n_queries: int, *, n_rows: int, n_teachers: int, noise_std: float) -> float:
     """How far off a student's shares are: by the noise of the votes, and by what a teacher of few rows does not learn.
     The sum that :func:`default_n_teachers` makes smallest, ``d s² / q + c d k / n`` with its constant c."""
     learnt_too_little = 2.0 / TEACHERS_PER_ROOT**3  # so that the cube root is where the sum is smallest

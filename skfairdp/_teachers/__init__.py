@@ -12,6 +12,7 @@ from skfairdp._teachers._classifiers import (
     made_up_cells,
     refuse_callbacks,
     rehearse_learner,
+    rehearse_student,
     seeded_clone,
     takes_groups,
     total_fit,

@@ -189,18 +189,14 @@ def fit_classifiers(
     teacher: Any, X: Any, y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
 ) -> ClassifierEnsemble:
     """Clone and fit ``teacher`` once per part; see :func:`fit_teachers`."""
-    tasks = (
-        (int(seen.argmax()), FALLBACK)
-        if constant
-        else (
-            None,
-            FALLBACK,
-            seeded_clone(teacher, int(seed)),
-            X.iloc[rows] if hasattr(X, "iloc") else X[rows],
-            y[rows],
-        )
-        for rows, seed, seen, constant in zip(parts.rows, parts.seeds, parts.seen, parts.constant, strict=True)
-    )
+
+    def task(rows: NDArray[np.int64], seed: int, seen: NDArray[np.bool_], constant: bool) -> tuple[Any, ...]:
+        if constant:
+            return int(seen.argmax()), FALLBACK
+        mine = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+        return None, FALLBACK, seeded_clone(teacher, int(seed)), mine, y[rows]
+
+    tasks = map(task, parts.rows, parts.seeds, parts.seen, parts.constant)
     # Constant ones are tasks as well: a bar that left them out would count the parts with two classes.
     fitted = run_tasks(total_fit, tasks, len(parts.seeds), n_jobs=n_jobs, verbose=verbose)
     return ClassifierEnsemble(fitted, parts.seen.shape[1])
@@ -303,6 +299,26 @@ def rehearse_learner(
         f"The '{parameter}' of {owner} fails on made-up rows, in a trial of {_MADE_UP[0]} and {_MADE_UP[1]} of each "
         f"class and group, so nothing is spent. Its own error: {type(problem).__name__}: {problem}"
     ) from problem
+
+
+def rehearse_student(
+    student: Any, X: NDArray[np.float64], n_classes: int, groups: Any, *, parameter: str, owner: str,
+    with_weights: bool = False,
+) -> None:  # fmt: skip
+    """Fit a learner of the user's on public rows with made-up labels and groups, before anything is paid for.
+    ``groups`` are what groups are called there; None where there are none."""
+    if n_classes < 2 or not len(X):
+        return
+    with_groups = groups is not None and (parameter == "fair_estimator" or takes_groups(student))
+
+    def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
+        labels, codes = made_up_cells(n_classes, len(groups) if with_groups else 1, each)
+        given: dict[str, Any] = {"sensitive_features": groups[codes]} if with_groups else {}
+        if with_weights:
+            given["group_weights"] = np.eye(len(groups))[codes]
+        return X[np.arange(len(labels)) % len(X)], labels, given
+
+    rehearse_learner(student, made_up, parameter=parameter, owner=owner)
 
 
 def _check_amounts(fitted: Any, predicted: Any, X: Any, y: Any) -> None:

@@ -25,6 +25,7 @@ from skfairdp._utils._labels import (
     encode_groups,
     encode_labels,
     encode_many,
+    encode_within,
     given_domain,
     group_domain,
     group_membership,

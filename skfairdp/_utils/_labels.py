@@ -202,6 +202,14 @@ def encode_labels(
     return codes
 
 
+def encode_within(
+    values: NDArray[Any], given: Any, *, owner: str, name: str = "sensitive_features", parameter: str = "groups"
+) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Return each value's position in a domain, and the domain: that of a parameter, else the values that occur."""
+    domain = group_domain(values) if given is None else given_domain(given, owner=owner, parameter=parameter)
+    return encode_labels(values, domain, owner=owner, name=name, parameter=parameter), domain
+
+
 def encode_many(
     values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
 ) -> NDArray[np.int64]:

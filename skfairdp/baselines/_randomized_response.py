@@ -20,9 +20,9 @@ from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPrivacy
 from skfairdp._inputs import TrainingData, read_features, read_private_groups, read_training, refuse_chunks
-from skfairdp._row_wise import predict_codes
+from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
-from skfairdp._teachers import as_classifiers, check_fair_learner, made_up_cells, rehearse_learner
+from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
@@ -376,7 +376,10 @@ class RandomizedResponseClassifier(PrivateClassifier):
         learner, takes_weights = self._learner(data)
         plan = self._plan(data)
         if self.fair_estimator is not None:
-            self._rehearse(learner, takes_weights, plan.domain, data)
+            rehearse_student(
+                learner, data.X, len(data.classes), plan.domain, parameter="fair_estimator", owner=type(self).__name__,
+                with_weights=takes_weights,
+            )  # fmt: skip
         assert data.groups is not None
 
         with self._spend(plan, data.reads) as noise:
@@ -408,20 +411,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if not trial.is_better and len(data.classes) > 1:
             trial.warn(data.classes[trial.usual], type(self).__name__, falls_back=falls_back)
         return self
-
-    def _rehearse(self, learner: Any, takes_weights: bool, domain: NDArray[Any], data: TrainingData) -> None:
-        """Try the learner on public features with made-up labels and groups, before groups are paid for."""
-        if len(data.classes) < 2:
-            return
-
-        def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-            labels, groups = made_up_cells(len(data.classes), len(domain), each)
-            given: dict[str, Any] = {"sensitive_features": domain[groups]}
-            if takes_weights:
-                given["group_weights"] = np.eye(len(domain))[groups]
-            return data.X[np.arange(len(labels)) % len(data.X)], labels, given
-
-        rehearse_learner(learner, made_up, parameter="fair_estimator", owner=type(self).__name__)
 
     def _tried(self, data: TrainingData, released: dict[str, Any]) -> Comparison | None:
         """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""
@@ -471,12 +460,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_proba}
         """
         check_is_fitted(self, "fair_estimator_")
-        features = read_features(self, X)
-        proba = np.zeros((len(features), len(self.classes_)))
-        proba[:, np.asarray(self.fair_estimator_.classes_).astype(np.int64)] = self.fair_estimator_.predict_proba(
-            features
-        )
-        return proba
+        return all_probabilities(self.fair_estimator_, read_features(self, X), len(self.classes_))
 
     def _learner(self, data: TrainingData) -> tuple[Any, bool]:
         """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""

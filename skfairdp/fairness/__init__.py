@@ -3,9 +3,9 @@
 from skfairdp.fairness._constraints import FairnessConstraints as FairnessConstraints
 from skfairdp.fairness._gaps import (
     CLEAR_SIZE as CLEAR_SIZE,
-    ResidualViolation as ResidualViolation,
     disparities,
     largest_disparity as largest_disparity,
+    noise_of_violations as noise_of_violations,
     rejection_rates as rejection_rates,
     tally as tally,
 )

@@ -20,7 +20,8 @@ _HALVINGS = 50
 def project_to_bounds(constraint: RateParity | RateBound, differences: Array, means: Array) -> Array:
     """The point nearest to some differences among those that a constraint allows."""
     if isinstance(constraint, RateBound):
-        lower, upper = _interval(constraint)
+        lower = -math.inf if constraint.lower is None else constraint.lower
+        upper = math.inf if constraint.upper is None else constraint.upper
         within = np.clip(differences, lower - means, upper - means)
         if constraint.groups in (None, "overall"):
             return within
@@ -44,11 +45,6 @@ def project_to_bounds(constraint: RateParity | RateBound, differences: Array, me
     least = (low + high) / 2
     found: Array = np.where(allowed, differences, np.clip(differences, least, (least + room) / factor))
     return found
-
-
-def _interval(bound: RateBound) -> tuple[float, float]:
-    """From where to where a rate may lie."""
-    return (-math.inf if bound.lower is None else bound.lower), (math.inf if bound.upper is None else bound.upper)
 
 
 # Rates that are one less the score h of their notion.

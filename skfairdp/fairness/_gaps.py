@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,10 @@ def check_option(value: Any, allowed: tuple[str, ...], name: str, owner: str) ->
         raise ValueError(f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead.")
 
 
-def as_counts(counts: ArrayLike, shape: tuple[int, int] | None, *, owner: str) -> NDArray[np.int64]:
-    """Return ``counts`` as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
+def as_counts(counts: ArrayLike | None, shape: tuple[int, int] | None, *, owner: str) -> NDArray[np.int64]:
+    """Return ``counts`` (None: zeros) as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
+    if counts is None and shape is not None:
+        return np.zeros(shape, dtype=np.int64)
     wanted = "a table (groups, classes) of non-negative integers" + ("" if shape is None else f" of shape {shape}")
     try:
         given = np.asarray(counts)
@@ -115,40 +116,23 @@ Array = NDArray[np.float64]
 CLEAR_SIZE = 3.0
 
 
-@dataclass(frozen=True)
-class ResidualViolation:
-    """By how much each inequality is broken, by numbers that are released or public: post-processing."""
+def noise_of_violations(constraints: RateConstraints, tables: Sequence[Any], noise: float) -> tuple[Array, Array]:
+    """By how much the mean of noisy tables of counts breaks each inequality, and the noise in that; post-processing.
 
-    names: Sequence[str]
-    broken_by: Array
-    noise: Array
-
-    @classmethod
-    def of_rates(
-        cls, constraints: RateConstraints, last: Sequence[Any], earlier: Sequence[Any], noise: float
-    ) -> "ResidualViolation":
-        """What the mean of the last tables of counts says, with sizes from all tables."""
-        counts, n_tables = np.mean(last, axis=0), len(last) + len(earlier)
-        sizes = np.mean([*earlier, *last], axis=0).sum(2)
-        cells, events = (part[:, : sizes.shape[1]] for part in (constraints.cells, constraints.events))
-        rows, n_groups, n_classes = constraints.sizes_of_rates(sizes), len(sizes), counts.shape[2]
-        of_size = (
-            noise * np.sqrt(cells.sum(1) * n_classes / n_tables) * np.array([1.0] * n_groups + [n_groups**0.5])[:, None]
-        )
-        clear = rows > CLEAR_SIZE * of_size
-        rates = np.nan_to_num(constraints.rates(counts, np.maximum(sizes, 1e-9)))
-        # derivatives of each left-hand side by the counts and by the sizes of each group; a rate overall has all groups
-        slopes = constraints.coefficients / np.where(clear, rows, 1.0)
-        by_count = np.einsum("jar,ryk->jayk", slopes[:, :-1] + slopes[:, -1:], events)
-        by_size = -np.einsum("jar,ry->jay", slopes[:, :-1] * rates[:-1] + slopes[:, -1:] * rates[-1], cells)[..., None]
-        by_last, by_earlier = by_count / len(last) + by_size / n_tables, by_size / n_tables
-        variance = len(last) * (by_last**2).sum((1, 2, 3)) + len(earlier) * n_classes * (by_earlier**2).sum((1, 2, 3))
-        known = (clear | (constraints.coefficients == 0)).all((1, 2))
-        broken_by = constraints.violations(counts, np.maximum(sizes, 1e-9))
-        return cls(constraints.inequalities, broken_by, np.where(known, noise * np.sqrt(variance), math.inf))
-
-    @property
-    def violation_noise(self) -> float:
-        """Standard deviation of the noise in the largest of them; infinite where no inequality can be spoken of."""
-        told = np.isfinite(self.noise)
-        return float(self.noise[np.where(told, self.broken_by, -math.inf).argmax()]) if told.any() else math.inf
+    The noise is a standard deviation: infinite of an inequality that cannot be spoken of, as noise hides a group.
+    """
+    counts, n = np.mean(tables, axis=0), len(tables)
+    sizes = counts.sum(2)
+    cells, events = (part[:, : sizes.shape[1]] for part in (constraints.cells, constraints.events))
+    rows, n_groups, n_classes = constraints.sizes_of_rates(sizes), len(sizes), counts.shape[2]
+    of_size = noise * np.sqrt(cells.sum(1) * n_classes / n) * np.array([1.0] * n_groups + [n_groups**0.5])[:, None]
+    clear = rows > CLEAR_SIZE * of_size
+    rates = np.nan_to_num(constraints.rates(counts, np.maximum(sizes, 1e-9)))
+    # derivatives of each left-hand side by the counts and by the sizes of each group; a rate overall has all groups
+    slopes = constraints.coefficients / np.where(clear, rows, 1.0)
+    by_count = np.einsum("jar,ryk->jayk", slopes[:, :-1] + slopes[:, -1:], events)
+    by_size = -np.einsum("jar,ry->jay", slopes[:, :-1] * rates[:-1] + slopes[:, -1:] * rates[-1], cells)[..., None]
+    variance = n * np.square(by_count / n + by_size / n).sum((1, 2, 3))
+    known = (clear | (constraints.coefficients == 0)).all((1, 2))
+    broken_by = constraints.violations(counts, np.maximum(sizes, 1e-9))
+    return broken_by, np.where(known, noise * np.sqrt(variance), math.inf)

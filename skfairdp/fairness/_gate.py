@@ -250,15 +250,12 @@ class FairnessGate:
         check_option(disparity, GAPS, "disparity", "FairnessGate")
         check_option(gate, GATES, "gate", "FairnessGate")
         self.n_groups, self.n_classes = int(n_groups), int(n_classes)
-        self.gamma = None if gamma is None or np.isinf(gamma) else float(gamma)
+        self._bound = math.inf if gamma is None else float(gamma)
+        self.gamma = None if math.isinf(self._bound) else self._bound
         self.min_count, self.disparity, self.gate = int(min_count), disparity, gate
-        inner = np.zeros((n_groups, n_classes), dtype=np.int64)
-        if counts is not None:
-            inner = as_counts(counts, (self.n_groups, self.n_classes), owner="FairnessGate")
-        self._count(inner)
-        # E of the counts, and an upper bound on every Γ; None where a look is due.
-        self._excess: float | None = None
-        self._peak: float | None = None
+        self._count(as_counts(counts, (self.n_groups, self.n_classes), owner="FairnessGate"))
+        # E of the counts, and an upper bound on every Γ; NaN where a look is due.
+        self._excess = self._peak = math.nan
 
     def _count(self, table: NDArray[np.int64]) -> None:
         # Lists, not arrays: single entries are read and written far more often than the whole.
@@ -284,10 +281,8 @@ class FairnessGate:
         """
         z = self._code(z, self.n_groups, "group")
         size = self._sizes[z]
-        if self.gamma is None or size < self.min_count:
-            return np.ones(self.n_classes, dtype=bool)
         gap, local, gamma = self._rule
-        if not local and self._far_from_gamma(size):
+        if size < self.min_count or (not local and self._far_from_gamma(size)):
             return np.ones(self.n_classes, dtype=bool)
         excess = 0.0 if local else self.excess()
         return np.array(_stream.admissible(gap, local, gamma, *self._state, z, excess))
@@ -304,9 +299,8 @@ class FairnessGate:
         self._counts[z * self.n_classes + k] += 1
         self._sizes[z] += 1
         self._sums[k] += 1
-        self._excess = None
-        if self._peak is not None:
-            self._peak += 1.0 / self._sizes[z]
+        self._excess = math.nan
+        self._peak += 1.0 / self._sizes[z]
 
     def excess(self) -> float:
         """Return E = Σ max(0, Γ(z, k) - γ), the amount by which the answers so far exceed γ in total.
@@ -316,11 +310,8 @@ class FairnessGate:
         excess : float
             At least 0.
         """
-        if self.gamma is None:
-            return 0.0
-        if self._excess is None:
+        if math.isnan(self._excess):
             self._look()
-        assert self._excess is not None
         return self._excess
 
     def is_stuck(self) -> bool:
@@ -382,7 +373,7 @@ class FairnessGate:
             state = [np.array(part, dtype=np.int64) for part in self._state]
             compiled(*self._rule, self.min_count, *state, z, k, decisions)
             self._counts, self._sizes, self._sums = (part.tolist() for part in state)
-        self._excess = self._peak = None
+        self._excess = self._peak = math.nan
         return decisions
 
     def copy(self) -> "FairnessGate":
@@ -397,30 +388,26 @@ class FairnessGate:
 
     @property
     def _rule(self) -> tuple[int, bool, float]:
-        assert self.gamma is not None
         # Where the two gates agree (see the class docstring) the local one is run: it looks at one cell.
         local = self.gate == "local" or (
             self.n_groups == self.n_classes == 2
             and self.disparity == "others"
-            and 2 * self.gamma * (self.min_count + 1) >= 1
+            and 2 * self._bound * (self.min_count + 1) >= 1
         )
-        return GAPS.index(self.disparity), local, self.gamma
+        return GAPS.index(self.disparity), local, self._bound
 
     @property
     def _state(self) -> tuple[list[int], list[int], list[int]]:
         return self._counts, self._sizes, self._sums
 
     def _look(self) -> None:
-        assert self.gamma is not None
-        self._excess, self._peak = _stream.excess_and_peak(GAPS.index(self.disparity), self.gamma, *self._state)
+        self._excess, self._peak = _stream.excess_and_peak(GAPS.index(self.disparity), self._bound, *self._state)
 
     def _far_from_gamma(self, size: int) -> bool:
         """Whether an answer to a group of ``size``, moving Γ by at most 1/(size + 1), keeps all below γ."""
-        assert self.gamma is not None
-        reach = self.gamma - _stream.TOLERANCE - 1.0 / (size + 1)
-        if self._peak is None or (self._peak >= reach and self._excess is None):
+        reach = self._bound - _stream.TOLERANCE - 1.0 / (size + 1)
+        if math.isnan(self._peak) or (self._peak >= reach and math.isnan(self._excess)):
             self._look()
-        assert self._peak is not None
         return self._peak < reach
 
     def _code(self, code: int, n: int, what: str) -> int:
@@ -450,7 +437,7 @@ class AmountGate(FairnessGate):
         """Return in which bins group ``z`` may be given an amount next."""
         z = self._code(z, self.n_groups, "group")
         size = self._sizes[z]
-        if self.gamma is None or size < self.min_count or self._far_from_gamma(size):
+        if size < self.min_count or self._far_from_gamma(size):
             return np.ones(self.n_classes, dtype=bool)
         return np.array([self.copy().run([z], [k])[0] for k in range(self.n_classes)])
 
@@ -462,13 +449,12 @@ class AmountGate(FairnessGate):
         rule, counts = (GAPS.index(self.disparity), False, self.gamma, self.min_count), self.counts
         decisions = run_in_blocks(rule, counts, z, k, amounts=True)
         self._count(counts)
-        self._excess = self._peak = None
+        self._excess = self._peak = math.nan
         return decisions
 
     def _look(self) -> None:
-        assert self.gamma is not None
         gaps = ks_gaps(self.counts, self.disparity)
-        self._excess, self._peak = _excess(gaps, self.gamma), float(gaps.max())
+        self._excess, self._peak = _excess(gaps, self._bound), float(gaps.max())
 
 
 def _check_integer(value: Any, low: int, name: str) -> None:

@@ -46,10 +46,9 @@ class RateGate:
         self.constraints, self.min_count = constraints, max(int(min_count), 1)
         self.n_groups, self.n_classes = len(constraints.groups), len(constraints.classes)
         z, k = self.n_groups, self.n_classes
-        flat = np.zeros((z, k * k)) if labelled is None else np.asarray(labelled).reshape(z, -1)
+        flat = None if labelled is None else np.asarray(labelled).reshape(z, -1)
         self._labelled = as_counts(flat, (z, k * k), owner="RateGate").reshape(z, k, k)
-        given = np.zeros((z, k)) if outstanding is None else outstanding
-        self._outstanding = as_counts(given, (z, k), owner="RateGate")
+        self._outstanding = as_counts(outstanding, (z, k), owner="RateGate")
 
     @property
     def outstanding(self) -> NDArray[np.int64]:
@@ -213,8 +212,7 @@ class AnswerGate:
             raise ValueError("AnswerGate holds constraints on selection rates. RateGate holds those that need labels.")
         self.constraints, self.min_count = constraints, int(min_count)
         self.n_groups, self.n_classes = len(constraints.groups), len(constraints.classes)
-        given = np.zeros((self.n_groups, self.n_classes)) if counts is None else counts
-        self._counts = as_counts(given, (self.n_groups, self.n_classes), owner="AnswerGate")
+        self._counts = as_counts(counts, (self.n_groups, self.n_classes), owner="AnswerGate")
         self._hits = constraints.events[:, 0].T  # (n_classes, n_rates): which answers a rate counts
         # An inequality has two terms at most. Lines are the groups, then all rows, then nobody, whose rate is 0.
         self._slopes = np.zeros((constraints.n_inequalities, 2))
@@ -358,10 +356,10 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
 
 def gaps_of(constraints: RateConstraints) -> RateConstraints:
     """The same without slack: what a bound on a difference is broken by is then the difference itself."""
-    asked = [
-        replace(one, difference_bound=0.0) if isinstance(one, RateParity) and one.ratio_bound is None else one
-        for one in constraints.constraints
-    ]
+    asked = list(constraints.constraints)
+    for i, one in enumerate(asked):
+        if isinstance(one, RateParity) and one.ratio_bound is None:
+            asked[i] = replace(one, difference_bound=0.0)
     return RateConstraints(tuple(asked), constraints.groups, constraints.classes)
 
 

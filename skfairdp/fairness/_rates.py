@@ -230,11 +230,34 @@ def read_rate_constraints(
     given: Any, owner: str, *, parameter: str = "constraints"
 ) -> tuple[RateParity | RateBound, ...]:
     """Return the constraints that a parameter asks for."""
-    alone = isinstance(given, str | RateParity | RateBound) or not isinstance(given, Iterable)
-    asked = [given] if alone else list(given)
+    asked, found = _listed(given), []
     if not asked:
         raise ValueError(f"The '{parameter}' parameter of {owner} is empty. Name at least one constraint.")
-    return tuple(_constraint(one, owner, parameter) for one in asked)
+    for one in asked:
+        name = type(one).__name__
+        if isinstance(one, RateParity | RateBound):
+            found.append(one)
+        elif isinstance(one, str) and one in RATE_NOTIONS:
+            found.append(RATE_NOTIONS[one])
+        elif _is_moment(one) and name in _FAIRLEARN:
+            found.append(RateParity(_FAIRLEARN[name], float(one.eps), None if one.ratio == 1.0 else float(one.ratio)))
+        else:
+            raise ValueError(
+                f"The '{parameter}' parameter of {owner} must be one or several of {sorted(RATE_NOTIONS)}, "
+                f"RateParity(...), RateBound(...), or fairlearn's {sorted(_FAIRLEARN)}. Got {one!r} instead."
+            )
+    return tuple(found)
+
+
+def _listed(given: Any) -> list[Any]:
+    """What is given, alone or with others."""
+    alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
+    return [given] if alone else list(given)
+
+
+def _is_moment(one: Any) -> bool:
+    """Whether this is an object of fairlearn itself; a subclass may mean something else."""
+    return type(one).__module__.partition(".")[0] == "fairlearn"
 
 
 def refuse_beside_constraints(owner: str, given: Mapping[str, bool], also: str = "") -> None:
@@ -258,21 +281,6 @@ def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | 
     if one.ratio_bound is not None or one.of_class is not None:
         return None
     return one.factor_and_slack[1], "overall" if one.method == "to_overall" and n_classes == 2 else "between"
-
-
-def _constraint(one: Any, owner: str, parameter: str) -> RateParity | RateBound:
-    if isinstance(one, RateParity | RateBound):
-        return one
-    if isinstance(one, str) and one in RATE_NOTIONS:
-        return RATE_NOTIONS[one]
-    name = type(one).__name__
-    if type(one).__module__.partition(".")[0] == "fairlearn" and name in _FAIRLEARN:
-        ratio = None if one.ratio == 1.0 else float(one.ratio)
-        return RateParity(_FAIRLEARN[name], float(one.eps), ratio)
-    raise ValueError(
-        f"The '{parameter}' parameter of {owner} must be one or several of {sorted(RATE_NOTIONS)}, RateParity(...), "
-        f"RateBound(...), or fairlearn's {sorted(_FAIRLEARN)}. Got {one!r} instead."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,8 +313,8 @@ class RateConstraints:
     def inequalities(self) -> tuple[str, ...]:
         """Every inequality in words."""
         names, everybody, found = self.rate_names, len(self.groups), []
-        who = [*map(repr, self.groups), "overall", ""]
-        of_whom = [*(f"of {group}" for group in who[:-2]), "overall"]
+        who = [*map(repr, self.groups), "overall"]
+        of_whom = [*(f"of {group!r}" for group in self.groups), "overall"]
         for rate, one, other, factor, slack in self._pairs:
             if other > everybody:
                 found.append(f"{names[rate]} {of_whom[one]} <= {slack:g}")
@@ -593,12 +601,15 @@ def read_constraints(
     """The notions that a parameter asks for: names, or constraints with a bound of their own."""
     if given is None and optional:
         return ()
-    alone = isinstance(given, str | RateParity | RateBound) or _is_moment(given) or not isinstance(given, Iterable)
-    found = tuple(
-        _read(one, owner, parameter, None if bounds else supported) for one in ([given] if alone else list(given))
-    )
+    found = tuple(_read(one, owner, parameter, None if bounds else supported) for one in _listed(given))
     names = [name_of(one) for one in found]
-    if not names or _asks_twice(found) or not set(names) <= set(supported) or (len(names) > 1 and not several):
+    parities = [
+        (name, None if isinstance(one, str) else one.of_class)
+        for name, one in zip(names, found, strict=True)
+        if not isinstance(one, RateBound)
+    ]
+    asks_twice = len(set(parities)) < len(parities)
+    if not names or asks_twice or not set(names) <= set(supported) or (len(names) > 1 and not several):
         number = "one or several different ones" if several else "one"
         raise ValueError(
             f"The '{parameter}' parameter of {owner} must be {number} of {_names(supported)}"
@@ -640,16 +651,6 @@ def _position(name: Any, known: Sequence[Any], parameter: str, of_what: Any, own
     raise ValueError(f"The constraints of {owner} name {name!r} in '{parameter}', which is none of {of_what}.")
 
 
-def _asks_twice(notions: Sequence[Notion]) -> bool:
-    """Whether one parity comes twice."""
-    parities = [
-        (name_of(one), None if isinstance(one, str) else one.of_class)
-        for one in notions
-        if not isinstance(one, RateBound)
-    ]
-    return len(set(parities)) < len(parities)
-
-
 def _read(one: Any, owner: str, parameter: str, without_bounds: Sequence[str] | None) -> Notion:
     if isinstance(one, str):
         return _ALSO.get(one, one)
@@ -666,8 +667,3 @@ def _read(one: Any, owner: str, parameter: str, without_bounds: Sequence[str] | 
             f"give {repr(same) if same in without_bounds else f'one of {_names(without_bounds)}'}."
         )
     return found
-
-
-def _is_moment(one: Any) -> bool:
-    """Whether this is an object of fairlearn itself; a subclass may mean something else."""
-    return type(one).__module__.partition(".")[0] == "fairlearn"

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge, Judgement
 from skfairdp._networks import AmountLoss, Network, PrivateRows, RowsOnDemand, private_outputs, sums_by_group
-from skfairdp.fairness import RateConstraints, ResidualViolation
+from skfairdp.fairness import RateConstraints, noise_of_violations
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
 #: How far a constraint may stay broken where nothing else says so, as in fairlearn.
@@ -204,8 +204,8 @@ class RateLagrangian:
         """How large multipliers may be, and how far they move for a violation of 1, by what noise lets anybody see."""
         if self.plan is None or (self.bound is not None and self.dual_step is not None):
             return self.bound, self.dual_step
-        left = ResidualViolation.of_rates(self.constraints, self._released, [], self.plan.noise)
-        noise = left.noise * math.sqrt(len(self._released) / self.plan.releases)  # that all will leave together
+        _, noise = noise_of_violations(self.constraints, self._released, self.plan.noise)
+        noise = noise * math.sqrt(len(self._released) / self.plan.releases)  # that all will leave together
         bound = largest_price(len(self.constraints.classes), noise) if self.bound is None else self.bound
         return bound, self.plan.steps(violations, noise) if self.dual_step is None else self.dual_step
 

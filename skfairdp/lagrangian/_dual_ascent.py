@@ -78,7 +78,11 @@ class DualAscent:
             walked = noise / sizes * np.sqrt(max(1, training.dual_steps) / 3)
             self.first_step = np.minimum(self.first_step, part**2 * _WALK / np.maximum(walked, 1e-12))
         if self.project_to_bounds is not None:  # which compares groups: they go in step
-            self.first_step = _slowest(self.first_step)
+            # of all groups, in each cell: they come first in arrays, last in tensors
+            if isinstance(self.first_step, Tensor):
+                self.first_step = self.first_step.amin(-1, keepdim=True)
+            elif np.ndim(self.first_step):
+                self.first_step = self.first_step.min(0, keepdims=True)
 
     def follow(self, scores: Any, share: float) -> None:
         """Move by a share of the first step."""
@@ -88,13 +92,6 @@ class DualAscent:
             beyond = moved / step - self.project_to_bounds(moved / step, scores)
             moved = step * beyond
         self.multipliers = moved.clip(-self.bound, self.bound)
-
-
-def _slowest(steps: Any) -> Any:
-    """The shortest step of all groups, in each cell: they come first in arrays, last in tensors."""
-    if isinstance(steps, Tensor):
-        return steps.amin(-1, keepdim=True)
-    return steps.min(0, keepdims=True) if np.ndim(steps) else steps
 
 
 def followed_scores(

@@ -2,24 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
-from skfairdp._inputs import read_features, read_unprotected
+from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network
+from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
+from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import LEFT_OPEN, FairPerceptron, settled, standard_scale
+from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
@@ -30,7 +29,7 @@ Notion = str | RateParity | RateBound
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
+class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEstimator):
     """Neural network under fairness constraints, by Lagrange multipliers (F-LD); not private.
 
     **No guarantee of privacy of its own.** It reads the groups it is given. Fitted on released ones
@@ -135,11 +134,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         "constraints": [object],
         "moments": [Interval(Integral, 1, 10, closed="both")],
         "net": [object],
-        "lam_max": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [Interval(Real, 0, None, closed="neither"), None],
-        "dual_steps": [Interval(Integral, 1, None, closed="left")],
-        "violations": [StrOptions({"predictions", "probabilities"})],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
+        **DUAL,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -173,7 +168,8 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
                 otherwise=", or set constraints=None",
             )  # fmt: skip
         groups = self._names(sensitive_features if group_weights is None else None, membership)
-        notions = self._notions(groups, classes.tolist())
+        owner = type(self).__name__
+        notions = by_position(read_constraints(self.constraints, owner, optional=True), groups, classes.tolist(), owner)
         seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
         chosen = settled(net, len(features))
         if net.hidden is None:
@@ -181,7 +177,7 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
 
             constraints = FairnessConstraints(notions, codes, len(classes), self.moments)
             module, multipliers = train_with_groups(
-                chosen, features, constraints, membership, self._dual_settings(), seed=seed, verbose=self.verbose
+                chosen, features, constraints, membership, dual_settings(self), seed=seed, verbose=self.verbose
             )
         else:
             center, scale = standard_scale(features)
@@ -219,26 +215,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         tags.input_tags.sparse = True  # written out
         return tags
 
-    @answers_as_fitted
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Class probabilities; the group is not needed.
-
-        {predicts_proba}
-        """
-        from skfairdp._networks import predict_logits
-
-        check_is_fitted(self, "net_")
-        features = read_features(self, X)
-        return softmax(predict_logits(self.net_.module_, features), axis=1)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; the group is not needed.
-
-        {predicts_labels}
-        """
-        codes = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[codes]
-
     # ------------------------------------------------------------------ for those who train it
 
     def read_net(self) -> "Net":
@@ -272,16 +248,10 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
         assert net.hidden is not None
         if notions is None:  # groups and classes go by their codes already
             notions = read_constraints(self.constraints, type(self).__name__, optional=True)
-        settings = {"lr": net.lr, "optimizer_options": dict(net.optimizer_options), **self._dual_settings()}
+        settings = {"lr": net.lr, "optimizer_options": dict(net.optimizer_options), **dual_settings(self)}
         return FairPerceptron(
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
-
-    def _notions(self, groups: list[Any], classes: list[Any]) -> tuple[Notion, ...]:
-        """What it is held to, with positions in place of names."""
-        owner = type(self).__name__
-        notions = read_constraints(self.constraints, owner, optional=True)
-        return by_position(notions, groups, classes, owner)
 
     def _names(self, sensitive_features: Any, membership: Array | None) -> list[Any]:
         """What the groups are called: as given, or by the columns of weights."""
@@ -289,10 +259,6 @@ class LagrangianClassifier(ClassifierMixin, _utils.NamedEstimator):
             return [] if membership is None else list(range(membership.shape[1]))
         groups = _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
         return _utils.group_domain(groups).tolist()
-
-    def _dual_settings(self) -> dict[str, Any]:
-        names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
-        return {name: getattr(self, name) for name in names}
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

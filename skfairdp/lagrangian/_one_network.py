@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,30 +14,15 @@ from skfairdp._networks import products_of_step, threads_of_steps
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
+if TYPE_CHECKING:
+    from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
+
 Array = NDArray[np.float64]
 
 #: Of the largest slope, what counts as nothing. Where slopes cancel, as that of a bias does on as many rows of each
 #: class, rounding is left of them, and in its first step Adam makes as much of that as of any other: the processor
 #: would decide which way to go, and a later count of answers would tell.
 ROUNDING = 2.0**-20
-
-
-class NoisyGradient(Protocol):
-    """Releases gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``; the only thing here that knows groups."""
-
-    @property
-    def n_steps(self) -> int:
-        """How many it releases."""
-
-    @property
-    def from_sample(self) -> bool:
-        """Whether it reads a secret sample, beside a public batch, and not all rows."""
-
-    def full(self, module: nn.Module, weights: Tensor) -> Tensor:
-        """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
-
-    def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
-        """Release from a sample, beside the rows at these positions; ``with_loss`` includes the loss of those."""
 
 
 class OneNetwork:
@@ -52,7 +37,7 @@ class OneNetwork:
         sizes: Array,
         *,
         membership: Array | None,
-        gradient: NoisyGradient | None,
+        gradient: "ConstraintGradient | None",
         optimizer: torch.optim.Optimizer,
         watched: tuple[Tensor, FairnessConstraints] | None = None,
     ) -> None:

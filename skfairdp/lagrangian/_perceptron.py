@@ -1,9 +1,9 @@
 """Perceptrons under constraints: for how long, in which batches they are trained, and one of them as plain arrays."""
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skfairdp._usefulness import larger_batches
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class Perceptron:
 
     def scores(self, X: Array) -> Array:
         """Scores of the classes, (n_rows, n_classes)."""
-        layers = zip(self.weights, self.biases, strict=True)
-        for w, b in itertools.islice(layers, len(self.weights) - 1):
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
             X = np.maximum(X @ w + b, 0.0)
         return X @ self.weights[-1] + self.biases[-1]
 
@@ -156,6 +156,21 @@ _REACH = 2.0  # how far a parameter can go
 #: Passes over the rows by the usual batches, and steps where these take fewer. With half of both PF-LD's gap on a table
 #: with a group of 3 % was 2.5 times as wide.
 _EPOCHS, _LEAST_STEPS = 20, 2000
+#: Parameters of how multipliers move and iterates are averaged, of every estimator that has them.
+DUAL: dict[str, Any] = {
+    "lam_max": [Interval(Real, 0, None, closed="left")],
+    "dual_step": [Interval(Real, 0, None, closed="neither"), None],
+    "dual_steps": [Interval(Integral, 1, None, closed="left")],
+    "violations": [StrOptions({"predictions", "probabilities"})],
+    "average_last": [Interval(Real, 0, 1, closed="both")],
+}
+
+
+def dual_settings(estimator: Any) -> dict[str, Any]:
+    """The same, as :class:`LagrangianTraining` has them."""
+    return {name: getattr(estimator, name) for name in DUAL}
+
+
 #: Of a net, as :func:`as_net` reads it: what :func:`settled` chooses.
 LEFT_OPEN: dict[str, Any] = {"lr": None, "batch_size": None, "max_epochs": None}
 

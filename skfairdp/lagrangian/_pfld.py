@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,10 +21,10 @@ from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
-from skfairdp._utils._sklearn import Interval, StrOptions
+from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
-from skfairdp.lagrangian._perceptron import LEFT_OPEN, settled
-from skfairdp.lagrangian._plan import GroupModel, NoisyGradients, PFLDPlan, as_primal, release_asked
+from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
+from skfairdp.lagrangian._plan import PRIMALS, GroupModel, NoisyGradients, PFLDPlan, release_asked
 from skfairdp.privacy import PrivacyLedger, Protects
 from skfairdp.schema import Schema, with_schema
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from skfairdp._networks import Net, Network
-    from skfairdp.lagrangian._dual_ascent import LagrangianTraining
 
 _NOTIONS = tuple(notion for notion in NOTIONS if notion != "generalized_demographic_parity")
 
@@ -186,20 +185,14 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
         "constraints": [object],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "lam_max": [Interval(Real, 0, None, closed="left")],
-        "dual_step": [Interval(Real, 0, None, closed="neither"), None],
-        "dual_steps": [Interval(Integral, 1, None, closed="left")],
-        "violations": [StrOptions({"predictions", "probabilities"})],
+        **DUAL,
         "primal": [object],
         "budget_split": [object],
         "net": [object],
-        "average_last": [Interval(Real, 0, 1, closed="both")],
     }
-    __metadata_request__fit = {
-        "X_public": UNUSED,
-        "sensitive_features_public": UNUSED,
-        "subject": True,
-    }  # there are no public rows
+    _shorthands: ClassVar[dict[str, Any]] = {"primal": PRIMALS}
+    # There are no public rows.
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
         self,
@@ -227,10 +220,12 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         {returns_self}
         """
         from skfairdp._networks import behind, fitted_net, predict_logits, prepare_network
+        from skfairdp.lagrangian._dual_ascent import LagrangianTraining
         from skfairdp.lagrangian._trainer import train_lagrangian
 
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan, net = self._plan(data), self._net(len(data.X))
+        training = LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **dual_settings(self))
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         read, data, chosen = self._rows(data, network, seeds[2])
@@ -240,7 +235,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         constraints = self._constraints(data, data.y)
         watched = None if chosen is None else (chosen, self._constraints(data, data.y[chosen]))
         counted, of_counted = (slice(None), constraints) if data.subjects is None or watched is None else watched
-        primal = self._primal()._on_rows(data.X, read, rows, constraints, plan, network, seeds[2], chosen)
+        of_rows = {"X": data.X, "read": read, "rows": rows, "network": network, "seed": seeds[2], "chosen": chosen}
+        primal = self._primal()._on_rows(constraints, plan, **of_rows)
 
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups[counted], of_counted.row_cells, constraints.n_cells, noise)
@@ -248,9 +244,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             followed = (constraints, groups) if watched is None else (watched[1], groups[watched[0]])
             asked = partial(release_asked, plan, *followed, noise)
             released = primal(groups, noise)
-            del primal, read  # and all that these hold of the rows
+            del primal, read, of_rows  # and all that these hold of the rows
             module, multipliers = train_lagrangian(
-                network, rows, data.y, constraints, constraints.sizes(of_asked), self._training(net),
+                network, rows, data.y, constraints, constraints.sizes(of_asked), training,
                 violations=asked, watched=watched, **released,
                 dual_noise=plan.largest_dual_noise(len(constraints.unique_columns[0])),
                 make_optimizer=net.make_optimizer, seed=seeds[1], verbose=self.verbose,
@@ -287,7 +283,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         def answers(learned: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
             of_part = FairnessConstraints((), data.y[learned], len(data.classes))
-            module, _ = train_with_groups(net, rows[learned], of_part, None, self._dual_settings(), seed=seed)
+            module, _ = train_with_groups(net, rows[learned], of_part, None, dual_settings(self), seed=seed)
             found = predict_logits(module, rows).argmax(axis=1)
             known.append(seen(found[learned], data.y[learned]).ahead)
             return found[others]
@@ -380,7 +376,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         return asked_constraints(self, usual="demographic_parity")
 
     def _primal(self) -> GroupModel | NoisyGradients:
-        return as_primal(self.primal, type(self).__name__)
+        return self._parts()["primal"]
 
     def _constraints(self, data: TrainingData, y: NDArray[np.int64]) -> FairnessConstraints:
         """Those of rows with these codes of classes."""
@@ -423,15 +419,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         if net.module is MLP and net.optimizer is torch.optim.Adam:
             net = replace(net, optimizer_options={"weight_decay": 1 / n_rows, **net.optimizer_options})
         return settled(net, n_rows)
-
-    def _training(self, net: "Net") -> "LagrangianTraining":
-        from skfairdp.lagrangian._dual_ascent import LagrangianTraining
-
-        return LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **self._dual_settings())
-
-    def _dual_settings(self) -> dict[str, Any]:
-        names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
-        return {name: getattr(self, name) for name in names}
 
 
 def _constant(data: TrainingData) -> Any:

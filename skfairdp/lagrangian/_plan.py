@@ -18,7 +18,6 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
 from skfairdp import privacy
-from skfairdp._estimator import as_part
 from skfairdp._judge import Judge, Judgement
 from skfairdp._utils import BLAS, fit_softmax
 from skfairdp._utils._sklearn import Interval
@@ -486,41 +485,29 @@ class GroupModel(BaseEstimator):
 
     def _on_rows(
         self,
-        X: Array,
-        read: "Tensor",
-        rows: "Tensor",
         constraints: FairnessConstraints,
         plan: PFLDPlan,
-        network: "Network",
+        *,
+        X: Array,
+        read: "Tensor",
         seed: int,
         chosen: NDArray[np.int64] | None,
+        **_: Any,
     ) -> PrimalRelease:
         if not plan.is_private:
             return lambda groups, noise: {"membership": np.eye(plan.n_groups)[groups]}
         y, n_classes = constraints.y, constraints.n_classes
         which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
-        return _EstimatedGroups(plan, described, n_classes, chosen, read, y).release
+        of_rows = described.features, described.weights, n_classes
 
+        def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+            if chosen is None:
+                return {"membership": estimate_groups(*of_rows, groups, plan, noise)}
+            coefficients = group_coefficients(*of_rows, groups[chosen], plan, noise)
+            return {"membership": described.estimates(coefficients, read.cpu(), y)}
 
-@dataclass(frozen=True)
-class _EstimatedGroups:
-    """Estimates from the moments of described rows: of these rows, or of all where only some were chosen."""
-
-    plan: PFLDPlan
-    described: PublicFeatures
-    n_classes: int
-    chosen: NDArray[np.int64] | None
-    rows: "Tensor"
-    y: NDArray[np.int64]
-
-    def release(self, groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
-        described = self.described
-        of_rows = described.features, described.weights, self.n_classes
-        if self.chosen is None:
-            return {"membership": estimate_groups(*of_rows, groups, self.plan, noise)}
-        coefficients = group_coefficients(*of_rows, groups[self.chosen], self.plan, noise)
-        return {"membership": described.estimates(coefficients, self.rows.cpu(), self.y)}
+        return release
 
 
 @dataclass(eq=False, repr=False)
@@ -574,15 +561,7 @@ class NoisyGradients(BaseEstimator):
         return None
 
     def _on_rows(
-        self,
-        X: Array,
-        read: "Tensor",
-        rows: "Tensor",
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        network: "Network",
-        seed: int,
-        chosen: NDArray[np.int64] | None,
+        self, constraints: FairnessConstraints, plan: PFLDPlan, *, rows: "Tensor", network: "Network", **_: Any
     ) -> PrimalRelease:
         def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
@@ -596,12 +575,5 @@ class NoisyGradients(BaseEstimator):
         return release
 
 
-_SHORTHANDS: dict[str, type[GroupModel] | type[NoisyGradients]] = {
-    "group_model": GroupModel,
-    "gradient": NoisyGradients,
-}
-
-
-def as_primal(primal: Any, owner: str) -> GroupModel | NoisyGradients:
-    """The part that a ``primal`` parameter names or is, its own parameters checked."""
-    return as_part(primal, _SHORTHANDS, parameter="primal", owner=owner)
+#: By their shorthands.
+PRIMALS: dict[str, Any] = {"group_model": GroupModel, "gradient": NoisyGradients}

@@ -9,7 +9,7 @@ primal steps follow, and gets numbers that are released already (or, for F-LD, n
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,8 +21,11 @@ from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
 from skfairdp.lagrangian._numpy_mlp import NumpyMLPTraining
-from skfairdp.lagrangian._one_network import NoisyGradient, OneNetwork
+from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._stack import Stack, StackedParity
+
+if TYPE_CHECKING:
+    from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
 Array = NDArray[np.float64]
 
@@ -50,7 +53,7 @@ def train_lagrangian(
     *,
     violations: Callable[[Array], Array],
     membership: Array | None = None,
-    gradient: NoisyGradient | None = None,
+    gradient: "ConstraintGradient | None" = None,
     dual_noise: float = 0.0,
     watched: tuple[NDArray[np.int64], FairnessConstraints] | None = None,
     make_optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None,

@@ -16,6 +16,7 @@ from skfairdp._utils import (
     as_groups,
     check_same_index,
     encode_labels,
+    encode_within,
     given_domain,
     group_domain,
     refuse_masked,
@@ -67,9 +68,7 @@ def group_codes(
     sensitive_features: Any, groups: Any, n_rows: int, owner: str
 ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """Return each row's group code and the groups (``groups`` as given, else those that occur)."""
-    values = as_groups(sensitive_features, n_rows, owner=owner)
-    domain = group_domain(values) if groups is None else given_domain(groups, owner=owner, parameter="groups")
-    return encode_labels(values, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
+    return encode_within(as_groups(sensitive_features, n_rows, owner=owner), groups, owner=owner)
 
 
 def warn_if_vacuous(n_compared: int, owner: str) -> None:
@@ -127,8 +126,7 @@ def demographic_disparity(
     owner = "demographic_disparity"
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     answered = predicted[~rejected]
-    labels = group_domain(answered) if classes is None else given_domain(classes, owner=owner, parameter="classes")
-    columns = encode_labels(answered, labels, owner=owner, name="y_pred", parameter="classes")
+    columns, labels = encode_within(answered, classes, owner=owner, name="y_pred", parameter="classes")
     counts = tally(codes[~rejected], columns, (len(domain), max(len(labels), 1)))
     warn_if_vacuous(int(np.count_nonzero(counts.sum(axis=1))), owner)
     return largest_disparity(counts, gap)

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._row_wise import all_probabilities
 from skfairdp._tables import on_simplex
 from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp._utils import BLAS, NamedEstimator, fit_softmax
@@ -401,13 +402,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         return on_simplex(scores + (1 - scores.sum(axis=1, keepdims=True)) / scores.shape[1])
 
 
-def all_probabilities(student: Any, X: Array, n_classes: int) -> Array:
-    """Probabilities of all class codes, by a classifier that may not have seen all of them."""
-    found = np.zeros((len(X), n_classes))
-    found[:, np.asarray(student.classes_, dtype=np.int64)] = student.predict_proba(X)
-    return found
-
-
 def with_groups(X: Array, groups: NDArray[np.int64], n_groups: int) -> Array:
     """Rows with a column for each group."""
     return np.hstack([X, np.eye(n_groups)[groups]])
@@ -462,19 +456,16 @@ class NoisyParityEstimate:
             return student
         some = (slice(start, start + _AT_ONCE) for start in range(0, len(X), _AT_ONCE))
         answers = ((groups[rows], student.answers_at_levels(asked.limited(X[rows]))) for rows in some)
-        counts = np.sum([[self._counts(of, codes) for codes in answered] for of, answered in answers], axis=0)
+        shape = self.n_groups, self.n_classes
+        counts = np.sum([[tally(of, codes, shape) for codes in answered] for of, answered in answers], axis=0)
         noisy = self.mechanism.release(counts.ravel(), noise).reshape(counts.shape)
         # Released values only from here on.
         sampled = asked.public
-        expected = np.stack([self._counts(sampled.groups, codes) for codes in student.answers_at_levels(sampled.X)])
+        expected = np.stack([tally(sampled.groups, codes, shape) for codes in student.answers_at_levels(sampled.X)])
         rates, errors, shares = corrected(noisy, expected.astype(float), self.mechanism.sigma)
         weights = comparisons(shares, student.disparity)
         gaps = [likely_gap(*level, weights) for level in zip(rates, errors, strict=True)]
         return student.with_gaps(gaps, *counts_of_levels(noisy, self.mechanism.sigma))
-
-    def _counts(self, groups: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        cells = np.bincount(groups * self.n_classes + codes, minlength=self.n_groups * self.n_classes)
-        return cells.reshape(self.n_groups, self.n_classes)
 
 
 def corrected(

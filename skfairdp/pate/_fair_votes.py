@@ -15,13 +15,11 @@ from sklearn.base import BaseEstimator, clone
 from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge
-from skfairdp._rows import RowSource, Subjects
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
 from skfairdp.lagrangian import FairPerceptron, LagrangianClassifier, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
-from skfairdp.privacy import NeighboringRelation, PublicReads
 from skfairdp.schema import RawTable, Schema
 
 Array = NDArray[np.float64]
@@ -134,25 +132,6 @@ def dry_run_teacher(teacher: Any, X_public: Array, *, n_rows: int, n_classes: in
         _teachers.rehearse_engine(engine, X_public, n_classes)
 
 
-def rehearse_student(
-    student: Any, X: Array, n_classes: int, domain: Any, *, parameter: str, owner: str,
-    with_weights: bool = False,
-) -> None:  # fmt: skip
-    """Fit a student of the user's on public rows with made-up labels and groups, before anything is paid for."""
-    if n_classes < 2 or not len(X):
-        return
-    with_groups = domain is not None and (parameter == "fair_estimator" or _teachers.takes_groups(student))
-
-    def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-        labels, groups = _teachers.made_up_cells(n_classes, len(domain) if with_groups else 1, each)
-        given: dict[str, Any] = {"sensitive_features": groups} if with_groups else {}
-        if with_weights:
-            given["group_weights"] = np.eye(len(domain))[groups]
-        return X[np.arange(len(labels)) % len(X)], labels, given
-
-    _teachers.rehearse_learner(student, made_up, parameter=parameter, owner=owner)
-
-
 def _attempts(
     attempt: Callable[[Any, Any], Any], learner: Any, X: Array, n_rows: int, n_classes: int,
     parameter: str, owner: str,
@@ -198,32 +177,24 @@ STEP = 2.0**-16
 TOGETHER = 32
 
 
-@dataclass(frozen=True)
-class AttributeRows:
-    """Rows that have passed every check; all but ``groups`` public."""
+@dataclass(frozen=True, kw_only=True)
+class AttributeRows(TrainingData):
+    """Rows that have passed every check, with standardised features; all but ``groups`` public."""
 
-    X: Array
-    codes: Codes
-    classes: NDArray[Any]
     groups: Codes
     domain: NDArray[np.object_]
     center: Array
     scale: Array
-    reads: PublicReads
-    source: RowSource | None = None
     schema: Schema | None = None
     kept: Codes | None = None
     whole: "_Whole | None" = None
-    owner: str = "SFPATEClassifier"
-    relation: NeighboringRelation = NeighboringRelation.REPLACE_ATTRIBUTE
-    subjects: Subjects | None = None
+    owner: ClassVar[str] = "SFPATEClassifier"
 
     @classmethod
     def of(cls, data: TrainingData, schema: Schema | None, most: int) -> "AttributeRows":
         """Rows whose features are public, standardised: all of them, or so many by positions that are public."""
-        assert data.domain is not None
-        assert data.groups is not None
         X, y, groups, kept, whole = data.X, data.y, data.groups, None, None
+        assert groups is not None
         if data.source is None:  # in chunks the group of a subject is found where its rows are together
             groups = data.of_each_row(data.groups_of_units)
         if data.source is None and len(X) > most:
@@ -231,10 +202,8 @@ class AttributeRows:
             X, y, whole = X[kept], y[kept], _Whole(X, y, groups)
             data.reads.note("rows asked about", "computed", most, "positions drawn in public")
         center, scale = standard_scale(X)
-        return cls(
-            (X - center) / scale, y, data.classes, groups, data.domain, center, scale, data.reads,
-            data.source, schema, kept, whole, relation=data.attribute_relation, subjects=data.subjects,
-        )  # fmt: skip
+        rows = {**vars(data), "X": (X - center) / scale, "y": y, "groups": groups}
+        return cls(**rows, center=center, scale=scale, schema=schema, kept=kept, whole=whole)
 
     @property
     def n_rows(self) -> int:
@@ -247,16 +216,10 @@ class AttributeRows:
         return self.n_rows if self.subjects is None else self.subjects.n
 
     @property
-    def units(self) -> str:
-        """What they are called."""
-        return "rows" if self.subjects is None else "subjects"
-
-    @property
     def n_judged(self) -> int:
         """Rows whose answers are counted, one of each subject."""
-        if self.subjects is not None:
-            return min(self.subjects.n, len(self.X) if self.source is None else self.n_rows)
-        return len(self.X) if self.source is None else self.n_rows
+        n_kept = len(self.X) if self.source is None else self.n_rows
+        return n_kept if self.subjects is None else min(self.subjects.n, n_kept)
 
     def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
         """The teacher of each row, by its position, or that of its subject: no group decides who teaches whom."""
@@ -273,7 +236,7 @@ class AttributeRows:
                 rows = self.subjects.one_row_each
                 judged = rows if self.kept is None else np.flatnonzero(np.isin(self.kept, rows))
             for some in (judged[block] for block in row_blocks(len(judged))):
-                yield _Whole(self.X[some] * self.scale + self.center, self.codes[some], groups[some])
+                yield _Whole(self.X[some] * self.scale + self.center, self.y[some], groups[some])
             return
         schema = self.schema
         assert schema is not None
@@ -300,7 +263,7 @@ class AttributeRows:
     @property
     def with_labels(self) -> Array:
         """What reveals the group: see :func:`features_and_labels`."""
-        return features_and_labels(self.X, self.codes, len(self.classes))
+        return features_and_labels(self.X, self.y, len(self.classes))
 
 
 class GroupTeachers(BaseEstimator):
@@ -341,13 +304,8 @@ class GroupTeachers(BaseEstimator):
 
     def _rehearse(self, rows: AttributeRows, fair: Any, n_teachers: int) -> None:
         """Try the teacher on its features, which are public, with made-up groups."""
-        dry_run_teacher(
-            self._learner(),
-            rows.with_labels,
-            n_rows=-(-rows.n_rows // n_teachers),
-            n_classes=len(rows.domain),
-            owner="SFPATEClassifier",
-        )
+        n_rows, n_groups = -(-rows.n_rows // n_teachers), len(rows.domain)
+        dry_run_teacher(self._learner(), rows.with_labels, n_rows=n_rows, n_classes=n_groups, owner=rows.owner)
 
     def _votes(
         self, rows: AttributeRows, fair: Any, queries: Codes, plan: VotePlan, rng: np.random.Generator,
@@ -435,7 +393,7 @@ class FairTeachers(BaseEstimator):
             return _some_at_a_time(rows, lessons, plan, rng, verbose=how["verbose"])
         assignment = rows.partition(plan.n_teachers, rng)
         teachers = fit_fair_teachers(
-            fair, rows.X, rows.codes, rows.groups, assignment, n_teachers=plan.n_teachers,
+            fair, rows.X, rows.y, rows.groups, assignment, n_teachers=plan.n_teachers,
             n_classes=len(rows.classes), n_groups=len(rows.domain), random_state=rng, **how,
         )  # fmt: skip
         return _teachers.vote_histogram(teachers.predict(rows.X[queries]), len(rows.classes))
@@ -455,7 +413,7 @@ class _Asked:
     @classmethod
     def of(cls, rows: AttributeRows, queries: Codes) -> "_Asked":
         sizes = len(rows.classes), len(rows.domain)
-        return cls(rows.X[queries], rows.codes[queries], *sizes, rows.center, rows.scale)
+        return cls(rows.X[queries], rows.y[queries], *sizes, rows.center, rows.scale)
 
     def standardised(self, raw: "Rows") -> Array:
         return (raw.features - self.center) / self.scale

@@ -21,7 +21,7 @@ from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, varian
 from skfairdp._utils import BLAS, child_seeds, fit_softmax, progress_bar, row_blocks, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.pate._constrained_student import ConstrainedStudent, NoisyParityEstimate, share_of_look, with_groups
-from skfairdp.pate._fair_votes import dry_run_teacher, rehearse_student
+from skfairdp.pate._fair_votes import dry_run_teacher
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
 from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
@@ -350,14 +350,9 @@ class PATEPlan:
 
     def trust_in(self, variance: float, n_columns: int, n_rows: int) -> float:
         """Weight of shares of so much variance, that so many columns tell, beside those of the votes."""
-        n_teachers = self.votes.n_teachers
-        of_votes = variance_of_shares(
-            n_columns,
-            n_rows=n_rows,
-            n_teachers=n_teachers,
-            noise_std=self.votes.sigma / n_teachers,
-            n_queries=self.votes.n_queries,
-        )
+        votes, k = self.votes, self.votes.n_teachers
+        noise = votes.sigma / k
+        of_votes = variance_of_shares(n_columns, votes.n_queries, n_rows=n_rows, n_teachers=k, noise_std=noise)
         return of_votes / (of_votes + variance)
 
 
@@ -430,7 +425,7 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         relation=data.relation,
         beside=privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
     )
-    return PATEPlan(votes, rows, counts, look, sums, forecast, "" if data.subjects is None else data.subjects.name)
+    return PATEPlan(votes, rows, counts, look, sums, forecast, data.rows_of)
 
 
 def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
@@ -684,7 +679,8 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
     else:
         rows = data.public.X
     if not isinstance(estimator.student, OWN_STUDENTS):
-        rehearse_student(estimator.student, rows, len(data.classes), data.domain, parameter="student", owner=owner)
+        groups = None if data.domain is None else np.arange(len(data.domain))
+        _teachers.rehearse_student(estimator.student, rows, len(data.classes), groups, parameter="student", owner=owner)
     if estimator.teacher is None:
         return
     n_teachers = count_teachers(estimator, data.n_units, len(data.classes), data.share_for_votes, data.units)

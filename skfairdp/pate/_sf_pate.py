@@ -15,7 +15,7 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
-from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks
+from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
@@ -23,16 +23,7 @@ from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateParity, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
-from skfairdp.pate._fair_votes import (
-    VARIANTS,
-    Answers,
-    AttributeRows,
-    FairTeachers,
-    GroupTeachers,
-    fair_network,
-    rehearse_student,
-    seeded_predictions,
-)
+from skfairdp.pate import _fair_votes as ensemble
 from skfairdp.pate._query_plan import count_teachers, warn_of_many_teachers
 from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
@@ -209,11 +200,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     #: then below .016.
     _most_kept: ClassVar[int] = 100_000
 
-    __metadata_request__fit = {
-        "X_public": UNUSED,
-        "sensitive_features_public": UNUSED,
-        "subject": True,
-    }  # all is public
+    # All is public.
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
         self,
@@ -248,7 +236,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             VoteForecast(data.n_units, variant._n_values(data), self.epsilon, self.delta, teachers),
             plan.n_queries,
             self._voting.sigma,
-            fair_parts=isinstance(variant, FairTeachers) and len(data.domain) > 1,
+            fair_parts=isinstance(variant, ensemble.FairTeachers) and len(data.domain) > 1,
             hard=self._releases_winners,
             units=data.units,
         )
@@ -278,7 +266,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             if judge is not None and problem is None:
                 judgement = self._second_try(self._looked_at(judge, data, noise), judge, data, noise)
         if problem is not None:
-            other = "fair_estimator" if isinstance(variant, GroupTeachers) else "variant__student"
+            other = "fair_estimator" if isinstance(variant, ensemble.GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
                 raise problem
         carrying(self.student_, self.privacy_)
@@ -287,7 +275,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self._warn_of(judgement, "its rows")
         return self
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> AttributeRows:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> ensemble.AttributeRows:
         """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
         self._check()
         read = read_any_training(
@@ -295,7 +283,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             protects=Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
         most = max(self._most_kept, self._voting.max_queries or 0)
-        data = AttributeRows.of(read_public_rows_of(self, read, most), self.schema, most)
+        data = ensemble.AttributeRows.of(read_public_rows_of(self, read, most), self.schema, most)
         if data.source is not None and data.source.spills:
             assert self.schema is not None
             n_bytes = bytes_on_disk(self.schema, data.n_rows, groups=True)
@@ -305,7 +293,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             from skfairdp._networks import check_precision
 
             check_precision(type(self).__name__)
-        n_cells = len(data.classes) * len(data.domain) if isinstance(variant, FairTeachers) else len(data.domain)
+        n_cells = (
+            len(data.classes) * len(data.domain) if isinstance(variant, ensemble.FairTeachers) else len(data.domain)
+        )
         if self.n_teachers != "auto":
             warn_of_many_teachers(self, data.n_units, n_cells, data.units)
         n_teachers = count_teachers(self, data.n_units, variant._n_values(data), units=data.units)
@@ -313,36 +303,38 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self._rehearse_student(data)
         return data
 
-    def _rehearse_student(self, data: AttributeRows) -> None:
+    def _rehearse_student(self, data: ensemble.AttributeRows) -> None:
         """Try what learns from released votes, where it is the user's."""
         student, owner = self._given_student, type(self).__name__
         if student is None or as_perceptron(student) is not None:
             return
         rows, n_classes = data.X * data.scale + data.center, len(data.classes)
-        if isinstance(self._variant, FairTeachers):
+        if isinstance(self._variant, ensemble.FairTeachers):
             rehearse_student(student, rows, n_classes, None, parameter="variant__student", owner=owner)
             return
         learner = self._fair_learner(data)
         rehearse_student(
-            learner, rows, n_classes, data.domain, parameter="fair_estimator", owner=owner,
+            learner, rows, n_classes, np.arange(len(data.domain)), parameter="fair_estimator", owner=owner,
             with_weights=check_fair_learner(learner, owner),
         )  # fmt: skip
 
-    def _judge(self, data: AttributeRows) -> Judge | None:
+    def _judge(self, data: ensemble.AttributeRows) -> Judge | None:
         """What looks at the answers of the student; None where the fair learner does not say what it holds."""
         learner = self._built_in() if self.fair_estimator is None else self.fair_estimator
         held = held_by_learner(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
         if held is None or min(len(data.domain), len(data.classes)) < 2:
             return None
-        looks = 2 if isinstance(self._variant, GroupTeachers) and tightened(learner, 0.5) is not None else 1
-        return Judge(held, data.n_judged, self.epsilon, self.delta, data.relation, looks=looks)
+        looks = 2 if isinstance(self._variant, ensemble.GroupTeachers) and tightened(learner, 0.5) is not None else 1
+        return Judge(held, data.n_judged, self.epsilon, self.delta, data.attribute_relation, looks=looks)
 
-    def _looked_at(self, judge: Judge, data: AttributeRows, noise: NoiseSource) -> Judgement:
+    def _looked_at(self, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Release what the answers of the student do to the groups."""
-        answered = data.counted(Answers(judge, self.student_, self._student_seed))
+        answered = data.counted(ensemble.Answers(judge, self.student_, self._student_seed))
         return judge.release(answered.reshape(judge.shape), noise)
 
-    def _second_try(self, first: Judgement, judge: Judge, data: AttributeRows, noise: NoiseSource) -> Judgement:
+    def _second_try(
+        self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource
+    ) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
         more. The one that breaks them by less is kept.
 
@@ -368,7 +360,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self.student_ = kept
         return first
 
-    def _plan(self, data: AttributeRows) -> VotePlan:
+    def _plan(self, data: ensemble.AttributeRows) -> VotePlan:
         judge, n_kept, n_values = self._judge(data), len(data.X), self._variant._n_values(data)
         most = self._voting.max_queries or (STUDENT_ROWS if self._releases_winners else n_kept)
         votes = self._voting.plan(
@@ -377,10 +369,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             n_queries=min(most, n_kept),
             n_teachers=count_teachers(self, data.n_units, n_values, units=data.units),
             n_classes=n_values,
-            relation=data.relation,
+            relation=data.attribute_relation,
             beside=NOTHING if judge is None else judge.event,
         )
-        votes = replace(votes, rows_of="" if data.subjects is None else data.subjects.name)
+        votes = replace(votes, rows_of=data.rows_of)
         if judge is None:
             return votes
         return replace(votes, event=compose(votes.event, judge.event), releases=(*votes.releases, *judge.releases))
@@ -432,7 +424,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if weight is None:
             weight = PROXIMAL_WEIGHT if self._releases_winners else 0.0
         variant, usual = self._variant, LagrangianClassifier(constraints=None)
-        if isinstance(variant, GroupTeachers):
+        if isinstance(variant, ensemble.GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
             given, usual = (
                 in_codes(
@@ -463,7 +455,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _codes_of(self, student: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
         """Classes of rows that are standardised."""
         rows = X * self._released.scale + self._released.center
-        return np.asarray(seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
+        return np.asarray(ensemble.seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
 
     @property
     def _notions(self) -> tuple[str | RateParity | RateBound, ...]:
@@ -494,20 +486,20 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             clone(self._variant.student, safe=False)
         if self.fair_estimator is not None:
             check_fair_learner(clone(self.fair_estimator, safe=False), owner)
-        teachers = self.fair_estimator if isinstance(self._variant, FairTeachers) else self._variant.teacher
+        teachers = self.fair_estimator if isinstance(self._variant, ensemble.FairTeachers) else self._variant.teacher
         refuse_callbacks(teachers, parameter="teacher", owner=owner)
         self._built_in().read_net()
 
     def _built_in(self) -> LagrangianClassifier:
-        return fair_network(self._variant, self.fair_estimator, asked_constraints(self))
+        return ensemble.fair_network(self._variant, self.fair_estimator, asked_constraints(self))
 
-    def _fair_learner(self, data: AttributeRows) -> Any:
+    def _fair_learner(self, data: ensemble.AttributeRows) -> Any:
         """The fair learner, given or the built-in network, for rows whose groups and classes go by codes."""
         learner = self._built_in() if self.fair_estimator is None else self.fair_estimator
         return in_codes(learner, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
 
     @property
-    def _variant(self) -> GroupTeachers | FairTeachers:
+    def _variant(self) -> ensemble.GroupTeachers | ensemble.FairTeachers:
         return self._parts()["variant"]
 
     @property
@@ -520,22 +512,25 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     # ------------------------------------------------------------------ what refit may change
 
-    _shorthands: ClassVar[dict[str, Any]] = {"variant": VARIANTS, "voting": {"soft": SoftVoting, "gnmax": GNMaxVoting}}
+    _shorthands: ClassVar[dict[str, Any]] = {
+        "variant": ensemble.VARIANTS,
+        "voting": {"soft": SoftVoting, "gnmax": GNMaxVoting},
+    }
 
     @property
     def _given_student(self) -> Any:
         part = self._variant
-        return self.fair_estimator if isinstance(part, GroupTeachers) else part.student
+        return self.fair_estimator if isinstance(part, ensemble.GroupTeachers) else part.student
 
     @property
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change: a search pays once for all their values."""
         return frozenset(
-            {"proximal_weight", *(FAIR if isinstance(self._variant, GroupTeachers) else {"variant__student"})}
+            {"proximal_weight", *(FAIR if isinstance(self._variant, ensemble.GroupTeachers) else {"variant__student"})}
         )
 
     def _refuse_paid(self, name: str) -> None:
-        if isinstance(self._variant, FairTeachers) and name in FAIR:
+        if isinstance(self._variant, ensemble.FairTeachers) and name in FAIR:
             raise ValueError(
                 f"The teachers of {type(self).__name__}(variant='teacher') are fair already, so another '{name}' needs "
                 "a new fit. Their votes determine another 'variant__student' or 'proximal_weight'."

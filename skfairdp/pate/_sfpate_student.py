@@ -55,7 +55,7 @@ class Released:
     ) -> "Released":
         """All that a student may learn from: everything but the groups."""
         return cls(
-            rows.X, rows.codes, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
+            rows.X, rows.y, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
             rows.center, rows.scale, doubted, tuple(rows.domain.tolist()), tuple(rows.classes.tolist()),
         )  # fmt: skip
 

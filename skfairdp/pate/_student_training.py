@@ -17,14 +17,14 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, read_features
 from skfairdp._judge import fifths
-from skfairdp._row_wise import predict_codes
+from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.fairness import RateParity, largest_disparity, tally
-from skfairdp.pate._constrained_student import ConstrainedStudent, all_probabilities, shrink_gaps
+from skfairdp.pate._constrained_student import ConstrainedStudent, shrink_gaps
 from skfairdp.pate._query_plan import QuerySet, check_student
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes

@@ -110,16 +110,6 @@ class Asked:
         return {"noise": self.noise, "n_teachers": self.n_teachers, "relation": self.relation}
 
 
-def _calibrated(at: Callable[[float], Any], asked: Asked, guess: float) -> float:
-    """The least noise at which every query may be answered once."""
-    return privacy.calibrate_noise(
-        lambda sigma: privacy.compose(asked.beside, privacy.repeat(at(sigma).event, asked.n_queries)),
-        asked.epsilon,
-        asked.delta,
-        guess=guess,
-    )
-
-
 # ---- parts ---------------------------------------------------------------------------------------------------
 @dataclass(kw_only=True, eq=False, repr=False)
 class Voting(BaseEstimator):
@@ -236,6 +226,17 @@ class Voting(BaseEstimator):
     def _plan(self, asked: Asked) -> VotePlan:
         raise NotImplementedError
 
+    def _mechanism(self, kind: Callable[..., Any], asked: Asked, guess: float) -> Any:
+        """With the noise that is given, else with the least at which every query may be answered once."""
+        at, times = partial(kind, n_classes=asked.n_classes, **asked.of_mechanisms), asked.n_queries
+        if self.sigma is not None:
+            return at(self.sigma)
+
+        def cost(sigma: float) -> privacy.DpEvent:
+            return privacy.compose(asked.beside, privacy.repeat(at(sigma).event, times))
+
+        return at(privacy.calibrate_noise(cost, asked.epsilon, asked.delta, guess=guess))
+
     def _release(
         self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
     ) -> ReleasedVotes:
@@ -277,12 +278,8 @@ class SoftVoting(Voting):
     name, usual_queries = "soft", None
 
     def _plan(self, asked: Asked) -> VotePlan:
-        times = asked.n_queries
-        at: Callable[[float], privacy.NoisyVotes] = partial(
-            privacy.NoisyVotes, n_classes=asked.n_classes, **asked.of_mechanisms
-        )
-        guess = at(1.0).sensitivity * math.sqrt(times) / asked.mu
-        histogram = at(self.sigma or _calibrated(at, asked, guess))
+        times, moved = asked.n_queries, 1.0 if asked.n_classes <= 2 else math.sqrt(2.0)
+        histogram = self._mechanism(privacy.NoisyVotes, asked, moved * math.sqrt(times) / asked.mu)
         event, releases = privacy.repeat(histogram.event, times), (f"{times} noisy vote histograms",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, histogram=histogram)
 
@@ -335,8 +332,7 @@ class GNMaxVoting(Voting):
 
     def _plan(self, asked: Asked) -> VotePlan:
         times = asked.n_queries
-        at: Callable[[float], privacy.GNMax] = partial(privacy.GNMax, n_classes=asked.n_classes, **asked.of_mechanisms)
-        maximum = at(self.sigma or _calibrated(at, asked, math.sqrt(2 * times) / asked.mu))
+        maximum = self._mechanism(privacy.GNMax, asked, math.sqrt(2 * times) / asked.mu)
         event, releases = privacy.repeat(maximum.event, times), (f"{times} noisy maxima",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, maximum=maximum, n_maxima=times)
 

@@ -9,16 +9,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logit, softmax
 
+from skfairdp._transport import table_for
 from skfairdp.fairness import RateConstraints, RateParity, gaps_of
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    PoissonSample,
-    compose,
-    gdp_mu,
-)
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSample, compose
 
 Array = NDArray[np.float64]
 
@@ -37,11 +30,15 @@ class RowsAside:
     """A plan whose look is at rows that taught nothing, and where a group may be guessed beside sizes of all."""
 
     n_rows: int
+    epsilon: float
+    delta: float
+    relation: NeighboringRelation
+    share: float
     #: One row in so many is looked at.
     one_in: ClassVar[int] = HELD
 
     def _of(self, share: float) -> GaussianMechanism:
-        raise NotImplementedError
+        return table_for(share * self.share, self.epsilon, self.delta, self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -102,11 +99,6 @@ class BinsPlan(RowsAside):
     def look(self) -> GaussianMechanism:
         """For the answers to rows that taught no threshold, by group and label."""
         return self._of(FOR_LOOK)
-
-    def _of(self, share: float) -> GaussianMechanism:
-        sensitivity = 1.0 if self.relation.by_null else math.sqrt(2.0)
-        mu = math.sqrt(share * self.share) * gdp_mu(self.epsilon, self.delta)
-        return GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def snr_too_low(self) -> bool:

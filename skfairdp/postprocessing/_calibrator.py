@@ -21,7 +21,7 @@ from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, scored_without_metadata
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
 from skfairdp.postprocessing import _constrained as constrained, _inputs as inputs
@@ -270,20 +270,16 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         """
         self._validate_params()
         self._check_price()
-        if self._asks_for_groups and scored_without_metadata():
-            raise ValueError(
-                f"{_OWNER} with Thresholds(group_at_prediction=True) needs the group of every row that is scored, and "
-                "this search hands on none: its scores would be NaN. Name the columns of X that hold them with "
-                "'sensitive_columns', or set sklearn.set_config(enable_metadata_routing=True)."
-            )
+        if self._asks_for_groups:
+            inputs.refuse_search_by_X_alone(f"{_OWNER} with Thresholds(group_at_prediction=True)")
         public = self._public_rows(X_public, sensitive_features_public)
-        fits = inputs.fits_its_estimator(self)
-        samples, model = fits and public is None, self.estimator
-        if fits:
+        model = self._fitted_estimator()
+        samples = model is None and public is None
+        if model is None:
             X, y, metadata = self._arguments(X, y, sensitive_features, public)
             # there to be used, whatever becomes of its calibration
-            model = self.estimator_ = _utils.without_cells(clone(model).fit, X, y, owner=_OWNER, **metadata)
-        inputs.fitted_classifier(model, owner=_OWNER)
+            self.estimator_ = _utils.without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
+            model = inputs.fitted_classifier(self.estimator_, owner=_OWNER)
         if samples:
             public = model._released_rows()
         if public is not None:
@@ -347,15 +343,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             is_met = self.gamma is None or gap <= self.gamma
             return _Found(calibrated, answers, choice.gap_before, gap, is_met)
         assert isinstance(method, Thresholds)
-        by_rates, outcome = constrained.meet_constraints(
-            model,
-            rows,
-            constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER),
-            labels,
-            group_at_prediction=method.group_at_prediction,
-            group_estimator=method.group_estimator,
-            owner=_OWNER,
-        )
+        held = constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
+        by_rates, outcome = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
         answers = by_rates.answer(rows.features, rows.table, rows.groups)
         is_met = outcome.violation <= constrained.MET
         return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
@@ -401,10 +390,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 raise ValueError(
                     f"{_OWNER} with Thresholds(group_at_prediction=True) needs sensitive_features to predict."
                 )
-            values = _utils.as_groups(groups, inputs.shape_of(X)[0], owner=_OWNER)
-            codes = _utils.encode_labels(
-                values, self.groups_, owner=_OWNER, name="sensitive_features", parameter="groups"
-            )
+            n_rows = inputs.shape_of(X)[0]
+            codes = _utils.encode_groups(groups, self.groups_, n_rows, owner=_OWNER, parameter="groups")
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
     @available_if(_has_tuned_probabilities)
@@ -454,10 +441,14 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     # ------------------------------------------------------------------ an estimator that is not fitted
 
-    def _public_rows(self, X_public: Any, groups: Any) -> _utils.PublicData | None:
+    def _fitted_estimator(self) -> Any:
+        """The estimator, or None where it is to be fitted."""
+        return None if inputs.fits_its_estimator(self) else inputs.fitted_classifier(self.estimator, owner=_OWNER)
+
+    def _public_rows(self, X_public: Any = None, sensitive_features_public: Any = None) -> _utils.PublicData | None:
         """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""
         labels = getattr(self.public_data if X_public is None else X_public, "y", None)
-        given, groups = public_arguments(self, X_public, groups)
+        given, groups = public_arguments(self, X_public, sensitive_features_public)
         if given is not None:
             return _utils.PublicData(given, groups, labels)
         if groups is not None:
@@ -468,18 +459,12 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return inner if isinstance(inner, _utils.PublicData) and not isinstance(self.estimator, Pipeline) else None
 
     def _handed_on(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **public: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
         self._validate_params()
         self._check_price()
-        return self._arguments(X, y, sensitive_features, self._public_rows(X_public, sensitive_features_public))
+        return self._arguments(X, y, sensitive_features, self._public_rows(**public))
 
     def _arguments(
         self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None
@@ -571,13 +556,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         asked = self._asked()
         constrained.constraints_of(asked, domain, classes, _OWNER)
         labels = inputs.public_labels(self, X, y, owner=_OWNER)
-        if labels is None and constrained.look_at_labels(asked):
+        if labels is not None:
+            return _utils.encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
+        if constrained.look_at_labels(asked):
             constrained.refuse_unlabelled(asked, _OWNER)
-        return (
-            None
-            if labels is None
-            else _utils.encode_labels(labels, classes, owner=_OWNER, name="y", parameter="estimator")
-        )
+        return None
 
     def _method(self, model: Any) -> FineTuning | Thresholds:
         """The method as a part of its own, with everything checked that the model can be wrong in."""
@@ -621,11 +604,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             )
         else:
             constraints, truth = self._held(), np.zeros_like(rows.groups) if labels is None else labels
-            counts, changed = (
-                constrained.answer_counts(constraints, rows.groups, truth, rows.before),
-                (after != rows.before).any(),
-            )
-            found = words_of_noise(constraints, counts, changed=bool(changed), rows=counted, owner=_OWNER)
+            counts = constrained.answer_counts(constraints, rows.groups, truth, rows.before)
+            changed = bool((after != rows.before).any())
+            found = words_of_noise(constraints, counts, changed=changed, rows=counted, owner=_OWNER)
             if found is not None:
                 _utils.warn_caller(found, FairnessWarning)
         if not self.satisfied_ and self.constraints is not None:

@@ -1,16 +1,19 @@
 """What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
 
-from typing import Any
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.metadata_routing import UNUSED
 
-from skfairdp._estimator import PrivateEstimator
-from skfairdp._inputs import TrainingData
+from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
+from skfairdp._inputs import TrainingData, groups_to_come, subject_given
 from skfairdp._utils import split_sensitive_columns, warn_caller
-from skfairdp._utils._sklearn import take_rows
+from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads
 from skfairdp.schema import Schema
@@ -25,9 +28,20 @@ class ChargedForRows(PrivateEstimator):
     schema: Schema | None
     sensitive_columns: Any
     groups_: NDArray[np.object_]
+    _guesses: Any
 
     #: What the model inside is called.
     _kind = "classifier"
+
+    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
+    __metadata_request__predict = {"sensitive_features": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "group_at_prediction": ["boolean"],
+        **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
+    }
 
     def _fitted_estimator(self) -> Any:
         raise NotImplementedError
@@ -35,6 +49,14 @@ class ChargedForRows(PrivateEstimator):
     def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """Scores of rows, NaN where the model has none."""
         raise NotImplementedError
+
+    def _read_by(
+        self, read: Callable[..., TrainingData], X: Any, y: Any, sensitive_features: Any, subject: Any, **how: Any
+    ) -> TrainingData:
+        """Private rows by a reader, protected as the model inside protects its own."""
+        protects = self._relation(self._fitted_estimator(), subject_given(self, subject) is not None).protects
+        given = {"sensitive_features": sensitive_features, "subject": subject, "groups": "private"}
+        return read(self, X, y, **given, protects=protects, **how)
 
     def _check_columns(self, model: Any, n_features: int) -> None:
         """Refuse a model of other columns, or one that has no score for any of some rows that are made up."""
@@ -116,6 +138,16 @@ class ChargedForRows(PrivateEstimator):
         if data.subjects is not None:
             table = take_rows(table, data.subjects.one_row_each)
         return self._scores_of_rows(model, table, places), units.groups, places, units
+
+    def _kinds_to_come(
+        self, X: Any, features: NDArray[np.float64], sensitive_features: Any, *, reads_groups: bool
+    ) -> NDArray[np.int64]:
+        """The group of each row to predict, or the kind of its guess; 0 where neither counts."""
+        if self._guesses is not None:
+            return self._guesses.kinds_of(features, np.arange(len(features)))
+        if reads_groups:
+            return groups_to_come(self, X, sensitive_features, len(features))
+        return np.zeros(len(features), dtype=np.int64)
 
     def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
         """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""

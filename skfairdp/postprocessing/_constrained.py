@@ -13,9 +13,9 @@ from scipy.sparse import issparse
 
 from skfairdp._utils import coins_of
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
+from skfairdp.postprocessing import _thresholding as thresholding
 from skfairdp.postprocessing._bins import bins_of
 from skfairdp.postprocessing._inputs import probabilities
-from skfairdp.postprocessing._thresholding import CalibratedModel, CalibrationRows, fit_group_estimator, own_threshold
 
 Array = NDArray[np.float64]
 
@@ -117,7 +117,7 @@ class RateOutcome:
     violation: float
 
 
-class BinAnswers(CalibratedModel):
+class BinAnswers(thresholding.CalibratedModel):
     """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
     def __init__(
@@ -180,39 +180,34 @@ def refuse_unlabelled(asked: tuple[RateParity | RateBound, ...], owner: str) -> 
 
 def meet_constraints(
     model: Any,
-    rows: CalibrationRows,
+    rows: thresholding.CalibrationRows,
     constraints: RateConstraints,
     labels: NDArray[np.int64] | None,
-    *,
-    group_at_prediction: bool,
-    group_estimator: Any,
+    method: thresholding.Thresholds,
     owner: str,
 ) -> tuple[BinAnswers, RateOutcome]:
     """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
     utility = probabilities(model, rows.features, 2, owner=owner)
-    weights = utility if labels is None else np.eye(2)[labels]  # how likely each row has each label
+    weights = label_weights(labels, utility)
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
-    scores, shift = rounded(utility), own_threshold(utility, rows.before)
+    scores, shift = rounded(utility), thresholding.own_threshold(utility, rows.before)
     edges = edges_of(scores, (1 - float(shift[1])) / 2, rows.n_groups)
-    found = None
-    if not group_at_prediction:
-        found = fit_group_estimator(group_estimator, rows.table, rows.groups, owner=owner)
+    found = thresholding.fit_group_estimator(method, rows, owner)
     shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
     calibrated = BinAnswers(model, rows.classes, edges, shares, found, owner)
     gaps, after = gaps_of(constraints), before
     if constraints.largest_violation(before) > 0:
         rules, bins = calibrated.cells(scores, rows.table, rows.groups)
         n_bins = len(edges) + 1
-        if (
-            not group_at_prediction
-        ):  # a cell that knows nothing of the group but what it guesses is a bin like any other
+        if not method.group_at_prediction:
+            # a cell that knows nothing of the group but what it guesses is a bin like any other
             bins, n_bins = rules * n_bins + bins, rows.n_groups * n_bins
         counts = _counted((bins, rows.groups), weights, (n_bins, rows.n_groups))
         answers = fair_answers(
             constraints,
             counts,
-            by_group=group_at_prediction,
+            by_group=method.group_at_prediction,
             sizes=np.maximum(counts.sum(0), 1e-9),  # of a label that no constraint looks at there may be no row
             right_sides=constraints.bounds_on_few(before),
         )
@@ -232,6 +227,11 @@ def check_rates(constraints: RateConstraints, counts: Any, owner: str) -> None:
             f"{owner} has no public row that the {constraints.rate_names[rate]} of the group "
             f"{constraints.groups[group]!r} counts. Add public rows of that group and label, or leave the group out."
         )
+
+
+def label_weights(labels: NDArray[np.int64] | None, probability: Array) -> Array:
+    """How likely each row has each label: 0 or 1 where labels are known, else what the model says."""
+    return probability if labels is None else np.eye(2)[labels]
 
 
 def edges_of(scores: Array, threshold: float, n_groups: int) -> Array:

@@ -20,14 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils._sklearn import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    answers_as_fitted,
-    as_fitted,
-    scored_without_metadata,
-)
+from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
@@ -743,12 +736,8 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         if X is None and (self.estimator is not None or self.sensitive_columns is not None):
             raise ValueError("IDP3 requires X, unless it has neither 'estimator' nor 'sensitive_columns'.")
         if X is None:
-            known = inputs.declared_groups(self)
-            return (
-                inputs.FitArguments(None, y, None, None, None),
-                inputs.read_groups(sensitive_features, known, inputs.shape_of(y)[0]),
-                False,
-            )
+            domain = inputs.read_groups(sensitive_features, inputs.declared_groups(self), inputs.shape_of(y)[0])
+            return inputs.FitArguments(None, y, None, None, None), domain, False
         features, groups = inputs.split_rows(
             self, X, sensitive_features, reset=True, private=inputs.fits_its_estimator(self)
         )
@@ -788,12 +777,8 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             )
         if fits:
             inputs.check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
-        if sensitive_features is not None and not self._finds_groups and scored_without_metadata():
-            raise ValueError(
-                "IDP3 in a search needs the group of every row that is scored, and this search hands groups to fit "
-                "alone: its scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
+        if sensitive_features is not None and not self._finds_groups:
+            inputs.refuse_search_by_X_alone("IDP3 in a search")
 
     def _known_groups(self, X: Any, X_public: Any, groups: Any) -> Any:
         """Groups that are public: given, known to the estimator, or those of public rows."""
@@ -838,11 +823,9 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
 
     def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         gate = self._gate()
-        return (
-            gated.admitted_by_rates(gate, groups, labels)
-            if isinstance(gate, fairness.RateGate)
-            else gated.admitted(gate, groups, labels)
-        )
+        if isinstance(gate, fairness.RateGate):
+            return gated.admitted_by_rates(gate, groups, labels)
+        return gated.admitted(gate, groups, labels)
 
     def _counted_later(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         later = getattr(self, "_later", None)
@@ -868,11 +851,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             labelled, outstanding = later.counts
             return fairness.RateGate(constraints, min_count=rule.min_count, labelled=labelled, outstanding=outstanding)
         gamma, disparity = asked or (rule.gamma, rule.disparity)
-        return (fairness.AmountGate if self._amounts else fairness.FairnessGate)(
-            *self.counts_.shape,
-            gamma=gamma,
-            min_count=rule.min_count,
-            disparity=disparity,
-            gate=rule.gate,
-            counts=self.counts_,
+        kind, shape = fairness.AmountGate if self._amounts else fairness.FairnessGate, self.counts_.shape
+        return kind(
+            *shape, gamma=gamma, min_count=rule.min_count, disparity=disparity, gate=rule.gate, counts=self.counts_
         )

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp import _utils
 from skfairdp._inputs import amount_bounds, refuse_chunks, without_subject
+from skfairdp._utils._sklearn import scored_without_metadata
 from skfairdp.schema import RawTable, Schema, schema_of
 
 
@@ -147,14 +148,10 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
             "IDP3 does not know the groups: pass sensitive_features to fit, list them with the 'groups' parameter, "
             "name the columns of X that hold them with 'sensitive_columns', or describe the table with 'schema'."
         )
-    if given is not None:
-        domain = _utils.given_domain(given, owner="IDP3", parameter="groups")
-        if groups is not None:
-            seen = _utils.as_groups(groups, rows, owner="IDP3")
-            _utils.encode_labels(seen, domain, owner="IDP3", name="sensitive_features", parameter="groups")
-        return domain
-    domain = _utils.group_domain(_utils.as_groups(groups, rows, owner="IDP3"))
-    if len(domain) < 2:
+    if groups is None:
+        return _utils.given_domain(given, owner="IDP3", parameter="groups")
+    _, domain = _utils.encode_within(_utils.as_groups(groups, rows, owner="IDP3"), given, owner="IDP3")
+    if given is None and len(domain) < 2:
         raise ValueError(
             "IDP3 found only one group in the rows given to fit, so every fairness statement would be vacuous. "
             "If this is intended, list the groups with the 'groups' parameter."
@@ -271,6 +268,16 @@ def column_of(values: Any, name: str, owner: str = "IDP3") -> NDArray[Any]:
     if array.ndim != 1 or len(array) == 0:
         raise ValueError(f"{name} of {owner} must be one column of labels with at least one row.")
     return array
+
+
+def refuse_search_by_X_alone(who: str) -> None:
+    """Raise a ValueError in a search whose scores would be NaN, as it hands on no groups of the rows that it scores."""
+    if scored_without_metadata():
+        raise ValueError(
+            f"{who} needs the group of every row that is scored, and this search hands groups to fit at most: its "
+            "scores would be NaN. Name the columns of X that hold them with 'sensitive_columns', or set "
+            "sklearn.set_config(enable_metadata_routing=True)."
+        )
 
 
 @dataclass(frozen=True)

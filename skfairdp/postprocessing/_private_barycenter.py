@@ -9,20 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, is_regressor
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _inputs
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateRegressor
-from skfairdp._inputs import (
-    TrainingData,
-    amount_bounds,
-    groups_to_come,
-    read_features,
-    read_training,
-    subject_given,
-    warn_of_other_units,
-)
+from skfairdp._estimator import PrivateRegressor
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._transport import Transport, TransportPlan, as_amounts_within, as_scores
@@ -30,14 +21,8 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
+from skfairdp.postprocessing import _group_guess as guessing
 from skfairdp.postprocessing._charged import ChargedForRows
-from skfairdp.postprocessing._group_guess import (
-    GuessedTransport,
-    GuessedTransportPlan,
-    guessed_kinds,
-    guessing_network,
-    with_guess,
-)
 from skfairdp.postprocessing._inputs import check_fitted, last_part, thawed
 from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import Schema, with_schema
@@ -157,20 +142,11 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     noise_seed: int | None = None
     ledger: PrivacyLedger | None = None
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
-    __metadata_request__predict = {"sensitive_features": True}
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ChargedForRows._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
         "bounds": "no_validation",  # amount_bounds says what is wrong
         "gamma": [Interval(Real, 0, 1, closed="both")],
-        "group_at_prediction": ["boolean"],
-        **{
-            name: SHARED_CONSTRAINTS[name]
-            for name in ("groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger")
-        },
     }
 
     _kind = "regressor"
@@ -210,16 +186,16 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         plan = self._plan(data)
         model = self._fitted_estimator()
         assert data.groups is not None and data.domain is not None
-        blind = isinstance(plan, GuessedTransportPlan)
-        network = guessing_network(plan, data, self.random_state, type(self).__name__) if blind else None
-        transport: Transport | GuessedTransport
+        blind = isinstance(plan, guessing.GuessedTransportPlan)
+        network = guessing.guessing_network(plan, data, self.random_state, type(self).__name__) if blind else None
+        transport: Transport | guessing.GuessedTransport
 
         with self._spend(plan, data.reads) as noise:
             found, groups, places, units = self._scores_of_units(model, X, data)
             scores, codes, guess, looked = _everywhere(found), groups, None, np.ones(len(groups), dtype=bool)
-            if isinstance(plan, GuessedTransportPlan):
+            if isinstance(plan, guessing.GuessedTransportPlan):
                 looked = plan.kept_aside(plan.n_rows, noise)[places]
-                guess, codes = guessed_kinds(plan, network, units, places, looked, noise)
+                guess, codes = guessing.guessed_kinds(plan, network, units, places, looked, noise)
                 transport = plan.release_by_kind(scores[~looked], groups[~looked], codes[~looked], noise)
             else:
                 transport = plan.release(scores, groups, noise)
@@ -229,14 +205,16 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         low, high = self._bounds
         self.estimator_, self.groups_, self._transport, self._within = model, data.domain, transport, (low, high)
         self._guesses = guess
-        if isinstance(transport, GuessedTransport):
+        if isinstance(transport, guessing.GuessedTransport):
             self.strength_ = transport.strength
         below, middle, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
         inner = thawed(model)
         self.y_center_ = getattr(inner, "y_center_", float(middle))
         self.y_spread_ = getattr(inner, "y_spread_", float(above - below) / 2)
         self.edges_, self.counts_ = low + (high - low) * transport.edges, transport.counts
-        warn_of_other_units(type(self).__name__, "predictions", np.interp(_LEVELS, *transport.quantiles), (low, high))
+        _inputs.warn_of_other_units(
+            type(self).__name__, "predictions", np.interp(_LEVELS, *transport.quantiles), (low, high)
+        )
         self._warn(seen)
         return self
 
@@ -257,14 +235,10 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             The regressor's, moved, within the bounds.
         """
         check_is_fitted(self, "estimator_")
-        features = read_features(self, X)
+        features = _inputs.read_features(self, X)
         rows = self._rows_for(self.estimator_, X, features)
         scores = _everywhere(_scores_within(self._within, self.estimator_, rows, np.arange(len(features))))
-        codes = np.zeros(len(features), dtype=np.int64)
-        if self._guesses is not None:
-            codes = self._guesses.kinds_of(features, np.arange(len(features)))
-        elif self.group_at_prediction:
-            codes = groups_to_come(self, X, sensitive_features, len(features))
+        codes = self._kinds_to_come(X, features, sensitive_features, reads_groups=self.group_at_prediction)
         return as_amounts_within(self._transport.move(scores, codes), self._within)
 
     # ------------------------------------------------------------------ pieces
@@ -273,9 +247,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     def _bounds(self) -> tuple[float, float]:
         """Given, or those of the estimator."""
         if self.bounds is not None:
-            return amount_bounds(self)
+            return _inputs.amount_bounds(self)
         model = last_part(getattr(self, "estimator_", None) or self._fitted_estimator())
-        return amount_bounds(self, getattr(model, "bounds", None))
+        return _inputs.amount_bounds(self, getattr(model, "bounds", None))
 
     def _fitted_estimator(self) -> Any:
         owner = type(self).__name__
@@ -292,27 +266,20 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
         return _scores_within(self._bounds, model, table, places)
 
-    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
+    def _read(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None
+    ) -> _inputs.TrainingData:
         self._validate_params()
         model, owner = self._fitted_estimator(), type(self).__name__
         _ = self._bounds
         check_rows_alone([_Amounts(thawed(model))], owner)
-        data = read_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            groups="private",
-            protects=self._relation(model, subject_given(self, subject) is not None).protects,
-            subject=subject,
-            target=_no_target,
-        )
+        data = self._read_by(_inputs.read_training, X, y, sensitive_features, subject, target=_no_target)
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
         data.reads.note("bounds of predictions", "given", self._bounds, by=self.bounds)
         return data
 
-    def _plan(self, data: TrainingData) -> TransportPlan:
+    def _plan(self, data: _inputs.TrainingData) -> TransportPlan:
         assert data.domain is not None
         if not 2 <= len(data.domain) <= _MOST_GROUPS:
             raise ValueError(
@@ -324,7 +291,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         given = *sizes, float(self.epsilon), float(self.delta), relation, data.rows_of
         if self.group_at_prediction:
             return TransportPlan(*given)
-        return with_guess(GuessedTransportPlan(*given), data, self.schema, type(self).__name__)
+        return guessing.with_guess(guessing.GuessedTransportPlan(*given), data, self.schema, type(self).__name__)
 
     def _warn(self, seen: KSJudgement) -> None:
         """Everything told here is released, or follows from it."""

@@ -2,20 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier
-from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_features, read_labels, subject_given
+from skfairdp._estimator import PrivateClassifier
+from skfairdp._inputs import TrainingData, read_any_training, read_features
 from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
@@ -23,7 +20,7 @@ from skfairdp._teachers import bytes_on_disk, counted_once
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import units_of
 from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
+from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
@@ -146,19 +143,10 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     noise_seed: int | None = None
     ledger: PrivacyLedger | None = None
 
-    __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
-    __metadata_request__predict = {"sensitive_features": True}
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ChargedForRows._parameter_constraints,
         "estimator": [A_LEARNER, None],
         "constraints": "no_validation",
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "group_at_prediction": ["boolean"],
-        **{
-            name: SHARED_CONSTRAINTS[name]
-            for name in ("groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger")
-        },
     }
 
     def fit(
@@ -251,43 +239,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         features = read_features(self, X)
         table = self._rows_for(self.estimator_, X, features)
         bins = bins_of(scores_of(self.estimator_, table, np.arange(len(features))), self.edges_)
-        rules = np.zeros(len(bins), dtype=np.int64)
-        if self._guesses is not None:
-            rules = self._guesses.kinds_of(features, np.arange(len(features)))
-        elif len(self.answers_) > 1:
-            rules = groups_to_come(self, X, sensitive_features, len(bins))
+        rules = self._kinds_to_come(X, features, sensitive_features, reads_groups=len(self.answers_) > 1)
         second = coins_of(features, self._key) < self.answers_[rules, bins]
         return decode_labels(self, second.astype(np.int64))
-
-    @answers_as_fitted
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Accuracy on the given rows.
-
-        Parameters
-        ----------
-        {X_predict}
-        y : array-like of shape (n_rows,), default=None
-            Their labels. None takes those of X, where a schema says which column holds them.
-        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            As for :meth:`predict`.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-            Share of the rows that are predicted rightly.
-        """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        right = np.asarray(read_labels(self, y, len(predicted), X) == predicted, dtype=bool)
-        return float(accuracy_score(np.ones(len(right), dtype=bool), right, sample_weight=sample_weight))
 
     # ------------------------------------------------------------------ pieces
 
@@ -326,10 +280,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             from skfairdp._networks import check_precision
 
             check_precision(_OWNER)
-        data = read_any_training(
-            self, X, y, sensitive_features=sensitive_features, by_key=False, groups="private",
-            protects=self._relation(model, subject_given(self, subject) is not None).protects, subject=subject,
-        )  # fmt: skip
+        data = self._read_by(read_any_training, X, y, sensitive_features, subject, by_key=False)
         if not np.array_equal(np.asarray(model.classes_), data.classes):
             known = model.classes_.tolist() if isinstance(model.classes_, np.ndarray) else list(model.classes_)
             if self.schema is not None:

@@ -145,9 +145,7 @@ class Thresholds(BaseEstimator):
         shift = own_threshold(utility, rows.before)
         choice = trade_off(utility + shift)
         shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
-        group_estimator = None
-        if not self.group_at_prediction:
-            group_estimator = fit_group_estimator(self.group_estimator, rows.table, rows.groups, owner=owner)
+        group_estimator = fit_group_estimator(self, rows, owner)
         moved = MovedThresholds(model, rows.classes, shift, shares, group_estimator, owner)
         moved.multipliers = search_multipliers(choice, moved.contrasts(rows.table, rows.groups))
         return moved, choice
@@ -256,12 +254,14 @@ def own_threshold(utility: Array, before: NDArray[np.int64]) -> Array:
     return shift
 
 
-def fit_group_estimator(estimator: Any, X: Any, groups: NDArray[np.int64], *, owner: str) -> Any:
-    """Return a clone fitted to give the probability of each group; None: a logistic regression."""
-    if estimator is not None:
-        return clone(estimator).fit(X, groups)
+def fit_group_estimator(method: Thresholds, rows: CalibrationRows, owner: str) -> Any:
+    """Return a model of the group, by default a logistic regression; None where groups are given at prediction."""
+    if method.group_at_prediction:
+        return None
+    if method.group_estimator is not None:
+        return clone(method.group_estimator).fit(rows.table, rows.groups)
     try:
-        return _logistic_regression(X).fit(X, groups)
+        return _logistic_regression(rows.table).fit(rows.table, rows.groups)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"{owner} cannot estimate the group from these features by logistic regression ({error}). Give a "

@@ -305,16 +305,13 @@ class DemographicParityFilter(_utils.NamedEstimator):
             )
         else:
             values = _utils.as_groups(sensitive_features, n_rows, owner=OWNER)
-        if self.groups is not None:
-            domain = _utils.given_domain(self.groups, owner=OWNER, parameter="groups")
-        else:
-            domain = _utils.group_domain(values)
-            if len(domain) < 2:
-                raise ValueError(
-                    f"{OWNER} found only one group, so every fairness statement would be vacuous. If this is "
-                    "intended, list the groups with the 'groups' parameter."
-                )
-        return domain, _utils.encode_labels(values, domain, owner=OWNER, name="The groups", parameter="groups")
+        codes, domain = _utils.encode_within(values, self.groups, owner=OWNER, name="The groups")
+        if self.groups is None and len(domain) < 2:
+            raise ValueError(
+                f"{OWNER} found only one group, so every fairness statement would be vacuous. If this is intended, "
+                "list the groups with the 'groups' parameter."
+            )
+        return domain, codes
 
     def _warn(self, gate: FairnessGate) -> None:
         if gate.excess() > 0:

@@ -267,7 +267,7 @@ def test_a_group_is_not_compared_with_what_it_could_be_itself():
 def test_decisions_between_many_groups_never_list_their_pairs(monkeypatch):
     """240 groups of ten classes make 573,600 inequalities of selection rates: a gate over them asks for none."""
     constraints = constraints_of([RateParity("selection_rate", 0.03), RateParity("accuracy", 0.2)], 240, 10)
-    for pairs in ("_lines", "terms", "coefficients"):
+    for pairs in ("_pairs", "terms", "coefficients"):
         monkeypatch.setattr(RateConstraints, pairs, property(lambda self: pytest.fail("pairs were listed")))
     rng = np.random.default_rng(0)
     labelled = np.full((240, 10, 10), 2) + 30 * np.eye(10, dtype=int)

@@ -7,8 +7,7 @@ import pytest
 
 from skfairdp import _networks
 from skfairdp.fairness import FairnessConstraints, RateBound, _constraints
-from skfairdp.lagrangian import PFLDClassifier, _stack
-from skfairdp.lagrangian._plan import _EstimatedGroups
+from skfairdp.lagrangian import GroupModel, PFLDClassifier, _stack
 from skfairdp.pate import SoftLabelStudent
 from tests._tools.inside import ConstraintColumn, ConstraintGradient, OneNetwork, PFLDPlan
 from tests._tools.sources import ChosenNoise
@@ -175,10 +174,13 @@ def rows_of_rare_groups_first(patch):
 
     A changed group puts another row into its moments. Right: positions that are drawn in public.
     """
-    released = _EstimatedGroups.release
+    right = GroupModel._on_rows
 
-    def planted(self, groups, noise):
-        order = np.argsort(groups, kind="stable")[: len(self.chosen)]
-        return released(replace(self, chosen=np.sort(order)), groups, noise)
+    def on_rows(self, *given, chosen, **public):
+        def planted(groups, noise):
+            order = np.argsort(groups, kind="stable")[: len(chosen)]
+            return right(self, *given, chosen=np.sort(order), **public)(groups, noise)
 
-    patch.setattr(_EstimatedGroups, "release", planted)
+        return planted
+
+    patch.setattr(GroupModel, "_on_rows", on_rows)

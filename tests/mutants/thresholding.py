@@ -66,7 +66,7 @@ def a_barycenter_with_half_the_noise(patch):
     """A record in another one's place leaves one cell and enters another: √2, not 1."""
     patch.setattr(
         _transport,
-        "_table_for",
+        "table_for",
         lambda share, epsilon, delta, relation: GaussianMechanism(
             1 / math.sqrt(share) / gdp_mu(epsilon, delta), sensitivity=1.0, relation=relation
         ),
@@ -122,12 +122,12 @@ def a_barycenter_that_guesses_for_nothing(patch):
 @mutant
 def a_distance_of_rows_that_said_how_to_move(patch):
     """Guesses are right more often for rows that taught them, and their groups come closer than those of others."""
-    honest = _private_barycenter.guessed_kinds
+    honest = _private_barycenter.guessing.guessed_kinds
 
     def guess(plan, network, units, places, held, noise):
         return honest(plan, network, units, places, np.zeros_like(held), noise)
 
-    patch.setattr(_private_barycenter, "guessed_kinds", guess)
+    patch.setattr(_private_barycenter.guessing, "guessed_kinds", guess)
 
 
 @mutant
