@@ -1,13 +1,9 @@
 """Errors and warnings of skfairdp. None of their messages ever contains a private value."""
 
 __all__ = [
-    "BudgetExceededError",
-    "FairnessWarning",
-    "LedgerError",
-    "PrivacyLeakWarning",
-    "UnplannedReleaseError",
+    "BudgetExceededError", "FairnessWarning", "LedgerError", "PrivacyLeakWarning", "UnplannedReleaseError",
     "UtilityWarning",
-]
+]  # fmt: skip
 
 
 class BudgetExceededError(RuntimeError):

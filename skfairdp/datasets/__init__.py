@@ -7,21 +7,8 @@ from skfairdp.datasets._make import make_biased_classification, make_class_bias,
 from skfairdp.datasets._split import PrivatePublicTestSplit as PrivatePublicTestSplit, train_private_public_test_split
 
 __all__ = [
-    "data_file",
-    "fetch_adult",
-    "fetch_bank",
-    "fetch_celeba",
-    "fetch_compas",
-    "fetch_credit",
-    "fetch_fairface",
-    "fetch_fashion_mnist",
-    "fetch_mnist",
-    "fetch_parkinsons",
-    "fetch_utkface",
-    "make_biased_classification",
-    "make_class_bias",
-    "make_color_mnist",
-    "make_raw_table",
-    "make_rotated_subgroups",
+    "data_file", "fetch_adult", "fetch_bank", "fetch_celeba", "fetch_compas", "fetch_credit", "fetch_fairface",
+    "fetch_fashion_mnist", "fetch_mnist", "fetch_parkinsons", "fetch_utkface", "make_biased_classification",
+    "make_class_bias", "make_color_mnist", "make_raw_table", "make_rotated_subgroups",
     "train_private_public_test_split",
-]
+]  # fmt: skip

@@ -7,11 +7,6 @@ from skfairdp.generative._synthetic_data_regressor import SyntheticDataRegressor
 from skfairdp.generative._table_codec import TableCodec, UnitCodec
 
 __all__ = [
-    "MarginalsBackend",
-    "PFGuardGenerator",
-    "SyntheticDataClassifier",
-    "SyntheticDataRegressor",
-    "SyntheticRows",
-    "TableCodec",
-    "UnitCodec",
-]
+    "MarginalsBackend", "PFGuardGenerator", "SyntheticDataClassifier", "SyntheticDataRegressor", "SyntheticRows",
+    "TableCodec", "UnitCodec",
+]  # fmt: skip

@@ -21,19 +21,7 @@ from skfairdp.metrics._synthetic import (
 )
 
 __all__ = [
-    "accuracy_disparity",
-    "coverage_score",
-    "demographic_disparity",
-    "distribution_disparity",
-    "downstream_scores",
-    "equalized_odds_disparity",
-    "frechet_distance",
-    "gap_bound",
-    "kl_to_uniform",
-    "ks_disparity",
-    "rate_intervals",
-    "recall_disparity",
-    "rejection_rate_by_group",
-    "selective_accuracy",
-    "wasserstein_disparity",
-]
+    "accuracy_disparity", "coverage_score", "demographic_disparity", "distribution_disparity", "downstream_scores",
+    "equalized_odds_disparity", "frechet_distance", "gap_bound", "kl_to_uniform", "ks_disparity", "rate_intervals",
+    "recall_disparity", "rejection_rate_by_group", "selective_accuracy", "wasserstein_disparity",
+]  # fmt: skip

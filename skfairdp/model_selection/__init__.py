@@ -8,11 +8,6 @@ from skfairdp.model_selection._private_search import PrivateSearchCV
 from skfairdp.model_selection._transfer import measure_estimators, transfer_frontier
 
 __all__ = [
-    "ParetoSearchCV",
-    "PrivateSearchCV",
-    "frontier",
-    "frontier_of_table",
-    "hypervolume",
-    "pareto_frontier",
+    "ParetoSearchCV", "PrivateSearchCV", "frontier", "frontier_of_table", "hypervolume", "pareto_frontier",
     "transfer_frontier",
-]
+]  # fmt: skip

@@ -15,17 +15,7 @@ from skfairdp.papers._pate_analysis import (
 )
 
 __all__ = [
-    "DPSGDF",
-    "ConvolutionalLayers",
-    "DataLensBackend",
-    "FairClippingClassifier",
-    "GPATEBackend",
-    "GSWGANBackend",
-    "GlobalAdapt",
-    "PATEAnalysis",
-    "PATEFairnessAnalysis",
-    "PATEGANBackend",
-    "Reweighting",
-    "pate_data_dependent_epsilon",
-    "sfpate_bounds",
-]
+    "DPSGDF", "ConvolutionalLayers", "DataLensBackend", "FairClippingClassifier", "GPATEBackend", "GSWGANBackend",
+    "GlobalAdapt", "PATEAnalysis", "PATEFairnessAnalysis", "PATEGANBackend", "Reweighting",
+    "pate_data_dependent_epsilon", "sfpate_bounds",
+]  # fmt: skip

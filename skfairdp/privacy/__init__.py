@@ -80,25 +80,8 @@ from skfairdp.privacy._spending import (
 from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_file
 
 __all__ = [
-    "ArgmaxBit",
-    "CommonValues",
-    "DiscreteGaussian",
-    "NeighboringRelation",
-    "PrivacyLedger",
-    "PrivacySpent",
-    "PrivateSelection",
-    "Protects",
-    "RareDisclosure",
-    "ReplaceSampledGaussian",
-    "ThresholdBit",
-    "attribute_event",
-    "calibrate_noise",
-    "compose",
-    "epsilon_of",
-    "gdp_delta",
-    "gdp_epsilon",
-    "gdp_mu",
-    "group_privacy",
-    "privacy_of",
-    "repeat",
-]
+    "ArgmaxBit", "CommonValues", "DiscreteGaussian", "NeighboringRelation", "PrivacyLedger", "PrivacySpent",
+    "PrivateSelection", "Protects", "RareDisclosure", "ReplaceSampledGaussian", "ThresholdBit", "attribute_event",
+    "calibrate_noise", "compose", "epsilon_of", "gdp_delta", "gdp_epsilon", "gdp_mu", "group_privacy",
+    "privacy_of", "repeat",
+]  # fmt: skip
