@@ -188,7 +188,7 @@ def encode_labels(
     values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
 ) -> NDArray[np.int64]:
     """Return each value's position in ``domain``."""
-    index = {label: code for code, label in enumerate(domain.tolist())}
+    index = dict(zip(domain.tolist(), range(len(domain)), strict=True))
     if len(index) != len(domain):
         raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
     try:

@@ -195,7 +195,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return list(map(_plain, value))
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
