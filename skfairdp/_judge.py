@@ -77,7 +77,7 @@ class Judgement:
         variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
         return cls(constraints, table(weights), np.sqrt(2 * variance))
 
-    def moved(self, constraints: RateConstraints, flows: Array) -> "Judgement":
+    def moved(self, constraints: fairness.RateConstraints, flows: Array) -> "Judgement":
         """Of another model than was looked at: by sampled rows, counted by group, true class, and answer of either.
 
         As large a part of the private rows changes its answer, give or take half of that (of all that changes, in
@@ -187,10 +187,11 @@ class Judgement:
     def _warn_unchecked(self, owner: str, rows: str, in_doubt: bool) -> None:
         asked = self.weaker or self.constraints
         worst = asked.inequalities[int(asked.violations(np.maximum(self.counts, 0.0)).argmax())]
+        at_most = privacy.rounded_up(self.gap_bound, 2)
         known = (
             f"nobody has looked at its predictions for private rows, and {rows} may differ from these"
             if in_doubt
-            else f"by its predictions for {rows} the gap may be up to {rounded_up(self.gap_bound, 2)} in the population"
+            else f"by its predictions for {rows} the gap may be up to {at_most} in the population"
         )
         ways = "Fit anew, which looks at private rows" if in_doubt else "Give more rows of the smallest group"
         ways += ", raise 'epsilon'" if np.any(self.noise) and not in_doubt else ""

@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from skfairdp._cli._files import UsageError
@@ -58,25 +59,18 @@ def _demo_parser(commands: Any) -> None:
         "frontier.html.",
     )
     demo.add_argument(
-        "--data",
-        choices=DATA,
-        default="auto",
+        "--data", choices=DATA, default="auto",
         help="auto: Adult where SKFAIRDP_DATA has it, else synthetic (default: auto)",
-    )
+    )  # fmt: skip
     demo.add_argument(
-        "--out",
-        metavar="DIR",
-        default="skfairdp-demo",
+        "--out", metavar="DIR", default="skfairdp-demo",
         help="folder for the three files; its own earlier ones are replaced (default: skfairdp-demo)",
-    )
+    )  # fmt: skip
     demo.add_argument("--quick", action="store_true", help="fewer rows and two privacy budgets, under 45 seconds")
     demo.add_argument(
-        "--seed",
-        metavar="S",
-        type=_seed,
-        default=0,
+        "--seed", metavar="S", type=_seed, default=0,
         help="for public randomness only: split and partition. The noise stays secret (default: 0)",
-    )
+    )  # fmt: skip
 
 
 def _own_table_parser(commands: Any) -> None:
@@ -112,7 +106,9 @@ def _own_table_parser(commands: Any) -> None:
         "--epsilon", metavar="E", nargs="+", type=_positive, default=[0.5, 1.0, 2.0],
         help="privacy budgets, the schema's included (default: 0.5 1 2)",
     )  # fmt: skip
-    frontier.add_argument("--delta", metavar="D", type=_probability, default=1e-5, help="(default: 1e-5)")
+    frontier.add_argument(
+        "--delta", metavar="D", type=partial(_positive, most=1.0), default=1e-5, help="(default: 1e-5)"
+    )
     frontier.add_argument(
         "--schema", metavar="FILE",
         help="what is public about the table (see: skfairdp schema); a fifth of the smallest ε finds what is null",
@@ -163,15 +159,7 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _positive(text: str) -> float:
-    return _between(text, math.inf)
-
-
-def _probability(text: str) -> float:
-    return _between(text, 1.0)
-
-
-def _between(text: str, most: float) -> float:
+def _positive(text: str, most: float = math.inf) -> float:
     try:
         value = float(text)
     except ValueError:

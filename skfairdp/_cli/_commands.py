@@ -40,7 +40,7 @@ def print_frontier(table: "pd.DataFrame") -> None:
     distinct = table.sort_values(["epsilon", "disparity", "idp3", "gamma"]).drop_duplicates(same)
     shown = distinct[distinct["non_dominated"]]
     attrs = table.attrs
-    delta = f"{attrs['delta']:g}".replace("e-0", "e-")
+    delta = _delta(attrs["delta"])
     print(
         f"\n{len(table)} models with {len(distinct)} different outcomes; the {len(shown)} below are not beaten by "
         f"another one in ε, gap, {name} and coverage.\nε is certified and protects one {attrs['protects']} "

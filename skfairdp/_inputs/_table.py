@@ -186,9 +186,8 @@ def read_classes(
         classes = declared_classes(given, owner)
         reads.note("classes", "given", classes, by=given)
         known = np.arange(len(classes)) if numbered else classes
-        parameter = (
-            "classes" if "classes" in estimator.get_params(deep=False) else "estimator"
-        )  # whose classes are those that count
+        own = "classes" in estimator.get_params(deep=False)
+        parameter = "classes" if own else "estimator"  # whose classes are those that count
         return classes, encode_labels(labels, known, owner=owner, name="y", parameter=parameter)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
@@ -293,12 +292,7 @@ def read_private_groups(
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
     if groups_in_X is not None and sensitive_features is not None:
         raise groups_twice(owner)
-    groups = groups_in_X if sensitive_features is None else as_groups(sensitive_features, n_rows, owner=owner)
-    if groups is None:
-        raise ValueError(
-            f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
-            f"of X that hold them with 'sensitive_columns'.{what}"
-        )
+    groups = _groups_of_rows(owner, groups_in_X, sensitive_features, n_rows, what)
     if given is not None:
         domain = given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain, by=given)
@@ -315,19 +309,23 @@ def read_private_groups(
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
 
 
-def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> NDArray[np.int64]:
-    """Codes of the private groups, where the public rows say what groups there are."""
-    owner = type(estimator).__name__
-    if table.raw is not None:
-        return table.raw.groups(sensitive_features)
-    groups = table.groups
-    if sensitive_features is not None:
-        groups = as_groups(sensitive_features, len(table.X), owner=owner)
+def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = "") -> NDArray[np.object_]:
+    """The group of every private row, as it was given or lies in X."""
+    groups: NDArray[np.object_] | None = in_X if given is None else as_groups(given, n_rows, owner=owner)
     if groups is None:
         raise ValueError(
-            f"{owner} needs the groups of the private rows here: pass sensitive_features to fit, or name the columns "
-            "of X that hold them with 'sensitive_columns'."
+            f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
+            f"of X that hold them with 'sensitive_columns'.{what}"
         )
+    return groups
+
+
+def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> NDArray[np.int64]:
+    """Codes of the private groups, where the public rows say what groups there are."""
+    if table.raw is not None:
+        return table.raw.groups(sensitive_features)
+    owner = type(estimator).__name__
+    groups = _groups_of_rows(owner, table.groups, sensitive_features, len(table.X))
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
 
 

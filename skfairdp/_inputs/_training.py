@@ -9,41 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp import _rows, _utils
+from skfairdp._inputs import _table
 from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
-from skfairdp._inputs._table import (
-    check_public_columns,
-    check_public_table,
-    groups_twice,
-    parameter_of,
-    read_classes,
-    read_columns,
-    read_groups_like,
-    read_private_groups,
-    read_table,
-    refuse_large,
-    without_subject,
-)
-from skfairdp._rows import (
-    KeyedRows,
-    RowSource,
-    Subjects,
-    check_free_disk,
-    check_order,
-    gathered,
-    key_wanted,
-    keyed_by_subject,
-    opened,
-)
+from skfairdp._inputs._table import parameter_of, read_classes, read_groups_like, read_private_groups
+from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
-from skfairdp._utils import (
-    PublicData,
-    as_groups,
-    check_same_index,
-    encode_labels,
-    given_domain,
-    group_domain,
-    refuse_private_as_public,
-)
 from skfairdp.privacy import Protects, PublicReads
 from skfairdp.schema import (
     CompactRows,
@@ -61,7 +32,7 @@ from skfairdp.schema import (
 def refuse_chunks(owner: str, **arguments: Any) -> None:
     """Refuse rows that do not lie in memory where they are all needed there, and say what to pass instead."""
     for name, given in arguments.items():
-        way = gathered(given)
+        way = _rows.gathered(given)
         if way is not None:
             raise ValueError(
                 f"{owner} needs its rows in memory, and {name} is an object of type {type(given).__name__}, which is "
@@ -80,7 +51,7 @@ def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool =
         return data
     subjects = data.subjects
     if subjects is None:
-        check_order(data.source, type(estimator).__name__)
+        _rows.check_order(data.source, type(estimator).__name__)
     schema: Any = schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     X: Any
@@ -104,8 +75,8 @@ def read_numbers_of(
     schema: Any = schema_of(estimator)
     owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
     n_rows, n_features = data.X.shape
-    check_order(data.source, owner)
-    check_free_disk(n_rows * n_features * dtype.itemsize, owner, verbose=verbose)
+    _rows.check_order(data.source, owner)
+    _rows.check_free_disk(n_rows * n_features * dtype.itemsize, owner, verbose=verbose)
     data.source.verbose = verbose
     rows, some, y, groups = numeric_memmap(
         data.source, schema, owner=owner, n_features=n_features, dtype=dtype, chosen=chosen
@@ -121,7 +92,7 @@ def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int)
     data.source.verbose = getattr(estimator, "verbose", 0)
     owner = type(estimator).__name__
     kept = subsample_rows(data.source, schema, owner=owner, most=most)
-    refuse_large(kept.features, f"X of {owner} holds")
+    _table.refuse_large(kept.features, f"X of {owner} holds")
     data.reads.note("rows kept in memory", "computed", kept.n_rows, "chosen by the hashes of their keys")
     return replace(data, X=kept.features, y=kept.labels())
 
@@ -146,7 +117,7 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")
     if by_key and source.key is None and not source.knows_places:
-        raise ValueError(key_wanted(owner) + ".")
+        raise ValueError(_rows.key_wanted(owner) + ".")
     if not source.n_rows:
         raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
 
@@ -181,18 +152,20 @@ def read_training(
         note_subject_column(estimator, X, y, subject)
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
+    _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     X_public, sensitive_features_public = public_arguments(estimator, X_public, sensitive_features_public)
     none_given = X_public is None or isinstance(X_public, SyntheticRows)
     own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
-    if own is not None:
-        X_public, groups = None, _groups_of_own_rows(estimator, groups, sensitive_features)
-    check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
-    refuse_private_as_public(X, X_public, owner=owner)
+    if own is not None:  # where rows come from the private table, so do their groups
+        known = sensitive_features is not None or parameter_of(estimator, "sensitive_columns") is not None
+        grouped = groups in ("public", "both") or (groups == "public, if given" and known)
+        X_public, groups = None, "private" if grouped else "none"
+    _utils.check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
+    _utils.refuse_private_as_public(X, X_public, owner=owner)
     private = protects != Protects.SENSITIVE_ATTRIBUTE
-    table = read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=private)
+    table = _table.read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=private)
     if not private:
-        check_public_table(table, X, y, sensitive_features, owner)
+        _table.check_public_table(table, X, y, sensitive_features, owner)
     subjects = None if subject is None else Subjects.read(X, subject, len(table.X), owner=owner)
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
@@ -205,9 +178,9 @@ def read_training(
         return TrainingData(table.X, codes, classes, None, None, None, reads, own, subjects=subjects)
     given = sensitive_features is not None or sensitive_features_public is not None
     if given and parameter_of(estimator, "sensitive_columns") is not None:
-        raise groups_twice(owner)
+        raise _table.groups_twice(owner)
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, groups)
-    refuse_large(features, f"The public rows of {owner} hold")
+    _table.refuse_large(features, f"The public rows of {owner} hold")
     public = _public_rows(estimator, features, names, reads, groups)
     own_groups = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
     return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
@@ -239,22 +212,22 @@ def read_any_training(
     **arguments: Any,
 ) -> TrainingData:
     """Read everything a fit needs, where private rows may be such as do not fit into memory."""
-    owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else opened(X)
+    owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else _rows.opened(X)
     if source is None:
         return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
     subject, subjects = subject_given(estimator, arguments.get("subject")), None
     of_groups = arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE  # then all rows of a subject are public
     if subject is not None:
-        source = keyed_by_subject(source, subject, owner)
+        source = _rows.keyed_by_subject(source, subject, owner)
     check_source(estimator, source, y, sensitive_features, by_key)
     if of_groups and not checks_public:
         raise ValueError(
             f"{owner} reads X in chunks only where whole records are protected: features that are public "
             "are checked in memory. Pass the rows as a DataFrame."
         )
-    if isinstance(X, KeyedRows) and opened(X.rows) is None:  # a DataFrame
+    if isinstance(X, _rows.KeyedRows) and _rows.opened(X.rows) is None:  # a DataFrame
         X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
-        refuse_private_as_public(X.rows, X_public, owner=owner)
+        _utils.refuse_private_as_public(X.rows, X_public, owner=owner)
     schema: Any = schema_of(estimator)
     one = made_up(schema, source) if subject is None else made_up(schema, source).assign(**{subject: 0})
     data = read_training(estimator, one, None, **(arguments | {"protects": Protects.RECORD}))
@@ -290,7 +263,7 @@ def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tu
                 "of them out."
             )
         X_public = kept
-    if not isinstance(X_public, PublicData):
+    if not isinstance(X_public, _utils.PublicData):
         return X_public, groups
     if groups is not None and X_public.sensitive_features is not None:
         raise ValueError(
@@ -315,32 +288,26 @@ def _own_rows(
     return own
 
 
-def _groups_of_own_rows(estimator: BaseEstimator, groups: Groups, sensitive_features: Any) -> Groups:
-    """Where rows come from the private table, so do their groups."""
-    known = sensitive_features is not None or parameter_of(estimator, "sensitive_columns") is not None
-    return "private" if groups in ("public", "both") or (groups == "public, if given" and known) else "none"
-
-
 def _given_rows(
     estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, whose: Groups
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     owner = type(estimator).__name__
-    X_public = without_subject(estimator, X_public)
+    X_public = _table.without_subject(estimator, X_public)
     if getattr(estimator, "schema", None) is None:
         names, n_columns = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", 0)
-        check_public_columns(owner, names, n_columns, X_public)
-    table = read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")
+        _table.check_public_columns(owner, names, n_columns, X_public)
+    table = _table.read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")
     public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
     if table.raw is not None:
         groups = _raw_public_groups(table.raw, sensitive_features_public)
     elif sensitive_features_public is not None:
-        groups = as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
+        groups = _utils.as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
     if whose in ("public", "both") and groups is None:
         raise ValueError(
             f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
             "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
         )
-    said, rows = "without" if groups is None else "with", PublicData(X_public, sensitive_features_public)
+    said, rows = "without" if groups is None else "with", _utils.PublicData(X_public, sensitive_features_public)
     reads.note("public rows", "given", len(public), f"{said} their groups", by=rows)
     return public, groups
 
@@ -363,7 +330,7 @@ def _public_rows(
         return PublicRows(X)
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
     if given is None:
-        domain = group_domain(groups)
+        domain = _utils.group_domain(groups)
         if len(domain) < 2 and whose in ("public", "both"):
             raise ValueError(
                 f"{owner} found only one group in the public rows, so every fairness statement "
@@ -376,9 +343,9 @@ def _public_rows(
         if schema is not None and whose != "both":
             rest = [group for group in schema.groups_of_the_rest if group not in groups.tolist()]
         given = [group for group in given if group not in rest]
-        domain = given_domain(given, owner=owner, parameter="groups")
+        domain = _utils.given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain, by=given)
-    codes = encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")
+    codes = _utils.encode_labels(groups, domain, owner=owner, name="The public groups", parameter="groups")
     empty = len(domain) - len(np.unique(codes))
     if empty:
         raise ValueError(

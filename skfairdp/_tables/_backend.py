@@ -11,21 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skfairdp import privacy
 from skfairdp._judge import Judge
 from skfairdp._tables._counting import counted_pairs
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    LaplaceCounts,
-    NeighboringRelation,
-    NoiseSource,
-    calibrate_noise,
-    compose,
-    gdp_mu,
-)
 
 #: The neighbours of every backend: one record replaced, the number of records public.
-RELATION = NeighboringRelation.REPLACE_ONE
+RELATION = privacy.NeighboringRelation.REPLACE_ONE
 
 _BINS_SHARE, _COUNTS_SHARE = 0.08, 0.02  # of the squared cost of a fit
 
@@ -42,7 +33,7 @@ class Layout:
     balance: str | None
     groups_known: bool
     n_nullable: int = 0
-    relation: NeighboringRelation = RELATION
+    relation: privacy.NeighboringRelation = RELATION
 
     @property
     def n_cells(self) -> int:
@@ -114,7 +105,7 @@ class BackendPlan(ABC):
     """Everything a backend will release, decided from public values. Mechanisms and event come from one noise scale."""
 
     @abstractmethod
-    def event_at(self, scale: float) -> DpEvent:
+    def event_at(self, scale: float) -> privacy.DpEvent:
         """The event of all releases at this noise scale; its cost falls as the scale grows."""
 
     @property
@@ -123,7 +114,7 @@ class BackendPlan(ABC):
         """The kinds of release, in words, for the ledger."""
 
     @abstractmethod
-    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> Model:
+    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> Model:
         """Make the releases of ``event_at(scale)`` and nothing else. ``rng`` is public randomness."""
 
 
@@ -166,48 +157,48 @@ class GeneratorPlan:
     n_cells: int
     backend: BackendPlan
     counts_share: float = _COUNTS_SHARE
-    gain: GaussianMechanism | None = None
-    pure_counts: LaplaceCounts | None = None
+    gain: privacy.GaussianMechanism | None = None
+    pure_counts: privacy.LaplaceCounts | None = None
     judge: Judge | None = None
     target: Any = None
-    relation: NeighboringRelation = RELATION
+    relation: privacy.NeighboringRelation = RELATION
     rows_of: str = ""
 
     @property
-    def bins(self) -> GaussianMechanism | None:
+    def bins(self) -> privacy.GaussianMechanism | None:
         """For the fine histograms."""
         return self._of(_BINS_SHARE, self.bins_sensitivity) if self.bins_sensitivity else None
 
     @property
-    def counts(self) -> GaussianMechanism | LaplaceCounts | None:
+    def counts(self) -> privacy.GaussianMechanism | privacy.LaplaceCounts | None:
         """For the counts of groups by labels: a replaced row moves two of them by one."""
         if self.pure_counts is not None:
             return self.pure_counts
         return self._of(self.counts_share, math.sqrt(2.0)) if self.n_cells > 1 else None
 
-    def _of(self, share: float, sensitivity: float) -> GaussianMechanism:
+    def _of(self, share: float, sensitivity: float) -> privacy.GaussianMechanism:
         mu = math.sqrt(share) * self._mu
-        return GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
+        return privacy.GaussianMechanism(sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def _mu(self) -> float:
         """Gaussian cost of what is not pure: the two ε add up."""
         pure = 0.0 if self.pure_counts is None else self.pure_counts.epsilon
-        return gdp_mu(self.epsilon - pure, self.delta)
+        return privacy.gdp_mu(self.epsilon - pure, self.delta)
 
     @cached_property
     def scale(self) -> float:
         """The backend's noise scale with which everything costs at most ``epsilon``."""
-        return calibrate_noise(self.event_at, self.epsilon, self.delta, guess=1.1 / self._mu)
+        return privacy.calibrate_noise(self.event_at, self.epsilon, self.delta, guess=1.1 / self._mu)
 
-    def event_at(self, scale: float) -> DpEvent:
+    def event_at(self, scale: float) -> privacy.DpEvent:
         """Everything, with this noise scale of the backend."""
         parts = self.bins, self.counts, self.gain, self.judge, self.target
         extras = [mechanism.event for mechanism in parts if mechanism is not None]
-        return compose(*extras, self.backend.event_at(scale))
+        return privacy.compose(*extras, self.backend.event_at(scale))
 
     @property
-    def event(self) -> DpEvent:
+    def event(self) -> privacy.DpEvent:
         """Everything that the fit will release."""
         return self.event_at(self.scale)
 

@@ -422,17 +422,12 @@ class MarginalsPlan(BackendPlan):
         if by_label:
             lines = zip(released[len(tables) :], rows.n_codes, strict=True)
             of_labels = [line.reshape(-1, size) / by_label for line, size in lines]
+        sigma, sigma_of_labels = mechanism.sigma / by_cell, mechanism.sigma / max(by_label, 1)
+        nullable = zip(of_cells, rows.nullable, strict=True)
+        missing = [table.shape[1] - 2 if may_miss else None for table, may_miss in nullable]
         return [
-            conditional_tables(
-                cells,
-                mechanism.sigma / by_cell,
-                rows.observed,
-                sampled,
-                cells.shape[1] - 2 if nullable else None,
-                labels,
-                mechanism.sigma / max(by_label, 1),
-            )
-            for cells, labels, sampled, nullable in zip(of_cells, of_labels, rows.sampled, rows.nullable, strict=True)
+            conditional_tables(cells, sigma, rows.observed, sampled, at, labels, sigma_of_labels)
+            for cells, labels, sampled, at in zip(of_cells, of_labels, rows.sampled, missing, strict=True)
         ]
 
     def _all_pairs(self) -> list[tuple[int, int]]:

@@ -117,15 +117,8 @@ class SyntheticRows(BaseEstimator):
         backend = MarginalsBackend(structure=structure).plan(layout)
         assert isinstance(backend, MarginalsPlan)
         usual = max(min(n_rows, _MOST_ROWS), _LEAST_ROWS, _ROWS_PER_CELL * layout.n_cells)
-        return SyntheticRowsPlan(
-            layout,
-            tuple(columns),
-            n_features,
-            usual if self.n_rows is None else self.n_rows,
-            self.n_bins,
-            math.sqrt(self.budget_share) * gdp_mu(epsilon, delta),
-            backend,
-        )
+        made, mu = usual if self.n_rows is None else self.n_rows, math.sqrt(self.budget_share) * gdp_mu(epsilon, delta)
+        return SyntheticRowsPlan(layout, tuple(columns), n_features, made, self.n_bins, mu, backend)
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,6 @@ class PublicData(PlainState):
         shape = getattr(self.X, "shape", None)
         rows, columns = shape if shape is not None and len(shape) == 2 else (len(self.X), "?")
         return (
-            f"PublicData({rows} rows, {columns} columns, "
-            f"{'without' if self.sensitive_features is None else 'with'} groups"
-            f"{'' if self.y is None else ', with labels'})"
+            f"PublicData({rows} rows, {columns} columns, {'without' if self.sensitive_features is None else 'with'} "
+            f"groups{'' if self.y is None else ', with labels'})"
         )

@@ -144,8 +144,8 @@ def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
 def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.object_]:
     """Read a list of labels given as a parameter (``groups=``, ``classes=``), keeping its order."""
     try:
-        labels = [tuple(label) if isinstance(label, list) else label for label in values]
-        labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+        plain = (label.item() if isinstance(label, np.generic) else label for label in values)
+        labels = [tuple(label) if isinstance(label, list) else label for label in plain]
         distinct = len(set(labels))
         missing = any(label is None or label != label for label in labels)
     except (TypeError, ValueError):
@@ -188,7 +188,7 @@ def encode_labels(
     values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
 ) -> NDArray[np.int64]:
     """Return each value's position in ``domain``."""
-    index = {label: code for code, label in enumerate(domain.tolist())}
+    index = dict(zip(domain.tolist(), range(len(domain)), strict=True))
     if len(index) != len(domain):
         raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
     try:

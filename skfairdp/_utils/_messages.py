@@ -146,15 +146,9 @@ def progress_bar(
     """
     if verbose <= 0 and seconds > _LONG:
         say(f"{desc}: about {seconds:.0f} seconds. Set verbose=1 to see progress.", verbose=1)
-    return tqdm(
-        items,
-        desc=desc,
-        total=total,
-        disable=verbose <= 0,
-        leave=leave,
-        file=open_stream(sys.stderr) if verbose > 0 else None,
-        bar_format="{desc}: {bar} {n_fmt}/{total_fmt}{postfix}",
-    )
+    stream, shown = open_stream(sys.stderr) if verbose > 0 else None, "{desc}: {bar} {n_fmt}/{total_fmt}{postfix}"
+    how = {"disable": verbose <= 0, "leave": leave, "file": stream, "bar_format": shown}
+    return tqdm(items, desc=desc, total=total, **how)
 
 
 class PrivateRowsError(ValueError, TypeError):

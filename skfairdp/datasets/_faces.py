@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
 from skfairdp._utils import RandomStateLike, public_generator
-from skfairdp.datasets._fetch import DATA_VARIABLE
+from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder
 from skfairdp.datasets._images import _checked_count
 
 _LARGEST = 1024
@@ -93,19 +93,10 @@ def fetch_utkface(
     labels, target_names = read[target]
     groups, group_names = read[sensitive]
     chosen = _chosen(len(codes), n_samples, random_state, owner)
-    kept = list(said)
-    return _faces(
-        "utkface",
-        folder,
-        [folder / kept[i] for i in chosen],
-        labels[chosen],
-        np.array(group_names)[groups[chosen]],
-        size,
-        target_names=list(target_names),
-        age=codes[chosen, 0],
-        skipped=[name for name in names if name not in said],
-        homepage=_UTK_HOMEPAGE,
-    )
+    kept, of_each = list(said), np.array(group_names)[groups[chosen]]
+    files = [folder / kept[i] for i in chosen]
+    more = {"age": codes[chosen, 0], "skipped": [name for name in names if name not in said]}
+    return _faces("utkface", folder, files, labels[chosen], of_each, size, list(target_names), _UTK_HOMEPAGE, **more)
 
 
 @shared_docs
@@ -161,17 +152,12 @@ def fetch_celeba(
     _check_choice("sensitive", sensitive, list(table.columns), owner)
     chosen = _chosen(len(table), n_samples, random_state, owner)
     table = table.iloc[chosen]
-    return _faces(
-        "celeba",
-        folder,
-        [folder / "img_align_celeba" / name for name in table.index],
-        (table[target] == 1).to_numpy(np.int64),
-        np.where(table[sensitive] == 1, sensitive, f"not {sensitive}"),
-        size,
-        target_names=[f"not {target}", target],
-        split=_celeba_split(folder / "list_eval_partition.txt", table.index),
-        homepage=_CELEBA_HOMEPAGE,
-    )
+    files = [folder / "img_align_celeba" / name for name in table.index]
+    labels = (table[target] == 1).to_numpy(np.int64)
+    groups = np.where(table[sensitive] == 1, sensitive, f"not {sensitive}")
+    split = _celeba_split(folder / "list_eval_partition.txt", table.index)
+    names = [f"not {target}", target]
+    return _faces("celeba", folder, files, labels, groups, size, names, _CELEBA_HOMEPAGE, split=split)
 
 
 @shared_docs
@@ -226,17 +212,9 @@ def fetch_fairface(
     split = np.repeat(list(parts), [len(part) for part in parts.values()])
     classes, codes = np.unique(table[target].to_numpy(str), return_inverse=True)
     chosen = _chosen(len(table), n_samples, random_state, owner)
-    return _faces(
-        "fairface",
-        folder,
-        [folder / name for name in table["file"].iloc[chosen]],
-        codes[chosen].astype(np.int64),
-        table[sensitive].to_numpy(str)[chosen],
-        size,
-        target_names=classes.tolist(),
-        split=split[chosen],
-        homepage=_FAIRFACE_HOMEPAGE,
-    )
+    pictures, labels = [folder / name for name in table["file"].iloc[chosen]], codes[chosen].astype(np.int64)
+    groups, names = table[sensitive].to_numpy(str)[chosen], classes.tolist()
+    return _faces("fairface", folder, pictures, labels, groups, size, names, _FAIRFACE_HOMEPAGE, split=split[chosen])
 
 
 @shared_docs
@@ -313,7 +291,7 @@ def fetch_chexpert(
 # ---- where the pictures are, and which are taken ------------------------------------------------------------------
 def _folder(name: str, pattern: str, data_home: str | os.PathLike[str] | None, homepage: str, what: str) -> Path:
     """Return the subfolder ``name`` of the data folder, or that itself, whichever holds a file like ``pattern``."""
-    home = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    home = data_folder(data_home)
     if home:
         for folder in (Path(home).expanduser() / name, Path(home).expanduser()):
             if next(folder.glob(pattern), None) is not None:
@@ -392,21 +370,15 @@ def _races(path: Path, people: NDArray[Any]) -> NDArray[Any]:
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 def _faces(
-    name: str,
-    folder: Path,
-    files: Sequence[Path],
-    target: NDArray[np.int64],
-    groups: NDArray[Any],
-    size: int,
-    *,
-    homepage: str,
-    **more: Any,
-) -> Any:
+    name: str, folder: Path, files: Sequence[Path], target: NDArray[np.int64], groups: NDArray[Any], size: int,
+    target_names: list[str], homepage: str, **more: Any,
+) -> Any:  # fmt: skip
     return Bunch(
         data=_read(files, size, f"fetch_{name}", homepage),
         target=target,
         sensitive_features=groups,
         image_shape=(3, size, size),
+        target_names=target_names,
         name=name,
         source=str(folder),
         DESCR=f"{name}: {len(files)} images of {size} x {size} pixels; see {homepage}.",

@@ -2,8 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from sklearn.utils import Bunch
 from skfairdp._docs import shared_docs
 
 DATA_VARIABLE = "SKFAIRDP_DATA"
+#: The column that a group is in, and how it is read.
+Grouping = tuple[str, Callable[[pd.DataFrame], pd.Series]]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class Source:
     positives: int
     positive: object
     homepage: str
+    groupings: Mapping[str, Grouping]
+    target_names: tuple[str, str]
+    no_features: tuple[str, ...] = ()
     openml_id: int | None = None
     openml_columns: tuple[str, ...] | None = None  # names in OpenML's order, where OpenML has placeholders
     openml_target_values: tuple[tuple[str, object], ...] = ()  # OpenML's code -> the value of the original
@@ -38,6 +43,11 @@ class Source:
         """Return 1 for the positive class and 0 for the other one."""
         values = frame[self.target] if self.label is None else self.label(frame)
         return (values == self.positive).astype("int64").rename(self.target)
+
+
+def data_folder(data_home: str | os.PathLike[str] | None) -> str | os.PathLike[str] | None:
+    """The folder of data sets: the one that is given, or that of the environment variable."""
+    return data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
 
 
 def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Path | None:
@@ -64,7 +74,7 @@ def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Pat
     >>> data_file("adult", data_home="a/folder/that/is/not/there") is None
     True
     """
-    folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    folder = data_folder(data_home)
     if not folder:
         return None
     for suffix in (".csv.gz", ".csv", ".npz"):
@@ -91,31 +101,34 @@ def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tupl
     found = (len(frame), int(source.labels(frame).sum()))
     if found != (source.rows, source.positives):
         raise ValueError(
-            f"The {source.name} table from {where} is not the published one: it has {found[0]} rows, "
-            f"{found[1]} of them "
-            f"positive, where {source.rows} and {source.positives} are expected. Get it from "
-            f"{source.homepage}."
+            f"The {source.name} table from {where} is not the published one: it has {found[0]} rows, {found[1]} of "
+            f"them positive, where {source.rows} and {source.positives} are expected. Get it from {source.homepage}."
         )
     return frame, where
+
+
+def from_openml(data_id: int, data_home: str | os.PathLike[str] | None, *, as_frame: bool) -> Bunch:
+    """What OpenML has of a data set."""
+    home = None if data_home is None else str(data_home)
+    with warnings.catch_warnings():
+        # "Retrying…" would be said before the error of the caller says more.
+        warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+        return sklearn_datasets.fetch_openml(
+            data_id=data_id, data_home=home, as_frame=as_frame, parser="auto", n_retries=1
+        )
 
 
 def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd.DataFrame:
     where = "OpenML has no copy that is known to be faithful"
     cause: Exception | None = None
     if source.openml_id is not None:
-        home = None if data_home is None else str(data_home)
         try:
-            with warnings.catch_warnings():
-                # "Retrying…" would be said before the error below says more.
-                warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-                bunch = sklearn_datasets.fetch_openml(
-                    data_id=source.openml_id, data_home=home, as_frame=True, parser="auto", n_retries=1
-                )
+            bunch = from_openml(source.openml_id, data_home, as_frame=True)
         except (OSError, ValueError, ImportError) as error:
             where, cause = (f"OpenML (data_id={source.openml_id}) could not be read ({type(error).__name__})", error)
         else:
             return _with_original_names(bunch.data, bunch.target, source)
-    folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    folder = data_folder(data_home)
     stem = source.stem or source.name
     looked = "no folder was given" if not folder else f"{folder} has neither {stem}.csv.gz nor {stem}.csv"
     raise FileNotFoundError(
@@ -169,6 +182,12 @@ ADULT = Source(
     positives=11_687,
     positive=">50K",
     homepage="https://doi.org/10.24432/C5XW20",
+    groupings={
+        "sex": ("sex", lambda f: f["sex"]),
+        "race": ("race", lambda f: _either(f["race"] == "White", "White", "Non-White")),
+    },
+    target_names=("<=50K", ">50K"),
+    no_features=("fnlwgt",),
     openml_id=1590,
 )
 BANK = Source(
@@ -179,6 +198,11 @@ BANK = Source(
     positives=5_289,
     positive="yes",
     homepage="https://doi.org/10.24432/C5K306",
+    groupings={
+        "age": ("age", lambda f: _either(f["age"] >= 60, ">=60", "<60")),
+        "marital": ("marital", lambda f: f["marital"]),
+    },
+    target_names=("no", "yes"),
     openml_id=1461,
     openml_columns=_BANK_FEATURES,
     openml_target_values=(("1", "no"), ("2", "yes")),
@@ -195,6 +219,12 @@ COMPAS = Source(
     positives=3_251,
     positive=1,
     homepage="https://github.com/propublica/compas-analysis",
+    groupings={
+        "race": ("race", lambda f: _either(f["race"] == "Caucasian", "White", "Non-White")),
+        "sex": ("sex", lambda f: f["sex"]),
+    },
+    target_names=("not charged again", "charged again"),
+    no_features=("days_b_screening_arrest", "is_recid", "score_text"),
 )
 CREDIT = Source(
     name="credit",
@@ -204,6 +234,12 @@ CREDIT = Source(
     positives=6_636,
     positive=1,
     homepage="https://doi.org/10.24432/C55S3H",
+    groupings={
+        "sex": ("SEX", lambda f: f["SEX"]),
+        "education": ("EDUCATION", lambda f: f["EDUCATION"]),
+        "marriage": ("MARRIAGE", lambda f: f["MARRIAGE"]),
+    },
+    target_names=("no default", "default"),
     openml_id=42477,
     openml_columns=_CREDIT_FEATURES,
     openml_target_values=(("0", 0), ("1", 1)),
@@ -211,20 +247,19 @@ CREDIT = Source(
 PARKINSONS = Source(
     name="parkinsons",
     columns=_names(
-        "subject# age sex test_time motor_UPDRS total_UPDRS Jitter(%) Jitter(Abs) Jitter:RAP Jitter:PPQ5 "
-        "Jitter:DDP Shimmer Shimmer(dB) Shimmer:APQ3 Shimmer:APQ5 Shimmer:APQ11 Shimmer:DDA NHR HNR RPDE "
-        "DFA PPE"
+        "subject# age sex test_time motor_UPDRS total_UPDRS Jitter(%) Jitter(Abs) Jitter:RAP Jitter:PPQ5 Jitter:DDP "
+        "Shimmer Shimmer(dB) Shimmer:APQ3 Shimmer:APQ5 Shimmer:APQ11 Shimmer:DDA NHR HNR RPDE DFA PPE"
     ),
     target="high_UPDRS",
     rows=5_875,
     positives=2_934,
     positive=True,
     homepage="https://doi.org/10.24432/C5ZS3N",
+    groupings={"sex": ("sex", lambda f: f["sex"])},
+    target_names=("low", "high"),
+    no_features=("subject#", "motor_UPDRS", "total_UPDRS"),
     label=lambda frame: frame["total_UPDRS"] > PARKINSONS_MEDIAN,
 )
-
-
-Grouping = Callable[[pd.DataFrame], pd.Series]
 
 
 @shared_docs
@@ -271,19 +306,7 @@ def fetch_adult(
     split = frame["split"].copy() if "split" in frame.columns else None
     for column in ("workclass", "occupation", "native-country"):
         frame[column] = frame[column].astype(object).where(frame[column].notna(), "unknown")
-    groupings: dict[str, tuple[str, Grouping]] = {
-        "sex": ("sex", lambda f: f["sex"]),
-        "race": ("race", lambda f: _either(f["race"] == "White", "White", "Non-White")),
-    }
-    return _bunch(
-        ADULT,
-        (frame, where),
-        groupings,
-        (sensitive, include_sensitive, return_X_y),
-        drop=["fnlwgt"],
-        target_names=["<=50K", ">50K"],
-        split=split,
-    )
+    return _bunch(ADULT, frame, where, sensitive, include_sensitive, return_X_y, split=split)
 
 
 @shared_docs
@@ -330,18 +353,8 @@ def fetch_bank(
     False
     """
     frame, where = read_table(BANK, data_home)
-    groupings: dict[str, tuple[str, Grouping]] = {
-        "age": ("age", lambda f: _either(f["age"] >= 60, ">=60", "<60")),
-        "marital": ("marital", lambda f: f["marital"]),
-    }
-    return _bunch(
-        BANK,
-        (frame, where),
-        groupings,
-        (sensitive, include_sensitive, return_X_y),
-        drop=["duration"] if drop_duration else [],
-        target_names=["no", "yes"],
-    )
+    source = replace(BANK, no_features=("duration",)) if drop_duration else BANK
+    return _bunch(source, frame, where, sensitive, include_sensitive, return_X_y)
 
 
 @shared_docs
@@ -399,18 +412,7 @@ def fetch_compas(
         near = frame["days_b_screening_arrest"].between(-30, 30)
         known = (frame["is_recid"] != -1) & (frame["score_text"] != "N/A") & (frame["c_charge_degree"] != "O")
         frame = frame[near & known].reset_index(drop=True)
-    groupings: dict[str, tuple[str, Grouping]] = {
-        "race": ("race", lambda f: _either(f["race"] == "Caucasian", "White", "Non-White")),
-        "sex": ("sex", lambda f: f["sex"]),
-    }
-    return _bunch(
-        COMPAS,
-        (frame, where),
-        groupings,
-        (sensitive, include_sensitive, return_X_y),
-        drop=["days_b_screening_arrest", "is_recid", "score_text"],
-        target_names=["not charged again", "charged again"],
-    )
+    return _bunch(COMPAS, frame, where, sensitive, include_sensitive, return_X_y)
 
 
 @shared_docs
@@ -452,22 +454,10 @@ def fetch_credit(
     """
     frame, where = read_table(CREDIT, data_home)
     frame["SEX"] = frame["SEX"].map({1: "male", 2: "female"})
-    frame["EDUCATION"] = (
-        frame["EDUCATION"].map({1: "graduate school", 2: "university", 3: "high school"}).fillna("others")
-    )
+    degrees = {1: "graduate school", 2: "university", 3: "high school"}
+    frame["EDUCATION"] = frame["EDUCATION"].map(degrees).fillna("others")
     frame["MARRIAGE"] = frame["MARRIAGE"].map({1: "married", 2: "single"}).fillna("others")
-    groupings: dict[str, tuple[str, Grouping]] = {
-        "sex": ("SEX", lambda f: f["SEX"]),
-        "education": ("EDUCATION", lambda f: f["EDUCATION"]),
-        "marriage": ("MARRIAGE", lambda f: f["MARRIAGE"]),
-    }
-    return _bunch(
-        CREDIT,
-        (frame, where),
-        groupings,
-        (sensitive, include_sensitive, return_X_y),
-        target_names=["no default", "default"],
-    )
+    return _bunch(CREDIT, frame, where, sensitive, include_sensitive, return_X_y)
 
 
 @shared_docs
@@ -520,15 +510,7 @@ def fetch_parkinsons(
     frame, where = read_table(PARKINSONS, data_home)
     frame["sex"] = frame["sex"].map({0: "male", 1: "female"})
     subject = frame["subject#"].rename("subject")
-    return _bunch(
-        PARKINSONS,
-        (frame, where),
-        {"sex": ("sex", lambda f: f["sex"])},
-        (sensitive, include_sensitive, return_X_y),
-        drop=["subject#", "motor_UPDRS", "total_UPDRS"],
-        target_names=["low", "high"],
-        subject=subject,
-    )
+    return _bunch(PARKINSONS, frame, where, sensitive, include_sensitive, return_X_y, subject=subject)
 
 
 def _either(condition: pd.Series, yes: str, no: str) -> pd.Series:
@@ -536,20 +518,11 @@ def _either(condition: pd.Series, yes: str, no: str) -> pd.Series:
 
 
 def _bunch(
-    source: Source,
-    table: tuple[pd.DataFrame, str],
-    groupings: dict[str, tuple[str, Grouping]],
-    asked: tuple[str | Sequence[str], bool, bool],
-    *,
-    drop: Sequence[str] = (),
-    target_names: Sequence[str],
-    **extra: Any,
-) -> Any:
-    """Take target and groups out; ``groupings`` maps a name to its column and to how it is read.
-
-    ``asked`` holds the arguments ``sensitive``, ``include_sensitive`` and ``return_X_y``.
-    """
-    (frame, where), (sensitive, include_sensitive, return_X_y) = table, asked
+    source: Source, frame: pd.DataFrame, where: str, sensitive: str | Sequence[str], include_sensitive: bool,
+    return_X_y: bool, **extra: Any,
+) -> Any:  # fmt: skip
+    """Take target and groups out."""
+    groupings = source.groupings
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     if not names or any(name not in groupings for name in names):
         raise ValueError(
@@ -557,7 +530,11 @@ def _bunch(
             f"Got {sensitive!r} instead."
         )
     groups = pd.DataFrame({name: groupings[name][1](frame).astype(object) for name in names}, index=frame.index)
-    dropped = {*drop, source.target, *(() if include_sensitive else (groupings[name][0] for name in names))}
+    dropped = {
+        *source.no_features,
+        source.target,
+        *(() if include_sensitive else (groupings[name][0] for name in names)),
+    }
     data = frame[[column for column in source.columns if column not in dropped]].copy()
     target = source.labels(frame)
     if return_X_y:
@@ -567,7 +544,7 @@ def _bunch(
         target=target,
         sensitive_features=groups[sensitive] if isinstance(sensitive, str) else groups,
         feature_names=list(data.columns),
-        target_names=list(target_names),
+        target_names=list(source.target_names),
         name=source.name,
         source=where,
         DESCR=f"{source.name}: {len(target)} rows, {target.sum()} positive; see {source.homepage}.",

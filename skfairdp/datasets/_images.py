@@ -3,7 +3,6 @@
 import gzip
 import math
 import os
-import warnings
 import zlib
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -13,12 +12,11 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
-from skfairdp.datasets._fetch import DATA_VARIABLE, data_file
+from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from_openml
 
 #: Images and labels of the training rows, then of the test rows; each as it is or with ``.gz``.
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -26,7 +24,7 @@ IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-
 
 def idx_folder(places: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
     """Return the first of ``places`` below the data folder that holds the training images; None where none does."""
-    home = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    home = data_folder(data_home)
     if not home:
         return None
     folders = [Path(home).expanduser() / place for place in places]
@@ -146,7 +144,7 @@ def fetch_mnist(*, kind: str = "digits", data_home: str | os.PathLike[str] | Non
 def _clothes(data_home: str | os.PathLike[str] | None) -> Any:
     folder = idx_folder(_FASHION_PLACES, data_home)
     if folder is None:
-        home = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+        home = data_folder(data_home)
         looked = f"neither {home} nor its subfolder fashion-mnist has {IDX_FILES[0]}" if home else "no folder was given"
         raise FileNotFoundError(
             f"No Fashion-MNIST data: {looked}. Put the four files of {_FASHION_HOMEPAGE} ({', '.join(IDX_FILES)}, each "
@@ -159,14 +157,9 @@ def _clothes(data_home: str | os.PathLike[str] | None) -> Any:
 
 
 def _published(
-    name: str,
-    images: NDArray[Any],
-    target: NDArray[Any],
-    where: str,
-    rows: tuple[tuple[int, ...], ...],
-    target_names: Sequence[str],
-    homepage: str,
-) -> Any:
+    name: str, images: NDArray[Any], target: NDArray[Any], where: str, rows: tuple[tuple[int, ...], ...],
+    target_names: Sequence[str], homepage: str,
+) -> Any:  # fmt: skip
     """Return a Bunch, or refuse arrays whose classes do not have the published ``rows`` of training and test."""
     parts = (target[:_TRAIN_ROWS], target[_TRAIN_ROWS:])
     found = tuple(tuple(int(np.sum(part == k)) for k in range(10)) for part in parts)
@@ -329,17 +322,9 @@ def _arrays_of(path: os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _from_openml(data_home: str | os.PathLike[str] | None) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-            bunch = sklearn_datasets.fetch_openml(
-                data_id=_OPENML_ID,
-                data_home=None if data_home is None else str(data_home),
-                as_frame=False,
-                parser="auto",
-                n_retries=1,
-            )
+        bunch = from_openml(_OPENML_ID, data_home, as_frame=False)
     except (OSError, ValueError, ImportError) as error:
-        folder = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+        folder = data_folder(data_home)
         raise FileNotFoundError(
             f"No mnist data: {f'{folder} has no mnist.npz' if folder else 'no folder was given'}, and OpenML "
             f"(data_id={_OPENML_ID}) could not be read ({type(error).__name__}). Save the images of {_HOMEPAGE} as "

@@ -121,18 +121,11 @@ def train_private_public_test_split(
     _utils.check_same_index(_OWNER, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     units = _units(len(X), subject, {"y": len(y), "sensitive_features": len(sensitive_features)})
     private, public, test = _parts(units, shares, random_state)
-    return PrivatePublicTestSplit(
-        X=_take(X, private),
-        y=_take(y, private),
-        sensitive_features=_take(sensitive_features, private),
-        X_public=_take(X, public),
-        y_public=_take(y, public),
-        sensitive_features_public=_take(sensitive_features, public),
-        X_test=_take(X, test),
-        y_test=_take(y, test),
-        sensitive_features_test=_take(sensitive_features, test),
-        indices=(private, public, test),
-    )
+
+    def taken(part: NDArray[np.intp]) -> tuple[Any, Any, Any]:
+        return _take(X, part), _take(y, part), _take(sensitive_features, part)
+
+    return PrivatePublicTestSplit(*taken(private), *taken(public), *taken(test), indices=(private, public, test))
 
 
 def _shares(sizes: Sequence[float]) -> tuple[float, ...]:

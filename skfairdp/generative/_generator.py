@@ -354,15 +354,11 @@ class PFGuardGenerator(PrivateEstimator):
             backend = getattr(import_module(f"skfairdp.{room}"), name)()
         else:
             backend = clone(self.backend)
+        rows_of = "" if data.subjects is None else data.subjects.name
         plan = GeneratorPlan(
-            self.epsilon,
-            self.delta,
-            data.encoder.sensitivity,
-            data.layout.n_cells,
-            backend.plan(data.layout),
-            relation=data.layout.relation,
-            rows_of="" if data.subjects is None else data.subjects.name,
-        )
+            self.epsilon, self.delta, data.encoder.sensitivity, data.layout.n_cells, backend.plan(data.layout),
+            relation=data.layout.relation, rows_of=rows_of,
+        )  # fmt: skip
         if not self._for_learner:
             return plan
         forecast = TableForecast.of(data.layout, self.epsilon, self.delta)

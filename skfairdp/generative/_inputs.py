@@ -19,45 +19,10 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, validate_data
 
-from skfairdp._inputs import (
-    check_public_columns,
-    groups_twice,
-    in_order,
-    note_subject_column,
-    public_arguments,
-    read_amounts,
-    read_classes,
-    read_private_groups,
-    refuse_columns_beside,
-    subject_given,
-    without_subject,
-)
+from skfairdp import _inputs, _tables, _utils
 from skfairdp._rows import Chunk, RowSource, Subjects, check_free_disk, keyed_by_subject, opened, other_rows
-from skfairdp._tables import (
-    Declarations,
-    Form,
-    Layout,
-    MarginalsBackend,
-    Rows,
-    SampleForm,
-    Table,
-    as_container,
-    as_entries,
-    counted_pairs,
-    read_table,
-)
+from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._utils import (
-    PrivateRowsError,
-    PublicData,
-    as_dense,
-    check_same_index,
-    private_error,
-    refuse_masked,
-    refuse_private_as_public,
-    sensitive_positions,
-    warn_caller,
-)
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
@@ -176,7 +141,7 @@ def _of_rows(
 ) -> Counts:
     labels = raw.labels() if n_classes > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     groups = raw.groups() if n_groups > 1 else np.zeros(raw.n_rows, dtype=np.int64)
-    tables = function(read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)
+    tables = function(_tables.read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)
     return np.concatenate([table.ravel() for table in tables])
 
 
@@ -192,7 +157,7 @@ def _columns_and_pairs(
         np.bincount(cells * n_codes + codes[:, j], minlength=n_cells * n_codes)
         for j, n_codes in enumerate(encoder.n_codes if columns else ())
     ]
-    return [*single, *counted_pairs(codes, encoder.n_codes, pairs)]
+    return [*single, *_tables.counted_pairs(codes, encoder.n_codes, pairs)]
 
 
 @dataclass(frozen=True)
@@ -319,25 +284,25 @@ def read_generator_data(
     estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None, subject: Any = None
 ) -> GeneratorData:
     """Read everything a fit needs, or say what is wrong with it."""
-    owner, reads, subject = type(estimator).__name__, PublicReads(), subject_given(estimator, subject)
+    owner, reads, subject = type(estimator).__name__, PublicReads(), _inputs.subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
-    note_subject_column(estimator, X, y, subject)
+    _inputs.note_subject_column(estimator, X, y, subject)
     X = _opened(estimator, X, y, sensitive_features, subject)
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
+    _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
-        refuse_masked(given, owner=owner, name=name)
-    public, _ = public_arguments(estimator, X_public, None)
-    refuse_private_as_public(X, public, owner=owner)
+        _utils.refuse_masked(given, owner=owner, name=name)
+    public, _ = _inputs.public_arguments(estimator, X_public, None)
+    _utils.refuse_private_as_public(X, public, owner=owner)
     subjects = None if subject is None else _read_subjects(estimator, X, subject, reads)
-    public = None if public is None else without_subject(estimator, public)
+    public = None if public is None else _inputs.without_subject(estimator, public)
     if not isinstance(X, RowSource):
-        X = without_subject(estimator, X)
+        X = _inputs.without_subject(estimator, X)
     if subjects is not None and not isinstance(X, RowSource):
         X, y, sensitive_features = subjects.one_row_of(owner, X=X, y=y, sensitive_features=sensitive_features)
     features = _read_features(estimator, X, public, reads, subjects)
-    amounts = (
-        read_amounts(estimator, y, len(features.rows), reads, raw=features.raw)[1] if estimator._reads_amounts else None
-    )
+    amounts = None
+    if estimator._reads_amounts:
+        amounts = _inputs.read_amounts(estimator, y, len(features.rows), reads, raw=features.raw)[1]
     labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
     n_classes = 1 if classes is None else len(classes)
@@ -379,13 +344,14 @@ def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> 
     else:
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
         if schema is not None:
-            subjects = in_order(subjects, RawTable.read(schema, without_subject(estimator, X), owner=owner))
+            raw = RawTable.read(schema, _inputs.without_subject(estimator, X), owner=owner)
+            subjects = _inputs.in_order(subjects, raw)
     reads.note_subjects(subjects.n, subjects.name)
     return subjects
 
 
 def _counts_tables(backend: Any) -> bool:
-    return bool(backend == "marginals") or isinstance(backend, MarginalsBackend)
+    return bool(backend == "marginals") or isinstance(backend, _tables.MarginalsBackend)
 
 
 def _streamed(features: "_Features", layout: Layout, owner: str, subjects: Subjects | None) -> StreamedTable:
@@ -408,7 +374,7 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any, subject: An
             f"{owner} counts rows chunk by chunk only with a 'schema', which says what their values are, and with "
             "backend='marginals'. Set both, or pass the rows as an array or a DataFrame."
         )
-    refuse_columns_beside(owner, y, sensitive_features)
+    _inputs.refuse_columns_beside(owner, y, sensitive_features)
     if subject is not None:
         source = keyed_by_subject(source, subject, owner)
     source.verbose = getattr(estimator.backend, "verbose", 0)
@@ -432,8 +398,8 @@ def _read_features(
     reads.note_number_of_rows(len(X))
     reads.note("container of X", "read", type(X).__name__, "samples come back in it")
     if public is not None:
-        check_public_columns(type(estimator).__name__, names, estimator.n_features_in_, public)
-        reads.note("public rows X_public", "given", len(public), by=PublicData(public))
+        _inputs.check_public_columns(type(estimator).__name__, names, estimator.n_features_in_, public)
+        reads.note("public rows X_public", "given", len(public), by=_utils.PublicData(public))
         public = read_container(estimator, public, units, reset=False, name="X_public")
     if isinstance(codec, UnitCodec):
         return _units(estimator, codec, X, public, reads)
@@ -461,22 +427,22 @@ def _units(estimator: Any, codec: UnitCodec, X: Any, public: Any, reads: PublicR
 def _columns(
     estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
 ) -> _Features:
-    owner, whole = type(estimator).__name__, read_table(X)
+    owner, whole = type(estimator).__name__, _tables.read_table(X)
     taken, groups = [], None
     if estimator.sensitive_columns is not None:
-        taken = sensitive_positions(X, estimator.sensitive_columns, owner=owner)
+        taken = _utils.sensitive_positions(X, estimator.sensitive_columns, owner=owner)
         groups = X.iloc[:, taken] if whole.is_frame else X[:, taken]
     table, names = whole.without(taken), [whole.names[j] for j in taken]
     declarations = Declarations.read(
         table.names, estimator.bounds, estimator.categories, estimator.dtypes, owner, further=names
     )
-    public = None if public is None else read_table(public).without(taken)
+    public = None if public is None else _tables.read_table(public).without(taken)
     n_units = len(table) if subjects is None else subjects.n
     bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
     encoder, read = codec.plan(table, declarations, public=public, default_bins=bins, owner=owner)
     if read:
         shown = ", ".join(repr(name) for name in read[:5]) + (", ..." if len(read) > 5 else "")
-        warn_caller(
+        _utils.warn_caller(
             f"{owner} read the types or categories of {len(read)} column(s) from the private rows, which reveals "
             f"them outside the guarantee: {shown}. Declare them with the 'categories', 'bounds' or 'dtypes' "
             f"parameter{'' if estimator._for_learner else ', or pass public rows as X_public'}.",
@@ -505,9 +471,9 @@ def _raw_columns(
     if public is not None:
         shown = RawTable.read(schema, public, owner=owner, name="X_public")
         shown.check("X_public")
-        known = read_table(numbers_of(shown))
-        reads.note("public rows X_public", "given", shown.n_rows, by=PublicData(public))
-    table = read_table(numbers_of(raw))
+        known = _tables.read_table(numbers_of(shown))
+        reads.note("public rows X_public", "given", shown.n_rows, by=_utils.PublicData(public))
+    table = _tables.read_table(numbers_of(raw))
     n_units = n_rows if subjects is None else subjects.n
     bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
     encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
@@ -517,7 +483,7 @@ def _raw_columns(
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
-    X = as_container(X if units else as_dense(X, owner=owner, name=name), owner, table=not units)
+    X = _tables.as_container(X if units else _utils.as_dense(X, owner=owner, name=name), owner, table=not units)
     shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
     blank = np.broadcast_to(np.zeros(()), shape)
     if isinstance(X, pd.DataFrame):
@@ -525,7 +491,7 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
         check_array(blank, estimator=estimator, ensure_all_finite=False)
         return X.to_numpy() if units else X
     if X.dtype.kind == "c":
-        raise private_error("complex", owner=owner, name=name)
+        raise _utils.private_error("complex", owner=owner, name=name)
     validate_data(estimator, blank, reset=reset, ensure_all_finite=False)
     return X
 
@@ -539,12 +505,12 @@ def _read_labels(
     if estimator._reads_amounts:  # of which classes are made later, at released places
         return np.zeros(n_rows, dtype=np.int64), None, None
     if raw is not None and (y is not None or raw.schema.label in raw.numbers or estimator._for_learner):
-        classes, codes = read_classes(estimator, y, n_rows, reads, raw=raw)
+        classes, codes = _inputs.read_classes(estimator, y, n_rows, reads, raw=raw)
         return codes, classes, Form("series", (raw.schema.label,))
     if y is None:
         return np.zeros(n_rows, dtype=np.int64), None, None
     keeps_types = isinstance(y, list | tuple) and estimator.classes is not None  # of entries, which numpy would join
-    read = partial(read_classes, estimator, as_entries(y) if keeps_types else y, n_rows, reads)
+    read = partial(_inputs.read_classes, estimator, _tables.as_entries(y) if keeps_types else y, n_rows, reads)
     classes, codes = read() if issparse(y) else _among(estimator, "classes", "y", read)
     return codes, classes, Form.of(y, estimator.classes)
 
@@ -553,9 +519,9 @@ def _among(estimator: Any, parameter: str, name: str, read: Callable[[], Any]) -
     """What is read; whatever an entry is that is not among the declared ones, one error says it."""
     if getattr(estimator, parameter) is None:
         return read()
-    with contextlib.suppress(PrivateRowsError):
+    with contextlib.suppress(_utils.PrivateRowsError):
         return read()
-    raise private_error("unknown value", owner=type(estimator).__name__, name=name, parameter=parameter)
+    raise _utils.private_error("unknown value", owner=type(estimator).__name__, name=name, parameter=parameter)
 
 
 def read_balance(estimator: Any, classes: Any, domain: Any) -> Balance:
@@ -575,7 +541,7 @@ def _read_groups(
     """Codes of the private groups, their domain, and how groups are handed out."""
     owner, n_rows, raw = type(estimator).__name__, len(features.rows), features.raw
     if raw is not None and (sensitive_features is not None or raw.has_groups):
-        codes, names = read_private_groups(estimator, None, sensitive_features, n_rows, reads, raw=raw)
+        codes, names = _inputs.read_private_groups(estimator, None, sensitive_features, n_rows, reads, raw=raw)
         return codes, names, Form("series" if len(raw.schema.groups) == 1 else "frame", raw.schema.groups)
     if features.groups is None and sensitive_features is None:
         if estimator.balance is not None and features.public is None:
@@ -586,9 +552,9 @@ def _read_groups(
             )
         return np.zeros(n_rows, dtype=np.int64), None, None
     if features.groups is not None and sensitive_features is not None:
-        raise groups_twice(owner)
+        raise _inputs.groups_twice(owner)
     given = sensitive_features if features.groups is None else features.groups
-    read = partial(read_private_groups, estimator, None, given, n_rows, reads)
+    read = partial(_inputs.read_private_groups, estimator, None, given, n_rows, reads)
     codes, domain = _among(estimator, "groups", "sensitive_features", read)
     several = isinstance(sensitive_features, list | tuple) or getattr(sensitive_features, "ndim", 1) == 2
     width = len(domain[0]) if several and isinstance(domain[0], tuple) else 1

@@ -9,15 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from fairlearn.reductions import (
-    ClassificationMoment,
-    DemographicParity,
-    EqualizedOdds,
-    ErrorRateParity,
-    ExponentiatedGradient,
-    FalsePositiveRateParity,
-    TruePositiveRateParity,
-)
+from fairlearn import reductions
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -25,33 +17,16 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _judge, _utils
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
-from skfairdp._judge import (
-    Judge,
-    Judgement,
-    asked_constraints,
-    held_by_learner,
-    held_by_network,
-    set_judgement,
-    tightened,
-)
+from skfairdp._judge import Judge, Judgement
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike
 from skfairdp._usefulness import Comparison
-from skfairdp._utils import (
-    RandomStateLike,
-    as_groups,
-    child_seeds,
-    decode_labels,
-    encode_labels,
-    group_domain,
-    public_generator,
-    silence,
-    warn_caller,
-)
+from skfairdp._utils import silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
@@ -66,11 +41,11 @@ from skfairdp.schema import Schema, schema_of, with_schema
 
 #: Moments of fairlearn, by what they compare; and the smallest bound that it finds learners for.
 _MOMENTS: dict[str, Any] = {
-    "selection_rate": DemographicParity,
-    "selection_rate_by_label": EqualizedOdds,
-    "true_positive_rate": TruePositiveRateParity,
-    "false_positive_rate": FalsePositiveRateParity,
-    "error_rate": ErrorRateParity,
+    "selection_rate": reductions.DemographicParity,
+    "selection_rate_by_label": reductions.EqualizedOdds,
+    "true_positive_rate": reductions.TruePositiveRateParity,
+    "false_positive_rate": reductions.FalsePositiveRateParity,
+    "error_rate": reductions.ErrorRateParity,
 }
 _LEAST_BOUND = 0.005
 
@@ -190,7 +165,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
-    random_state: RandomStateLike = None
+    random_state: _utils.RandomStateLike = None
     noise_seed: int | None = None
     ledger: PrivacyLedger | None = None
 
@@ -246,7 +221,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         self._hand_on(generator)
         learner = self._learner(data.layout.n_classes)
         self._rehearse(*learner, data)
-        plan, rng = self._plan(data), public_generator(generator.random_state)
+        plan, rng = self._plan(data), _utils.public_generator(generator.random_state)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
@@ -261,12 +236,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             if judgement is not None and plan.judge is not None and not self._is_behind and problem is None:
                 judgement = self._second_try(judgement, plan.judge, X, data, noise)
         # Released values only from here on.
-        self.privacy_ = generator.privacy_
-        if problem is not None:
-            problem.add_note(
-                "The generator is released: refit(estimator=...) trains another learner at no further cost."
-            )
-            raise problem
+        self._settled(generator, problem)
         return self._fall_back(judgement)
 
     def _looked_at(
@@ -331,9 +301,9 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     def _left_over(self, features: NDArray[np.float64], codes: NDArray[np.int64], groups: Any) -> Judgement | None:
         """What the answers of a learner that was given a bound do to the synthetic rows that it was trained on."""
-        values = as_groups(groups, len(codes), owner=type(self).__name__)
-        names = group_domain(values)
-        given = encode_labels(
+        values = _utils.as_groups(groups, len(codes), owner=type(self).__name__)
+        names = _utils.group_domain(values)
+        given = _utils.encode_labels(
             values, names, owner=type(self).__name__, name="sensitive_features", parameter="sensitive_columns"
         )
         held = self._held(self.estimator, names.tolist(), len(self.classes_))
@@ -371,7 +341,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             said = self._forecast.words(self.classes_[answered[0]], owner)
             if self.n_samples is not None and self.n_samples < LEAST_SAMPLES:
                 said += f" Its learner was trained on 'n_samples'={self.n_samples} rows: more of them cost nothing."
-            warn_caller(said, UtilityWarning)
+            _utils.warn_caller(said, UtilityWarning)
         elif has_choice and not (beside := beside or self._on_samples()).is_better:
             beside.warn(self.classes_[beside.usual], owner, falls_back=False, advice=self._forecast.advice)
         self._tell_judgement(judgement, is_told=self._is_behind or len(answered) == 1)
@@ -381,7 +351,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     def _tell_judgement(self, judgement: Judgement | None, *, is_told: bool) -> None:
         """What the answers do to the groups; of private rows that nobody looked at synthetic ones say something."""
         found, rows = judgement or self._left, "private" if judgement else "synthetic"
-        set_judgement(self, self._left and found, in_doubt=judgement is None)
+        _judge.set_judgement(self, self._left and found, in_doubt=judgement is None)
         if self._left is not None and found is not None and not is_told:
             found.warn(
                 type(self).__name__,
@@ -394,7 +364,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     def _on_samples(self) -> Comparison:
         """The learner beside the most frequent class on other rows of the generator, which cost nothing."""
-        drawn = child_seeds(public_generator(self.random_state), 1)[0]
+        drawn = _utils.child_seeds(_utils.public_generator(self.random_state), 1)[0]
         rows, labels = self.generator_.sample_labels(SHOWN, random_state=drawn)
         predicted = predict_codes(self.estimator_, self.encoder_.transform(self._features(rows)))
         codes = np.searchsorted(self.classes_, np.asarray(labels).reshape(-1))
@@ -406,7 +376,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         {predicts_labels}
         """
         check_is_fitted(self, "estimator_")
-        return decode_labels(self, predict_codes(self.estimator_, self._encoded(X)))
+        return _utils.decode_labels(self, predict_codes(self.estimator_, self._encoded(X)))
 
     _settles_coins = True
 
@@ -445,7 +415,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         if plan.pure_counts:
             return plan
         n_rows = TableForecast.of(data.layout, self.epsilon, self.delta).n_looked_at
-        looks = 1 if tightened(learner, 1.0) is None else 2
+        looks = 1 if _judge.tightened(learner, 1.0) is None else 2
         return replace(plan, judge=Judge(held, n_rows, self.epsilon, self.delta, plan.relation, looks=looks))
 
     def _another_learner(self) -> tuple[Any, bool]:
@@ -458,20 +428,20 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     def _learner(self, n_classes: int, bound_factor: float = 1.0) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
-        seed = int(public_generator(self.random_state).integers(2**31 - 1))
+        seed = int(_utils.public_generator(self.random_state).integers(2**31 - 1))
         learner = HistGradientBoostingClassifier(random_state=seed) if self.estimator is None else clone(self.estimator)
-        asked = asked_constraints(self)
+        asked = _judge.asked_constraints(self)
         if asked is not None and self.estimator is None:
             learner = LagrangianClassifier(constraints=asked, random_state=seed)
         elif asked is not None:
             learner = _reduction(learner, asked, "constraints" if self.gamma is None else "gamma")
         if bound_factor < 1:
-            learner = tightened(learner, bound_factor) or learner
+            learner = _judge.tightened(learner, bound_factor) or learner
         with_groups = takes_groups(learner)
         if with_groups:
             check_fair_learner(learner, type(self).__name__, parameter="estimator")
         constraints = getattr(learner, "constraints", None)
-        if n_classes > 2 and isinstance(constraints, ClassificationMoment):
+        if n_classes > 2 and isinstance(constraints, reductions.ClassificationMoment):
             raise ValueError(
                 f"The 'estimator' of {type(self).__name__} is a reduction of fairlearn, which learns two classes. "
                 f"There are {n_classes}: take a learner of many classes, as LagrangianClassifier is."
@@ -480,10 +450,10 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     def _held(self, learner: Any, groups: Sequence[Any], n_classes: int) -> RateConstraints | None:
         """What answers are judged by: constraints that were asked for, or those that a learner says."""
-        owner, asked = type(self).__name__, asked_constraints(self)
+        owner, asked = type(self).__name__, _judge.asked_constraints(self)
         if asked is None:
-            return held_by_learner(learner, groups, range(n_classes), owner)
-        return held_by_network(asked, groups, range(n_classes), owner)
+            return _judge.held_by_learner(learner, groups, range(n_classes), owner)
+        return _judge.held_by_network(asked, groups, range(n_classes), owner)
 
 
 def _reduction(learner: Any, asked: Any, name: str) -> Any:
@@ -494,8 +464,8 @@ def _reduction(learner: Any, asked: Any, name: str) -> Any:
             f"{owner} got both {name!r} and an 'estimator' that takes groups, which has its own constraints. Leave one "
             "of the two out."
         )
-    if isinstance(asked, ClassificationMoment):
-        return ExponentiatedGradient(learner, asked, max_iter=25)
+    if isinstance(asked, reductions.ClassificationMoment):
+        return reductions.ExponentiatedGradient(learner, asked, max_iter=25)
     one, *others = read_rate_constraints(asked, owner)
     if others or not isinstance(one, RateParity) or one.ratio_bound is not None or one.rate not in _MOMENTS:
         raise ValueError(
@@ -505,4 +475,5 @@ def _reduction(learner: Any, asked: Any, name: str) -> Any:
     bound = (_LEAST_BOUND if one.difference_bound is None else one.difference_bound) / (
         2 - (one.method != "between_groups")
     )
-    return ExponentiatedGradient(learner, _MOMENTS[one.rate](difference_bound=max(bound, _LEAST_BOUND)), max_iter=25)
+    constraint = _MOMENTS[one.rate](difference_bound=max(bound, _LEAST_BOUND))
+    return reductions.ExponentiatedGradient(learner, constraint, max_iter=25)

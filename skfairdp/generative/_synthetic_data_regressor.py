@@ -201,12 +201,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             if target.look is not None:
                 ahead = self._looked_at(target, X, data, noise, has_learned=problem is None)
         # Released values only from here on.
-        self.privacy_ = generator.privacy_
-        if problem is not None:
-            problem.add_note(
-                "The generator is released: refit(estimator=...) trains another learner at no further cost."
-            )
-            raise problem
+        self._settled(generator, problem)
         if ahead is not None and target.look is not None:
             self._is_behind = not target.look.may_stay(ahead)
             if not target.look.is_clear(ahead):
@@ -286,7 +281,12 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     def _another_learner(self) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups."""
         if self.estimator is None:
-            return _usual_learner(int(public_generator(self.random_state).integers(2**31 - 1))), False
+            seed = int(public_generator(self.random_state).integers(2**31 - 1))
+            trees = HistGradientBoostingRegressor(
+                max_iter=60, max_leaf_nodes=8, min_samples_leaf=100, random_state=seed
+            )
+            # A line where noise is large, and what it leaves where it is not.
+            return VotingRegressor([("line", RidgeCV(np.logspace(-2, 4, 7))), ("trees", trees)]), False
         learner = clone(self.estimator)
         with_groups = takes_groups(learner)
         if with_groups:
@@ -313,12 +313,6 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         self._note_paid(self.estimator_)
         del self._shown
         return self
-
-
-def _usual_learner(seed: int) -> VotingRegressor:
-    """A line where noise is large, and what it leaves where it is not."""
-    trees = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, min_samples_leaf=100, random_state=seed)
-    return VotingRegressor([("line", RidgeCV(np.logspace(-2, 4, 7))), ("trees", trees)])
 
 
 def _parts(learner: Any) -> list[tuple[float, Any]]:

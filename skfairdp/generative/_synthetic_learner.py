@@ -185,6 +185,15 @@ class LearnsSyntheticRows(PrivateEstimator):
         rows, y, groups = self.generator_.sample_labels(_RELEASED, return_sensitive=True, random_state=drawn)
         return PublicData(rows, groups, y)
 
+    def _settled(self, generator: PFGuardGenerator, problem: Exception | None) -> None:
+        """What was released is paid for and kept; what went wrong with the learner is said."""
+        self.privacy_ = generator.privacy_
+        if problem is not None:
+            problem.add_note(
+                "The generator is released: refit(estimator=...) trains another learner at no further cost."
+            )
+            raise problem
+
     # ------------------------------------------------------------------ rows for the learner
 
     def _drawn(self, with_groups: bool) -> tuple[NDArray[np.float64], NDArray[Any], list[Any]]:

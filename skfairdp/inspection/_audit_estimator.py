@@ -41,13 +41,28 @@ from skfairdp.inspection._audit_worlds import (
     rates_of_band,
     seeds_of_noise,
 )
-from skfairdp.privacy import attribute_event, epsilon_of, group_privacy, ledger_in_use, rounded_down, rounded_up
+from skfairdp.privacy import (
+    NeighboringRelation as Relation,
+    attribute_event,
+    epsilon_of,
+    group_privacy,
+    ledger_in_use,
+    rounded_down,
+    rounded_up,
+)
 from skfairdp.schema import Schema
 
 Array = NDArray[np.float64]
 
 _ASSUMES = {"counts": "nothing of the noise", "gaussian": "scores that are Gaussian with one variance in both worlds"}
 _LEAST_RUNS = 20
+#: Of a record, of its attribute and of a subject: something else is in the place of what was there.
+_REPLACED = tuple(map(str, (Relation.REPLACE_ONE, Relation.REPLACE_ATTRIBUTE, Relation.REPLACE_SUBJECT)))
+#: A claim for the first is one for the second, with the same figures.
+_SAME = (
+    (Relation.REPLACE_ONE, Relation.REPLACE_ATTRIBUTE), (Relation.ADD_OR_REMOVE_ONE, Relation.ZERO_OUT),
+    (Relation.REPLACE_SUBJECT, Relation.ZERO_OUT_SUBJECT),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -297,17 +312,9 @@ def audit(
             _NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim)), UserWarning, stacklevel=2
         )
     return EstimatorAudit(
-        type(estimator).__name__,
-        claim=claim,
-        delta=at_delta,
-        confidence=confidence,
-        relation=relation,
-        method=method,
-        assumes=_ASSUMES[method],
-        n_runs=n_runs,
-        n_fits=runner.n_fits,
-        **found,
-    )
+        type(estimator).__name__, claim=claim, delta=at_delta, confidence=confidence, relation=relation, method=method,
+        assumes=_ASSUMES[method], n_runs=n_runs, n_fits=runner.n_fits, **found,
+    )  # fmt: skip
 
 
 def _ids(estimator: Any, X: Any, subject: ArrayLike | str | None) -> "pd.Series[Any] | None":
@@ -350,10 +357,10 @@ def _claimed(
         raise ValueError(f"{name} states no epsilon. Give its claim with the 'epsilon' argument.")
     if not stated.epsilon >= 0:
         raise ValueError(f"epsilon must be at least 0. Got {stated.epsilon!r} instead.")
-    claim = Claim(float(stated.epsilon), at_delta, own or relation or RELATIONS[0], stated.event)
+    claim = Claim(float(stated.epsilon), at_delta, own or relation or _REPLACED[0], stated.event)
     judged = relation or str(claim.relation)
-    if judged == RELATIONS[3] and not _declares_rows(runner, claim, canaries):
-        judged = RELATIONS[0]
+    if judged == Relation.ZERO_OUT and not _declares_rows(runner, claim, canaries):
+        judged = _REPLACED[0]
     return *_carried_over(name, claim, judged), judged
 
 
@@ -369,7 +376,7 @@ def _declares_rows(runner: "_Runner", claim: Claim, canaries: Sequence[Canary] |
     declared = runner.with_rows_declared()
     stated, _ = declared.stated()
     runner.n_fits += 1
-    if stated.relation != RELATIONS[1] or (claim.event is not None and stated.event != claim.event):
+    if stated.relation != Relation.ADD_OR_REMOVE_ONE or (claim.event is not None and stated.event != claim.event):
         return False
     runner.estimator = declared.estimator
     return True
@@ -378,11 +385,9 @@ def _declares_rows(runner: "_Runner", claim: Claim, canaries: Sequence[Canary] |
 def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
     """ε and δ for the pairs of tables that are judged. From one record to another one it is two steps by none."""
     epsilon, delta, own = float(claim.epsilon or 0.0), float(claim.delta or 0.0), str(claim.relation)
-    replaced = RELATIONS[0], RELATIONS[2], RELATIONS[4]
-    same = ((RELATIONS[0], RELATIONS[2]), (RELATIONS[1], RELATIONS[3]), (RELATIONS[4], RELATIONS[5]))
-    if own == judged or (own, judged) in same:
+    if own == judged or (own, judged) in _SAME:
         return epsilon, delta
-    if own not in ABSENT or judged not in replaced:
+    if own not in ABSENT or judged not in _REPLACED:
         raise ValueError(
             f"{name} claims nothing for relation={judged!r}, but for {own!r}. Leave 'relation' out, or give the claim "
             "to judge with 'epsilon'."

@@ -20,18 +20,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
 from skfairdp._typing import ArrayLike
+from skfairdp.privacy import NeighboringRelation, Protects
 
-RELATIONS = (
-    "replace one record",
-    "add or remove one record",
-    "replace one sensitive attribute",
-    "replace one record by a null record",
-    "replace all rows of one subject",
-    "replace all rows of one subject by none",
-    "replace the sensitive attribute of one subject",
-)
-ABSENT = RELATIONS[1], RELATIONS[3], RELATIONS[5]  # of these a unit is present in one world, and not in the other
-OF_GROUPS = RELATIONS[2], RELATIONS[6]
+RELATIONS = tuple(map(str, NeighboringRelation))
+#: Of these a unit is present in one world, and not in the other.
+ABSENT = tuple(str(relation) for relation in NeighboringRelation if relation.by_null)
+OF_GROUPS = tuple(str(one) for one in NeighboringRelation if one.protects == Protects.SENSITIVE_ATTRIBUTE)
+
 
 _FAR = 10.0  # how far outside the table the extreme canaries lie, in units of its largest number
 _LARGEST_ATTRIBUTE = 2000  # numbers of one fitted attribute that are looked at

@@ -195,9 +195,8 @@ class ParetoFrontierDisplay:
             figure = axes[0].figure
         if len(axes) != len(parts):
             raise ValueError(
-                f"ParetoFrontierDisplay needs {len(parts)} axes, one for each kind of guarantee and data "
-                f"set; got {len(axes)}. "
-                "Unlike guarantees are never drawn on one pair of axes."
+                f"ParetoFrontierDisplay needs {len(parts)} axes, one for each kind of guarantee and data set; got "
+                f"{len(axes)}. Unlike guarantees are never drawn on one pair of axes."
             )
         for axis, part in zip(axes, parts, strict=True):
             self._draw(axis, part, legend)
@@ -370,15 +369,8 @@ class ParetoFrontierDisplay:
             ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=10, color=soft)
         corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)
         arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[x_less, y_less]
-        ax.text(
-            *corner,
-            f"{arrow} better",
-            transform=ax.transAxes,
-            fontsize=10,
-            color=soft,
-            ha="left" if x_less else "right",
-            va="bottom" if y_less else "top",
-        )
+        aligned = {"ha": "left" if x_less else "right", "va": "bottom" if y_less else "top"}
+        ax.text(*corner, f"{arrow} better", transform=ax.transAxes, fontsize=10, color=soft, **aligned)
 
 
 def _alike(rows: pd.DataFrame, estimators: Sequence[str]) -> Iterator[tuple[str, str, pd.DataFrame]]:

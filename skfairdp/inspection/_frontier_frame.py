@@ -12,16 +12,9 @@ from skfairdp.model_selection import utility_in
 from skfairdp.privacy import NeighboringRelation, rounded_up
 
 _NEEDED = (
-    "epsilon",
-    "delta",
-    "protects",
-    "neighboring_relation",
-    "gamma",
-    "idp3",
-    "disparity",
-    "coverage",
+    "epsilon", "delta", "protects", "neighboring_relation", "gamma", "idp3", "disparity", "coverage",
     "non_dominated",
-)
+)  # fmt: skip
 #: What axes may show, and whether less is better.
 AXES = {
     "disparity": ("Fairness gap (demographic disparity)", True),

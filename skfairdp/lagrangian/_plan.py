@@ -561,7 +561,14 @@ class NoisyGradients(BaseEstimator):
         return None
 
     def _on_rows(
-        self, constraints: FairnessConstraints, plan: PFLDPlan, *, rows: "Tensor", network: "Network", **_: Any
+        self,
+        constraints: FairnessConstraints,
+        plan: PFLDPlan,
+        *,
+        rows: "Tensor",
+        network: "Network",
+        chosen: NDArray[np.int64] | None,
+        **_: Any,
     ) -> PrimalRelease:
         def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient

@@ -25,26 +25,24 @@ from skfairdp.privacy import (
 )
 
 COLUMNS = [
-    "dataset",
-    "estimator",
-    "epsilon",
-    "delta",
-    "protects",
-    "neighboring_relation",
-    "gamma",
-    "student_gamma",
-    "lam",
-    "idp3",
-    "disparity",
-    "accuracy",
-    "coverage",
-    "non_dominated",
-    "params",
-]
+    "dataset", "estimator", "epsilon", "delta", "protects", "neighboring_relation", "gamma", "student_gamma",
+    "lam", "idp3", "disparity", "accuracy", "coverage", "non_dominated", "params",
+]  # fmt: skip
 # Where to look for the trade-off; the sign says which way is better.
 _MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "r2": False, "coverage": False}
 #: Baselines of classes and of amounts, by what says how good predictions are.
 ONE_ANSWER = {"accuracy": "majority class", "r2": "one amount for everybody"}
+
+
+def one_answer(dataset: str, utility: str, value: float) -> dict[str, Any]:
+    """The mark of one answer for everybody, which is that good."""
+    mark = {"dataset": dataset, "name": ONE_ANSWER[utility], "private": True, "disparity": 0.0, "coverage": 1.0}
+    return {**mark, utility: value}
+
+
+def stated(spent: PrivacySpent) -> dict[str, Any]:
+    """What a model costs, as columns."""
+    return {name: getattr(spent, name) for name in ("epsilon", "delta", "protects", "neighboring_relation")}
 
 
 def columns_with(utility: str) -> list[str]:
@@ -211,14 +209,11 @@ def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent
 def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
     """What a fit tells of one sensitive attribute, if it was for records too."""
     relation = NeighboringRelation.REPLACE_ATTRIBUTE
+    event, secret = attribute_event(spent.event, spent.neighboring_relation), spent.epsilon == spent.mechanism_epsilon
     return PrivacySpent.of(
-        attribute_event(spent.event, spent.neighboring_relation),
-        spent.delta,
-        protects=relation.protects,
-        neighboring_relation=relation,
-        secret_noise=spent.epsilon == spent.mechanism_epsilon,
+        event, spent.delta, protects=relation.protects, neighboring_relation=relation, secret_noise=secret,
         public=spent.public,
-    )
+    )  # fmt: skip
 
 
 def composed_epsilon(spent: Sequence[PrivacySpent | None]) -> float:
@@ -302,12 +297,9 @@ class Totals:
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which fits for records have seen too
             counted = [attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
             secret = self._fits
+        is_secret = all(math.isfinite(spent.epsilon) for spent, _ in secret)
         total = PrivacySpent.of(
-            compose(*counted),
-            delta,
-            protects=kind[0],
-            neighboring_relation=kind[1],
-            secret_noise=all(math.isfinite(spent.epsilon) for spent, _ in secret),
+            compose(*counted), delta, protects=kind[0], neighboring_relation=kind[1], secret_noise=is_secret
         )
         whose = next((spent.rows_of for spent, _ in self._of(kind) if spent.rows_of), "")
         return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)), whose)

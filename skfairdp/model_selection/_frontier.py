@@ -343,13 +343,9 @@ def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
 
 def _row(name: str, released: Any, point: _Point) -> dict[str, Any]:
     """What is known of a point before it is measured."""
-    privacy = released.privacy_
     return {
         "estimator": name,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "protects": privacy.protects,
-        "neighboring_relation": privacy.neighboring_relation,
+        **_frame.stated(released.privacy_),
         "gamma": _frame.as_gamma(point.gamma),
         "student_gamma": point.student_gamma,
         "lam": float(point.lam),

@@ -13,33 +13,17 @@ import pandas as pd
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 
+from skfairdp import privacy
 from skfairdp._rows import Subjects
 from skfairdp._utils import as_exposures, as_groups, as_labels, progress_bar, public_generator, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UtilityWarning
 from skfairdp.generative import SyntheticDataClassifier, SyntheticDataRegressor
 from skfairdp.gradient import FairDPSGDClassifier, FairDPSGDRegressor
-from skfairdp.model_selection._frame import ONE_ANSWER, as_gamma, columns_with, guarantee_record, mark_non_dominated
+from skfairdp.model_selection._frame import as_gamma, columns_with, guarantee_record, mark_non_dominated, one_answer
 from skfairdp.model_selection._own_figures import AmountFigures, LabelFigures
 from skfairdp.pate import FairPATEClassifier
 from skfairdp.postprocessing import PrivateBarycenter, TransportPlan
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianDpEvent,
-    NeighboringRelation,
-    PrivacyLedger,
-    PrivacySpent,
-    PublicReads,
-    Spending,
-    WorstOf,
-    compose,
-    composed,
-    epsilon_of,
-    gdp_epsilon,
-    gdp_mu,
-    held_by,
-    public_facts,
-    rounded_up,
-)
+from skfairdp.privacy import DpEvent, NeighboringRelation, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Column, Number, Schema, SchemaPlan, planned_schema
 
 #: Of the smallest ε and of δ, where the schema has to be released: the least that shows a value of one row in five. As
@@ -185,7 +169,7 @@ def frontier_of_table(
     if isinstance(schema, Schema):
         schema = _of_a_part(schema, subject)
         _refuse_one_value(schema, "Nothing was spent.")
-        budget = asked.budget(schema, held_by(schema))
+        budget = asked.budget(schema, privacy.held_by(schema))
         _announce(budget, ledger, announce)
     else:
         _refuse_missing(table, schema, label, names)
@@ -256,14 +240,14 @@ def _found(
     keep: Callable[[Schema], None] | None,
 ) -> tuple[Schema, "_Budget"]:  # fmt: skip
     """A schema that the rows pay for. It decides a little of what models cost; what was announced is kept."""
-    likely = asked.budget(to_find.stand_in, [*held_by(dict(to_find.known)), to_find.price])
+    likely = asked.budget(to_find.stand_in, [*privacy.held_by(to_find.asked["known"]), to_find.price])
     most = _announce(likely, ledger, announce, room=_FROM_ESTIMATE)
     schema = to_find.release(ledger, keep)
-    budget = asked.budget(schema, held_by(schema))
+    budget = asked.budget(schema, privacy.held_by(schema))
     total = epsilon_of(budget.total, asked.delta)
     if total > most:
         raise BudgetExceededError(
-            f"With the released schema the fits would cost epsilon={rounded_up(total)} in all, more than the "
+            f"With the released schema the fits would cost epsilon={privacy.rounded_up(total)} in all, more than the "
             f"{most:.4g} announced. Only the schema was charged: start again with 'schema' set to it."
         )
     return schema, budget
@@ -322,11 +306,9 @@ def _methods(methods: Sequence[str] | None, of_amounts: bool, of_rates: bool) ->
 
 
 def _within(
-    method: str,
-    asked: "_Release",
-    paid: Sequence[PrivacySpent],
+    method: str, asked: "_Release", paid: Sequence[PrivacySpent],
     planned: Callable[[str, "_Release"], DpEvent] | None = None,
-) -> "_Release":
+) -> "_Release":  # fmt: skip
     """The release that costs, together with what the schema has cost, what was asked for, and not more.
 
     Events add up to less than their ε do: of Gaussians, squares of μ add up. So what is left after a schema of a fifth
@@ -345,7 +327,7 @@ def _within(
     for _ in range(_TRIES):
         if squared <= 0 and best.epsilon <= 0:
             break
-        epsilon = min(gdp_epsilon(math.sqrt(max(squared, 0.0)), asked.delta), asked.epsilon)
+        epsilon = min(privacy.gdp_epsilon(math.sqrt(max(squared, 0.0)), asked.delta), asked.epsilon)
         if not best.epsilon < epsilon <= too_much:
             epsilon = (best.epsilon + too_much) / 2
         guess = replace(asked, epsilon=epsilon)
@@ -383,8 +365,8 @@ def _two_parts(release: "_Release") -> tuple["_Release", float]:
     Of Gaussians squares of μ add up; where they cost more beside the network, the tables get less.
     """
     mu = gdp_mu(release.epsilon, release.delta)
-    network = replace(release, epsilon=gdp_epsilon(mu * math.sqrt(1 - _FOR_MOVING), release.delta))
-    learned, tables = _planned("dpsgd", network), gdp_epsilon(mu * math.sqrt(_FOR_MOVING), release.delta)
+    network = replace(release, epsilon=privacy.gdp_epsilon(mu * math.sqrt(1 - _FOR_MOVING), release.delta))
+    learned, tables = _planned("dpsgd", network), privacy.gdp_epsilon(mu * math.sqrt(_FOR_MOVING), release.delta)
     while epsilon_of(compose(learned, _of_tables(release, tables)), release.delta) > release.epsilon:
         tables *= 0.97
     return network, tables
@@ -408,7 +390,7 @@ def _mu_of_figures(
     """
     mu = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for _, release in releases))
     most = epsilon_of(compose(*paid, models), delta)
-    while epsilon_of(compose(*paid, GaussianDpEvent(1 / mu)), delta) > most:
+    while epsilon_of(compose(*paid, privacy.GaussianDpEvent(1 / mu)), delta) > most:
         mu *= 0.99
     return mu
 
@@ -418,43 +400,31 @@ class _ToFind:
     """A schema that the rows have to pay for."""
 
     rows: pd.DataFrame
-    known: Mapping[str, Any]
-    label: str
-    groups: Sequence[str]
-    subject: str | None
-    epsilon: float
-    delta: float
+    asked: Mapping[str, Any]
 
     @property
     def plan(self) -> SchemaPlan:
         """What its release will let out."""
-        return planned_schema(
-            self.rows, epsilon=self.epsilon, delta=self.delta, label=self.label, groups=self.groups, known=self.known,
-            subject=self.subject,
-        )  # fmt: skip
+        return planned_schema(self.rows, **self.asked)
 
     @property
     def stand_in(self) -> Schema:
         """A schema such as may be found, to plan by: what models cost hardly follows what is in it."""
-        roles, known = (self.label, *self.groups), self.plan.columns.items()
+        roles, known = self.plan.roles, self.plan.columns.items()
         likely = {name: Category(("a", "b"), others="a") if name in roles else Number(0.0, 1.0) for name, _ in known}
         columns = {name: said if isinstance(said, Column) else likely[name] for name, said in known}
-        return Schema(columns, label=self.label, groups=self.groups, subject=self.subject)
+        return Schema(columns, **{name: self.asked[name] for name in ("label", "groups", "subject")})
 
     @property
     def price(self) -> PrivacySpent:
         """Of its release."""
-        plan, rows_of = self.plan, self.subject or ""
-        of = plan.relation
-        return PrivacySpent.of(plan.event, self.delta, protects=of.protects, neighboring_relation=of, rows_of=rows_of)
+        plan = self.plan
+        of, rows_of = plan.relation, plan.subject or ""
+        return PrivacySpent.of(plan.event, plan.delta, protects=of.protects, neighboring_relation=of, rows_of=rows_of)
 
     def release(self, ledger: PrivacyLedger | None, keep: Callable[[Schema], None] | None) -> Schema:
         """Find it."""
-        found = Schema.release(
-            self.rows, epsilon=self.epsilon, delta=self.delta, label=self.label, groups=self.groups, known=self.known,
-            subject=self.subject, ledger=ledger,
-        )  # fmt: skip
-        found = _of_every_row(found)
+        found = _of_every_row(Schema.release(self.rows, **self.asked, ledger=ledger))
         if keep is not None:
             keep(found)
         _refuse_one_value(
@@ -500,9 +470,8 @@ def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sw
     smallest, hoped = min(asked.epsilons), _HOPED_FOR * asked.n_learned
 
     def of(share: float, epsilon: float = smallest) -> tuple[_ToFind, float]:
-        to_find = _ToFind(
-            learned, known or {}, **roles, subject=asked.subject, epsilon=share * epsilon, delta=share * asked.delta
-        )
+        budget = {"epsilon": share * epsilon, "delta": share * asked.delta}
+        to_find = _ToFind(learned, {**budget, **roles, "known": known or {}, "subject": asked.subject})
         return to_find, to_find.plan.surely_shown()
 
     tried = (of(share) for share in _SCHEMA_SHARES)
@@ -537,9 +506,8 @@ def _split(
         return table.iloc[learned], table.iloc[held]
     part = subjects.part(learned)
     rows = table.iloc[part.rows]
-    return rows.assign(**{str(subject): part.subject.set_axis(rows.index)}), subjects.one_row_or_none_of(table).iloc[
-        held
-    ]
+    measured = subjects.one_row_or_none_of(table).iloc[held]
+    return rows.assign(**{str(subject): part.subject.set_axis(rows.index)}), measured
 
 
 @dataclass(frozen=True)
@@ -606,40 +574,37 @@ class _Budget:
     @property
     def models_and_figures(self) -> DpEvent:
         """A record is in one part only: of the learned or of the measured rows."""
-        return WorstOf((compose(*self.events), self.figures.event))
+        return privacy.WorstOf((compose(*self.events), self.figures.event))
 
     @property
     def total(self) -> DpEvent:
         """With the schema."""
         return compose(*(one.event for one in self.paid), self.models_and_figures)
 
-    def facts(self, n_units: int) -> PublicReads:
+    def facts(self, n_units: int) -> privacy.PublicReads:
         """How many units there are."""
-        reads = PublicReads()
+        reads = privacy.PublicReads()
         if self.relation.of_subjects:
             reads.note_subjects(n_units, self.rows_of)
         else:
             reads.note_number_of_rows(n_units)
         return reads
 
-    def spending(self, ledger: PrivacyLedger | None, n_units: int) -> Spending:
+    def spending(self, ledger: PrivacyLedger | None, n_units: int) -> privacy.Spending:
         """Of all models and figures: one entry on the ledger, and the noise of the figures."""
         reads = self.facts(n_units)
-        releases = [f"{method} at epsilon={rounded_up(release.epsilon)}" for method, release in self.releases]
-        return Spending(
+        releases = [f"{method} at epsilon={privacy.rounded_up(release.epsilon)}" for method, release in self.releases]
+        return privacy.Spending(
             self.models_and_figures, self.figures.delta, self.relation, label="frontier of a table", ledger=ledger,
             noise_seed=None, releases=(*releases, f"{self.figures.n_tables} noisy tables of predictions"),
-            public=public_facts(reads, self.relation), rows_of=self.rows_of,
+            public=privacy.public_facts(reads, self.relation), rows_of=self.rows_of,
         )  # fmt: skip
 
     def charge_schema(self, ledger: PrivacyLedger, *, dry_run: bool, besides: DpEvent | None = None) -> None:
         """Put on a ledger what was paid for the schema elsewhere; or only see whether it, and more, is affordable."""
         entries = [entry.label for entry in ledger.entries]
-        new = [
-            one
-            for one in self.paid
-            if not (one.on_record and ledger.continues(one.on_record)) and _label_of(one) not in entries
-        ]
+        elsewhere = [one for one in self.paid if not (one.on_record and ledger.continues(one.on_record))]
+        new = [one for one in elsewhere if _label_of(one) not in entries]
         if dry_run:
             event = compose(*(one.event for one in new), *([] if besides is None else [besides]))
             _charge(ledger, event, "this frontier", self.relation, self.rows_of, dry_run=True)
@@ -769,13 +734,8 @@ def _fair_pate(release: _Release) -> list[_Point]:
 def _dpsgd(release: _Release) -> list[_Point]:
     """One network."""
     model = _MODELS[False]["dpsgd"](release).fit(release.rows)
-    return [
-        _Point(
-            model,
-            release.call(FairDPSGDClassifier.__name__, "parity='signed_loss'"),
-            lam=math.nan if model.lam is None else model.lam,
-        )
-    ]
+    call = release.call(FairDPSGDClassifier.__name__, "parity='signed_loss'")
+    return [_Point(model, call, lam=math.nan if model.lam is None else model.lam)]
 
 
 def _amounts(method: str, release: _Release) -> list[_Point]:
@@ -815,14 +775,11 @@ def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None
     """One learner for each bound on the gap. Fairlearn's reductions know two classes, and bound each group's rate
     against the rate of all: half of the gap between two groups."""
     plain = _plain()
-    bounds = [gap for gap in gaps if gap is not None] if n_classes == 2 else []
-    return {
-        None: plain,
-        **{
-            gap: ExponentiatedGradient(plain, DemographicParity(difference_bound=gap / 2), max_iter=25)
-            for gap in bounds
-        },
-    }
+    learners: dict[float | None, Any] = {None: plain}
+    for gap in gaps if n_classes == 2 else ():
+        if gap is not None:
+            learners[gap] = ExponentiatedGradient(plain, DemographicParity(difference_bound=gap / 2), max_iter=25)
+    return learners
 
 
 def _expression(gap: float | None) -> str:
@@ -844,23 +801,18 @@ def _result(
     reads.note("schema", "given", None, "public", by=schema)
     own = PrivacySpent.of(
         budget.models_and_figures, delta, protects=relation.protects, neighboring_relation=relation,
-        public=public_facts(reads, relation), label="frontier of a table", rows_of=budget.rows_of, on_record=on_record,
+        public=privacy.public_facts(reads, relation), label="frontier of a table", rows_of=budget.rows_of,
+        on_record=on_record,
     )  # fmt: skip
-    privacy = composed(own, *(replace(one, on_record=on_record or one.on_record) for one in held_by(schema)))
+    paid = [replace(one, on_record=on_record or one.on_record) for one in privacy.held_by(schema)]
+    total = privacy.composed(own, *paid)
     # One relation for all points, so that they are compared: who protects a replaced record protects the weaker one.
     utility = budget.figures.utility
     columns = [*columns_with(utility), "gap_bound", "groups_seen", f"{utility}_error"]
     columns += [name for name in ("exposure",) if name in rows[0]]
     frame = pd.DataFrame(rows).assign(neighboring_relation=str(relation)).reindex(columns=columns)
-    record = guarantee_record(relation.protects, relation, delta, privacy.epsilon, len(budget.releases))
-    reference = {
-        "dataset": rows[0]["dataset"],
-        "name": ONE_ANSWER[utility],
-        "private": True,
-        utility: baseline,
-        "disparity": 0.0,
-        "coverage": 1.0,
-    }
+    record = guarantee_record(relation.protects, relation, delta, total.epsilon, len(budget.releases))
+    reference = one_answer(rows[0]["dataset"], utility, baseline)
     frame["non_dominated"] = mark_non_dominated(frame, [reference])
     frame.attrs.update({"guarantees": [record], **record, "scored_on": "held out", "references": [reference]})
-    return OwnFrontier(frame, schema, privacy)
+    return OwnFrontier(frame, schema, total)

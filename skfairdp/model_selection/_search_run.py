@@ -264,9 +264,8 @@ class SearchRun:
     def _pay(self, group: CandidateGroup) -> None:
         """Charge a group on all its folds, if the refit of a winner would still be affordable after it."""
         reserve = reserve_for(self._reserve, group, self.data) if self.refits else self._reserve
-        self._charge(
-            group.cost(self.data), group.whole, reserve, f"{len(group.parts)} fits, {len(group.members)} candidates"
-        )
+        releases = f"{len(group.parts)} fits, {len(group.members)} candidates"
+        self._charge(group.cost(self.data), group.whole, reserve, releases)
         self._reserve = reserve
         self.n_fits += len(group.parts)
         self.groups.update((j, group) for j, _ in group.members)
@@ -393,8 +392,7 @@ def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], priv
     )
     frame.attrs["scored_on"] = "private" if data.splits else "public"
     if np.isfinite(common).any():
-        mark = {"dataset": "", "name": _frame.ONE_ANSWER[utility], "private": True, "disparity": 0.0, "coverage": 1.0}
-        frame.attrs["references"] = [{**mark, utility: float(np.nanmean(common))}]
+        frame.attrs["references"] = [_frame.one_answer("", utility, float(np.nanmean(common)))]
     frame.attrs.update({"guarantees": [record], **record})
     return frame
 

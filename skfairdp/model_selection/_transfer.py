@@ -160,9 +160,8 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
         moves = part[f"{name}_shift"].abs()
         found[f"{name}_shift_median"], found[f"{name}_shift_max"] = moves.median(), moves.max()
     varies = all(part[f"accuracy_{side}"].nunique() > 1 for side in ("source", "target"))
-    found["rank_correlation"] = (
-        float(spearmanr(part["accuracy_source"], part["accuracy_target"]).statistic) if varies else math.nan
-    )
+    accuracies = part["accuracy_source"], part["accuracy_target"]
+    found["rank_correlation"] = float(spearmanr(*accuracies).statistic) if varies else math.nan
     found["frontier_kept"] = float(chosen["non_dominated_target"].mean())
     found["feasible"] = float(chosen["feasible"].mean())
     pairs = {side: part[[f"accuracy_{side}", f"disparity_{side}"]].to_numpy(float) for side in ("source", "target")}
@@ -180,14 +179,10 @@ class EvaluationSet:
 
     def __init__(self, X: Any, y: Any, sensitive_features: Any) -> None:
         self.X, self.y = X, np.asarray(y)
-        self.groups = as_groups(sensitive_features, len(self.y), owner="frontier", name="sensitive_features_test")
-        self.codes = encode_labels(
-            self.groups,
-            group_domain(self.groups),
-            owner="frontier",
-            name="sensitive_features_test",
-            parameter="sensitive_features_test",
-        )
+        name = "sensitive_features_test"
+        self.groups = as_groups(sensitive_features, len(self.y), owner="frontier", name=name)
+        domain = group_domain(self.groups)
+        self.codes = encode_labels(self.groups, domain, owner="frontier", name=name, parameter=name)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if rows != len(self.y):
             raise ValueError(f"y_test of frontier has inconsistent length: {len(self.y)} rows where X_test has {rows}.")
@@ -199,9 +194,8 @@ class EvaluationSet:
         else:
             refusing = IDP3(FrozenEstimator(student), gamma=gamma)
             if public is None or public.sensitive_features is None:
-                refusing.set_params(groups=group_domain(self.groups).tolist()).fit(
-                    self.X, sensitive_features=self.groups
-                )
+                refusing.set_params(groups=group_domain(self.groups).tolist())
+                refusing.fit(self.X, sensitive_features=self.groups)
             else:
                 refusing.fit(public.X, sensitive_features=public.sensitive_features)
             predicted = refusing.predict(self.X, sensitive_features=self.groups)
@@ -287,10 +281,8 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
             )
         kind = privacy.protects, privacy.neighboring_relation
         spent[kind] = spent[kind] + privacy if kind in spent else privacy
-        fits = {
-            privacy.own.release or id(privacy)
-        }  # students of one release, and what post-processes a model, share it
-        n_fits.setdefault(kind, set()).update(fits)
+        # students of one release, and what post-processes a model, share it
+        n_fits.setdefault(kind, set()).add(privacy.own.release or id(privacy))
         rows.append({"dataset": dataset, "estimator": name, **_point(estimator, privacy, test)})
     frame = pd.DataFrame(rows)
     references = test.references(dataset)
@@ -326,10 +318,7 @@ def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[s
     refuses = "sensitive_features" in inspect.signature(estimator.predict).parameters
     asked = {"sensitive_features": test.groups} if refuses else {}
     return {
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-        "protects": privacy.protects,
-        "neighboring_relation": privacy.neighboring_relation,
+        **_frame.stated(privacy),
         "gamma": gamma,
         "student_gamma": gamma,
         "idp3": refuses,

@@ -154,9 +154,8 @@ def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float
     whole = votes.ndim == 2 and votes.dtype.kind in "iu" and votes.size > 0 and votes.min() >= 0
     if not whole or np.ptp(votes.sum(axis=1)):
         raise ValueError(
-            "votes must be a non-empty array of whole counts, at least 0, of shape (n_queries, n_classes), "
-            "each row summing to the number of teachers. "
-            f"Got shape {votes.shape} and type {votes.dtype} instead."
+            "votes must be a non-empty array of whole counts, at least 0, of shape (n_queries, n_classes), each row "
+            f"summing to the number of teachers. Got shape {votes.shape} and type {votes.dtype} instead."
         )
     if not (beta >= 0 and math.isfinite(beta)):
         raise ValueError(f"beta must be at least 0 and finite. Got {beta!r} instead.")
@@ -309,8 +308,7 @@ class NonPrivateDiagnostic:
     def __repr__(self) -> str:
         return (
             f"NonPrivateDiagnostic(epsilon={rounded_up(self.epsilon, 6)}, delta={self.delta:g}, "
-            f"n_queries={self.n_queries}; "
-            "computed from raw votes: not private, never publish)"
+            f"n_queries={self.n_queries}; computed from raw votes: not private, never publish)"
         )
 
 

@@ -399,15 +399,10 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         scaling = Scaling.planned(net, data, self.schema, n_rows, cost, by_public_rows=False)
         look = MajorityBaselineTest(n_rows, data.X.shape[1], *cost) if len(data.classes) > 1 else None
         step = DPStep.calibrated(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_rows=n_rows,
-            batch_size=net.batch_size,
-            epochs=net.max_epochs,
-            max_grad_norm=self.max_grad_norm,
-            beside=_beside(sizes, scaling and scaling.tables, look),
+            epsilon=self.epsilon, delta=self.delta, n_rows=n_rows, batch_size=net.batch_size, epochs=net.max_epochs,
+            max_grad_norm=self.max_grad_norm, beside=_beside(sizes, scaling and scaling.tables, look),
             relation=relation,
-        )
+        )  # fmt: skip
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
         return ClippingPlan(net, step, sizes, self.count_share, look, scaling, data.rows_of)

@@ -218,16 +218,10 @@ class PATEFairnessAnalysis:
         model = self.estimator
         n_teachers = count_teachers(model, len(X), n_classes)
         rng = public_generator(model.random_state)
-        teachers = fit_teachers(
-            default_teacher(model.teacher, X_public),
-            X,
-            y,
-            position_partition(len(X), n_teachers, random_state=rng),
-            n_teachers=n_teachers,
-            n_classes=n_classes,
-            random_state=rng,
-            n_jobs=model.n_jobs,
-        )
+        teacher = default_teacher(model.teacher, X_public)
+        parts = position_partition(len(X), n_teachers, random_state=rng)
+        how: dict[str, Any] = {"n_teachers": n_teachers, "n_classes": n_classes, "n_jobs": model.n_jobs}
+        teachers = fit_teachers(teacher, X, y, parts, random_state=rng, **how)
         return vote_histogram(teachers.predict(X_public), n_classes), n_teachers
 
     def _sigma(self, n_queries: int, n_teachers: int, n_classes: int) -> float:
@@ -241,14 +235,9 @@ class PATEFairnessAnalysis:
         return GNMaxVoting().plan(epsilon=model.epsilon, delta=model.delta, **votes).sigma
 
     def _compare(
-        self,
-        rows: Array,
-        votes: NDArray[np.int64],
-        groups: NDArray[np.object_],
-        n_teachers: int,
-        sigma: float,
+        self, rows: Array, votes: NDArray[np.int64], groups: NDArray[np.object_], n_teachers: int, sigma: float,
         truth: NDArray[np.int64] | None,
-    ) -> PATEAnalysis:
+    ) -> PATEAnalysis:  # fmt: skip
         simulated = np.random.default_rng(self.noise_seed)  # nothing is released: the votes themselves are shown
         eye, winner = np.eye(votes.shape[1]), votes.argmax(axis=1)
         noisy = votes + sigma * simulated.standard_normal((self.repeats, *votes.shape))

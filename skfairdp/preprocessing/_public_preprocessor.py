@@ -81,9 +81,8 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
         public = self._public_rows(X)
         if len(public.shape) != 2 or public.shape[1] != self.n_features_in_:
             raise ValueError(
-                "The 'X_public' parameter of PublicPreprocessor must be a table with the "
-                f"{self.n_features_in_} columns of X. "
-                f"Got shape {public.shape} instead."
+                f"The 'X_public' parameter of PublicPreprocessor must be a table with the {self.n_features_in_} "
+                f"columns of X. Got shape {public.shape} instead."
             )
         names = list(getattr(self, "feature_names_in_", []))
         if names != _string_names(public):

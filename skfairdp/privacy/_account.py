@@ -60,16 +60,12 @@ def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
     delta = first.delta
     if math.isinf(_stated(event, delta)):
         delta = max(part.delta for part in parts)
+    public = [*(fact for part in parts for fact in part.public), *[SAME] * (subjects == {""})]
     total = PrivacySpent.of(
-        event,
-        delta,
-        protects=first.protects,
-        neighboring_relation=relation,
+        event, delta, protects=first.protects, neighboring_relation=relation, public=dict.fromkeys(public),
         secret_noise=all(part.epsilon == part.mechanism_epsilon for part in parts),
-        public=dict.fromkeys([*(fact for part in parts for fact in part.public), *[SAME] * (subjects == {""})]),
-        performed=[release for part in parts for release in part.performed],
-        rows_of=first.rows_of if subjects else "",
-    )
+        performed=[release for part in parts for release in part.performed], rows_of=first.rows_of if subjects else "",
+    )  # fmt: skip
     return replace(total, parts=parts)
 
 

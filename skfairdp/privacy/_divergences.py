@@ -241,10 +241,10 @@ def replace_sampled_deltas(event: ReplaceSampledGaussian, losses: Array) -> Arra
     return np.where(losses >= 0, upper, -np.expm1(np.minimum(losses, 0)) + np.exp(np.minimum(losses, 0)) * upper)
 
 
-def largest_loss(event: ReplaceSampledGaussian, tail: float = 1e-17) -> float:
-    """A loss beyond which the curve stays below ``tail``."""
+def largest_loss(event: ReplaceSampledGaussian) -> float:
+    """A loss beyond which the curve stays below 1e-17."""
     high = 1.0
-    while _upper(event, np.array([high]))[0] > tail and high < 600:
+    while _upper(event, np.array([high]))[0] > 1e-17 and high < 600:
         high *= 1.25
     return high
 

@@ -417,7 +417,7 @@ def event_to_dict(event: DpEvent) -> dict[str, Any]:
             fields = {field.name: plain(getattr(value, field.name)) for field in attr.fields(type(value))}
             return {"type": type(value).__name__, **fields}
         if isinstance(value, list | tuple):
-            return [plain(item) for item in value]
+            return list(map(plain, value))
         if isinstance(value, np.generic):
             value = value.item()
         return "inf" if isinstance(value, float) and math.isinf(value) else value

@@ -432,9 +432,8 @@ class PrivacyLedger:
             which += ", which counts every fit,"
         before = self._chain.totals.get(kind, 0.0)
         return (
-            f"{label} would bring the epsilon of this ledger{which} from {rounded_up(before)} to "
-            f"{rounded_up(total)}, over its ceiling "
-            f"of {self.epsilon:g} at delta={self.delta:g}. Nothing was released."
+            f"{label} would bring the epsilon of this ledger{which} from {rounded_up(before)} to {rounded_up(total)}, "
+            f"over its ceiling of {self.epsilon:g} at delta={self.delta:g}. Nothing was released."
         )
 
     @contextlib.contextmanager

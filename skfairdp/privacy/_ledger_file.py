@@ -102,11 +102,6 @@ class LedgerEntry:
         return self.neighboring_relation, self.rows_of
 
 
-def promised(entries: Iterable[LedgerEntry], protects: str) -> list[LedgerEntry]:
-    """The entries whose promise is one for this unit: a fit for subjects protects each of their rows as well."""
-    return [entry for entry in entries if entry.protects in Protects(protects).kept_by]
-
-
 def total_event(entries: Iterable[LedgerEntry], protects: str) -> DpEvent:
     """What counts in the total of one kind of protection: the fits that promise it; of attributes every fit."""
     return compose(*(event for event, _ in _counted(entries, protects)))
@@ -118,10 +113,15 @@ def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRel
 
 
 def _counted(entries: Iterable[LedgerEntry], protects: str) -> Iterator[tuple[DpEvent, NeighboringRelation]]:
-    """The fits in the total of a unit: of another unit than their own as that allows."""
-    for one in entries if protects == Protects.SENSITIVE_ATTRIBUTE else promised(entries, protects):
-        own = one.event, NeighboringRelation(one.neighboring_relation)
-        yield own if one.protects == protects else counted_for(protects, one.event, one.neighboring_relation)
+    """The fits in the total of a unit: of another unit than their own as that allows.
+
+    Those whose promise is one for this unit, as a fit for subjects protects each of their rows; of attributes all.
+    """
+    for one in entries:
+        if one.protects == protects:
+            yield one.event, NeighboringRelation(one.neighboring_relation)
+        elif protects == Protects.SENSITIVE_ATTRIBUTE or one.protects in Protects(protects).kept_by:
+            yield counted_for(protects, one.event, one.neighboring_relation)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Chain:
 def _check_adds_up(entry: LedgerEntry, earlier: list[LedgerEntry]) -> None:
     """Refuse an entry by which a total would hold under no relation, or for two kinds of subjects at once."""
     for one in earlier:
-        kinds = [kind for kind in PROTECTS if len(promised([one, entry], kind)) == 2]
+        kinds = [kind for kind in PROTECTS if {one.protects, entry.protects} <= {*kind.kept_by}]
         if any(relation_of([one, entry], kind) is None for kind in kinds):
             raise ValueError(
                 f"This ledger holds guarantees under '{one.neighboring_relation}'; one under "

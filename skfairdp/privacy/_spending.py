@@ -35,21 +35,6 @@ class Allowance:
         """How often something is answered by chance."""
         return sum(times for leaf, times in self.others if isinstance(leaf, dpa.RandomizedResponseDpEvent))
 
-    def without(self, event: DpEvent, times: int) -> "Allowance | None":
-        """What is left after an event, several times; None where less than nothing is."""
-        cost = allowance(event)
-        others = dict(self.others)
-        for leaf, n in cost.others:
-            others[leaf] = others.get(leaf, 0) - n * times
-        left = Allowance(
-            _minus(self.squares, times * cost.squares / (1 + _SLACK)),
-            _minus(self.ratios, times * cost.ratios / (1 + _SLACK)),
-            _minus(self.rare, times * cost.rare / (1 + _SLACK)),
-            tuple(others.items()),
-        )
-        enough = math.isinf(self.squares) or all(n >= 0 for n in others.values())
-        return left if enough and min(left.squares, left.ratios, left.rare) >= 0 else None
-
     def after(self, made: tuple[float, float] | None, times: int, *, laplace: bool) -> "Allowance | None":
         """What is left after some releases, None where less than nothing is.
 
@@ -210,7 +195,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return list(map(_plain, value))
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -337,18 +322,10 @@ class Spending:
     def report(self) -> PrivacySpent:
         """What the whole costs: a cap, known before anything is released."""
         own = PrivacySpent.of(
-            self.event,
-            self.delta,
-            protects=self.relation.protects,
-            neighboring_relation=self.relation,
-            secret_noise=self.noise_seed is None,
-            public=self.public,
-            performed=_lines(self._performed),
-            label=self.label,
-            release=self._name,
-            on_record=self._on_record,
-            rows_of=self.rows_of,
-        )
+            self.event, self.delta, protects=self.relation.protects, neighboring_relation=self.relation,
+            secret_noise=self.noise_seed is None, public=self.public, performed=_lines(self._performed),
+            label=self.label, release=self._name, on_record=self._on_record, rows_of=self.rows_of,
+        )  # fmt: skip
         return composed(own, *self.holds)
 
     # ------------------------------------------------------------------ at every draw
@@ -399,15 +376,11 @@ class Spending:
 
     def _charge(self, *, dry_run: bool) -> None:
         if self.ledger is not None and not isinstance(self.event, NoOpDpEvent):
+            of_subjects = {"rows_of": self.rows_of} if self.rows_of else {}
             self.ledger.charge(
-                self.event,
-                label=self.label,
-                protects=self.relation.protects,
-                neighboring_relation=self.relation,
-                releases=self.releases,
-                dry_run=dry_run,
-                **({"rows_of": self.rows_of} if self.rows_of else {}),
-            )
+                self.event, label=self.label, protects=self.relation.protects, neighboring_relation=self.relation,
+                releases=self.releases, dry_run=dry_run, **of_subjects,
+            )  # fmt: skip
             if not dry_run:
                 self._on_record = getattr(self.ledger, "head", "")
                 note_release(self._name, self.ledger)
@@ -415,13 +388,21 @@ class Spending:
 
 def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
     """What is left after some releases; what is more than that is refused before it is drawn."""
-    rest = None if left is None else left.without(mechanism.event, times)
-    if rest is None:
-        raise UnplannedReleaseError(
-            f"{type(mechanism).__name__} would release more than this fit has charged for. Include every release in "
-            "the event of its plan."
-        )
-    return rest
+    if left is not None:
+        cost, others, own = allowance(mechanism.event), dict(left.others), times / (1 + _SLACK)
+        for leaf, n in cost.others:
+            others[leaf] = others.get(leaf, 0) - n * times
+        rest = Allowance(
+            _minus(left.squares, own * cost.squares), _minus(left.ratios, own * cost.ratios),
+            _minus(left.rare, own * cost.rare), tuple(others.items()),
+        )  # fmt: skip
+        enough = math.isinf(left.squares) or min(others.values(), default=0) >= 0
+        if enough and min(rest.squares, rest.ratios, rest.rare) >= 0:
+            return rest
+    raise UnplannedReleaseError(
+        f"{type(mechanism).__name__} would release more than this fit has charged for. Include every release in the "
+        "event of its plan."
+    )
 
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:

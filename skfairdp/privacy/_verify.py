@@ -95,7 +95,11 @@ def verify_file(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] 
         data = _bytes_of(path)
         text = data.decode("utf-8-sig")
         if text.lstrip().startswith('{"format": "skfairdp-ledger-'):
-            document, checks = {"ledger": None}, _ledger_file(Path(path), data)
+            document, (budget, entries, wrong) = {"ledger": None}, _read_ledger(Path(path), data)
+            delta, ceiling = _delta(budget["delta"]), _figure(budget["epsilon"], "epsilon")
+            claimed, found = f"{budget['count']} entries{_named(budget)}", wrong or f"{len(entries)} entries"
+            checks = [Check("chain of entries", claimed, found, not wrong)]
+            checks += _totals(entries, delta, ceiling, None)
         else:
             document = _object(text)
             if document.get("format") != "skfairdp-statement-1":
@@ -675,14 +679,6 @@ def _add_up(entries: Any) -> list[Check]:
         if len(whose) > 1:
             checks.append(Check("ledger: one kind of subjects", ", ".join(map(repr, whose)), "no", holds=False))
     return checks
-
-
-def _ledger_file(path: Path, data: bytes) -> list[Check]:
-    """The figures of a ledger's file."""
-    budget, entries, wrong = _read_ledger(path, data)
-    delta, ceiling = _delta(budget["delta"]), _figure(budget["epsilon"], "epsilon")
-    claimed, found = f"{budget['count']} entries{_named(budget)}", f"{len(entries)} entries"
-    return [Check("chain of entries", claimed, wrong or found, not wrong), *_totals(entries, delta, ceiling, None)]
 
 
 def _read_ledger(path: Path, data: bytes) -> tuple[dict[str, Any], list[dict[str, Any]], str]:

@@ -381,11 +381,9 @@ class RawTable:
         assert schema.amounts is not None
         if y is None and schema.label not in self.numbers:
             self._refuse_missing_labels()
-        return (
-            self.numbers[str(schema.label)]
-            if y is None
-            else schema.amounts.read(one_column(y, self.n_rows, owner=self.owner, name="y"))
-        )
+        if y is None:
+            return self.numbers[str(schema.label)]
+        return schema.amounts.read(one_column(y, self.n_rows, owner=self.owner, name="y"))
 
     def label_cells(self, y: Any = None) -> NDArray[np.object_]:
         """The labels as they were given, one cell a row, to be handed on and read later.
@@ -396,8 +394,7 @@ class RawTable:
             y = as_columns(as_dataframe(self.table, [self.schema.label]))[0]
         if y is None:
             self._refuse_missing_labels()
-        cells = one_column(y, self.n_rows, owner=self.owner, name="y")
-        return cells.to_numpy(dtype=object)
+        return one_column(y, self.n_rows, owner=self.owner, name="y").to_numpy(dtype=object)
 
     def _refuse_missing_labels(self) -> NoReturn:
         label = self.schema.label

@@ -148,9 +148,8 @@ class ColumnRelease:
         return replace(found, odd=found.odd or odd)
 
     def _gaussian(self, share: float) -> privacy.GaussianMechanism:
-        return privacy.GaussianMechanism(
-            _APART / (self.mu * math.sqrt(share)), sensitivity=_APART, relation=self.relation
-        )
+        sigma = _APART / (self.mu * math.sqrt(share))
+        return privacy.GaussianMechanism(sigma, sensitivity=_APART, relation=self.relation)
 
     def share_of_kind(self, n_rows: int) -> float:
         """Of the μ² of the column, to find its kind among so many rows: none where it is known."""

@@ -217,7 +217,7 @@ def test_probabilities_have_the_order_of_the_answers():
 def test_private_groups_are_asked_for_before_anything_is_spent():
     X, y, groups = table(1500)
     model = FairPATEClassifier(student=ConstrainedStudent(), classes=[0, 1], random_state=0)
-    with pytest.raises(ValueError, match="needs the groups of the private rows here: pass sensitive_features"):
+    with pytest.raises(ValueError, match="needs the groups of the private rows: pass sensitive_features"):
         model.fit(X[:1000], y[:1000], X_public=PublicData(X[1000:], groups[1000:]))
     with pytest.raises(ValueError, match="The 'constraints' parameter of ConstrainedStudent must be one or several"):
         model.set_params(student__constraints="fair").fit(X, y, sensitive_features=groups)
