@@ -255,6 +255,17 @@ def exceeding(record: Record) -> str:
     return " and ".join(parts)
 
 
+def exceeding_verdict(record: Record) -> str:
+    """Whether clipping bounds nearly all gradients where it is small, and few where it is large."""
+    rows, clips = record["rows"], sorted({row["clip"] for row in record["rows"]})
+    shares = {
+        clip: [row[f"exceed_{size}"]["mean"] for row in rows if row["clip"] == clip for size in ("small", "large")]
+        for clip in clips
+    }
+    survives = min(shares[clips[0]]) > 0.5 > max(shares[clips[-1]])
+    return f"**{'Survives' if survives else 'Not seen here'}**: {exceeding(record)}"
+
+
 def teachers_verdict(record: Record) -> str:
     """Importance sampling beside discriminators of one group each: worst cell, and what is learnt from the images."""
     found = {row["method"].removeprefix("gs_wgan, "): row for row in record["rows"]}
@@ -264,10 +275,12 @@ def teachers_verdict(record: Record) -> str:
         fair["downstream"][name]["accuracy"]["mean"] > alone["downstream"][name]["accuracy"]["mean"]
         for name in learners
     )
-    evener = "evener" if fair["kl"]["mean"] < alone["kl"]["mean"] else "less even"
+    kl, alone_kl = (one["kl"]["mean"] for one in (fair, alone))
+    word = "Survives" if kl < alone_kl and 2 * better > len(learners) else "In part"
     return (
-        f"with importance sampling the drawn groups are {evener} (KL {short(fair['kl']['mean'])} beside "
-        f"{short(alone['kl']['mean'])}), and {better} of {len(learners)} classifiers are more accurate"
+        f"**{word}** ({len(record['seeds'])} seeds): with importance sampling the drawn groups are "
+        f"{'evener' if kl < alone_kl else 'less even'} (KL {short(kl)} beside {short(alone_kl)}), and {better} of "
+        f"{len(learners)} classifiers are more accurate"
     )
 
 
@@ -747,6 +760,17 @@ def images(record: Record) -> str:
         rows.append([row["method"], f"{epsilon:.0f}" if epsilon < 1e5 else "none", value(row["kl"]), distances, *cells])
     heads = ["method", "ε", "KL", "Fréchet: even / as drawn / worst cell"]
     return table([*heads, "*published ε*", "*KL*", "*FID: all / worst cell*"], rows)
+
+
+def kinds_of_teachers(record: Record) -> str:
+    """Sizes, quality and what is learnt, by how discriminators see groups."""
+    learners = list(record["rows"][0]["downstream"])
+    lines = [
+        [row["method"], value(row["kl"]), value(row["frechet"])]
+        + [cell(row["downstream"][name], "accuracy", "equalized_odds_disparity") for name in learners]
+        for row in record["rows"]
+    ]
+    return table(["method", "KL", "Fréchet: even", *(f"{name}: accuracy / EO gap" for name in learners)], lines)
 
 
 def downstream(record: Record) -> str:

@@ -98,12 +98,12 @@ def s_pre_is_least_fair_under_shift_by_sex(R: Results) -> bool:
     )
 
 
-def gap_under_shift_more_than_three_times(R: Results) -> bool:
+def gap_under_shift_about_twice(R: Results) -> bool:
     moved = [
         baseline(R, "shifted_disparity", "adult", "FairPATE", gamma) / baseline(R, GAP, "adult", "FairPATE", gamma)
         for gamma in (0.02, 0.05, 0.1)
     ]
-    return 3 < max(moved) < 4
+    return 1.5 < max(moved) < 2.5
 
 
 def answered(R: Results, epsilon: float, threshold: float, gamma: float) -> float:
@@ -115,7 +115,8 @@ EPSILONS, THRESHOLDS, GAMMAS = (0.5, 1.0, 3.0), (0.55, 0.65, 0.75), (0.05, 0.1)
 
 def fewer_answers(R: Results) -> bool:
     stricter = all(falls(answered(R, e, t, g) for t in THRESHOLDS) for e in EPSILONS for g in GAMMAS)
-    noisier = all(falls(answered(R, e, t, g) for e in EPSILONS[::-1]) for t in THRESHOLDS for g in GAMMAS)
+    ends = (EPSILONS[-1], EPSILONS[0])
+    noisier = all(falls(answered(R, e, t, g) for e in ends) for t in THRESHOLDS for g in GAMMAS)
     return stricter and noisier
 
 
@@ -671,9 +672,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("On Credit all three are alike.", alike_on_credit),
     ("PATE-S_pre stays the least fair on Adult by sex.", s_pre_is_least_fair_under_shift_by_sex),
-    ("FairPATE's gap moves too, for one γ to more than three times its size.", gap_under_shift_more_than_three_times),
+    ("FairPATE's gap moves too, for one γ to about twice its size.", gap_under_shift_about_twice),
     ("Survives** for threshold and ε; γ hardly matters.", lambda R: fewer_answers(R) and gamma_hardly_matters(R)),
-    ("As in the paper fewer queries are answered under a stricter threshold and under a smaller ε.", fewer_answers),
+    (
+        "As in the paper fewer queries are answered under a stricter threshold, and at ε = 0.5 than at ε = 3.",
+        fewer_answers,
+    ),
     ("γ hardly changes their number.", gamma_hardly_matters),
     ("No setting answers more than a third of the rows that it may ask about.", at_most_a_third_answered),
     ("Survives** for the accuracy.", same_table_transfers),
@@ -848,7 +852,6 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         table_2_of_pfguard,
     ),
-    ("Of our two samplers stratified batches are ahead in the mean of three seeds.", stratified_ahead),
     (
         (
             "In the mean of three seeds stratified batches have the smaller distances, and classifiers that "
