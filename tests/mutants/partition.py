@@ -77,10 +77,10 @@ def files_named_after_values(patch):
 def order_of_named_files(patch):
     """Found in this package: rows of ``sex=f/`` handed out before those of ``sex=m/``, with noisy groups in an order
     that tells the true ones. Right: such files are refused where rows are used in their order."""
-    from skfairdp._inputs import _training as _chunks
+    from skfairdp import _rows
     from skfairdp.baselines import _randomized_response
 
-    for module in (_chunks, _randomized_response):
+    for module in (_rows, _randomized_response):
         patch.setattr(module, "check_order", lambda source, owner: None)
 
 

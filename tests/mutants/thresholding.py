@@ -213,8 +213,8 @@ def labels_that_the_model_guesses(patch):
     """Planted: equalized odds by the model's own probabilities. Right: by the labels that the public rows have."""
     honest = _constrained.meet_constraints
 
-    def by_guesses(model, rows, constraints, labels, **options):
-        return honest(model, rows, constraints, None, **options)
+    def by_guesses(model, rows, constraints, labels, method, owner):
+        return honest(model, rows, constraints, None, method, owner)
 
     patch.setattr(_constrained, "meet_constraints", by_guesses)
 

@@ -459,7 +459,7 @@ def test_an_error_of_the_learner_says_that_the_votes_are_paid_for():
     ledger = PrivacyLedger(epsilon=5)
     with pytest.raises(RuntimeError, match="no") as caught:
         make(fair_estimator=Broken(), ledger=ledger).fit(X, y, sensitive_features=groups)
-    assert "paid for" in caught.value.__notes__[0] and len(ledger.entries) == 1
+    assert "released and charged" in caught.value.__notes__[0] and len(ledger.entries) == 1
 
 
 # ---- odd shapes ----------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class Weighed(FrameRows):
 
         def noted_use(part, rows):
             found = work.use(part, rows)
-            self.handed.append(found.nbytes)
+            self.handed.append(found[0].nbytes + 8)  # and how many rows it was
             return found
 
         return super().by_part(replace(work, split=noted_split, use=noted_use))
@@ -68,7 +68,7 @@ def test_teachers_move_encoded_rows_once_and_votes_of_each_part(most_bytes):
 
 def test_dp_sgd_keeps_the_encoded_rows_with_the_driver():
     features = RawTable.read(SCHEMA, table(), owner="test").features.shape[1]
-    rows, labels, groups = kept_rows(Weighed(table(), 500), SCHEMA, owner="test", n_features=features, groups=True)
+    rows, labels, groups, _ = kept_rows(Weighed(table(), 500), SCHEMA, owner="test", n_features=features, groups=True)
     assert rows.rows.nbytes == storage_bytes(SCHEMA, N) and labels.nbytes == groups.nbytes == 8 * N
 
 
