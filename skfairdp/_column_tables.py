@@ -34,6 +34,8 @@ CLOSEST = 2.0**-17  # knots of bounds from -1 to 1: float32 tells them apart
 ROWS_AT_ONCE = 8192
 #: Without bounds cells grow by a constant factor: from 2^-12, below which numbers count as 0, up to 2^44.
 SMALLEST, OCTAVES = 2.0**-12, 56.0
+#: Where numbers up to about 4 end there.
+NEAR = 0.25
 #: Three rounds there where so many standard deviations of a cell are among the rows; else two, and for as much as makes
 #: half of a column show, up to this share: a network that sees nothing of its columns learns nothing.
 SHOWN, MOST_SHARE = 25.0, 0.2
@@ -141,6 +143,10 @@ class ColumnTables:
         both get what they are wide.
         """
         n_columns = len(edges)
+        if self.rounds < ROUNDS:  # so few rows that some far away may be mere noise: none are where more are near
+            far = np.abs(edges[:, 1:] + edges[:, :-1]) > 2 * NEAR
+            is_near = np.where(far, -noisy, noisy).sum(axis=1, keepdims=True) > 0
+            noisy = np.where(far & is_near, 0.0, noisy)
         shares = np.ones((n_columns, 1))
         for size in (CELLS >> level for level in range(1, CELLS.bit_length())):
             halves = noisy.reshape(n_columns, -1, 2, size).sum(axis=3)
