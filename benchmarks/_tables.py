@@ -223,6 +223,16 @@ def plain_student_verdict(record: Record) -> str:
     return f"FairPATE has the smaller gap in {smaller} of {len(settings)} settings"
 
 
+def plain_student_gaps(record: Record) -> str:
+    """How wide the gaps are that a plain student of either method leaves on Adult by sex."""
+    rows = [row for row in record["rows"] if row["part"] == "plain" and row["data"] == "adult"]
+    gaps = {
+        name: [row["disparity"]["mean"] for row in rows if row["method"] == name] for name in ("FairPATE", "PATE-S_pre")
+    }
+    said = [f"{short(min(of))} to {short(max(of))} after {name}" for name, of in gaps.items()]
+    return f"On Adult by sex the gap is {' and '.join(said)}."
+
+
 def network_verdict(record: Record) -> str:
     """In how many cells soft labels have the smaller risk gap and the larger accuracy, where all are networks."""
     rows = [row for row in record["rows"] if row["part"] == "networks"]
@@ -760,17 +770,6 @@ def images(record: Record) -> str:
         rows.append([row["method"], f"{epsilon:.0f}" if epsilon < 1e5 else "none", value(row["kl"]), distances, *cells])
     heads = ["method", "ε", "KL", "Fréchet: even / as drawn / worst cell"]
     return table([*heads, "*published ε*", "*KL*", "*FID: all / worst cell*"], rows)
-
-
-def kinds_of_teachers(record: Record) -> str:
-    """Sizes, quality and what is learnt, by how discriminators see groups."""
-    learners = list(record["rows"][0]["downstream"])
-    lines = [
-        [row["method"], value(row["kl"]), value(row["frechet"])]
-        + [cell(row["downstream"][name], "accuracy", "equalized_odds_disparity") for name in learners]
-        for row in record["rows"]
-    ]
-    return table(["method", "KL", "Fréchet: even", *(f"{name}: accuracy / EO gap" for name in learners)], lines)
 
 
 def downstream(record: Record) -> str:

@@ -165,7 +165,7 @@ class Judgement:
             for one in self.constraints.constraints
         )
         if self.holds != "no":
-            if not named and (in_doubt or self._largest(asked, self.level) > UNSEEN):
+            if not named and asked.n_inequalities and (in_doubt or self._largest(asked, self.level) > UNSEEN):
                 self._warn_unchecked(owner, rows, in_doubt)
             return
         beyond = asked.violations(np.maximum(self.counts, 0.0))

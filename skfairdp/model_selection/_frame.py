@@ -31,7 +31,7 @@ COLUMNS = [
 # Where to look for the trade-off; the sign says which way is better.
 _MINIMIZE = {"epsilon": True, "disparity": True, "accuracy": False, "r2": False, "coverage": False}
 #: Baselines of classes and of amounts, by what says how good predictions are.
-ONE_ANSWER = {"accuracy": "majority class", "r2": "one amount for everybody"}
+ONE_ANSWER = {"accuracy": "majority class", "r2": "constant prediction"}
 
 
 def one_answer(dataset: str, utility: str, value: float) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class AmountFigures(_Figures):
         }
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
-        """Of one amount for everybody."""
+        """Of a constant prediction."""
         return 0.0
 
 

@@ -233,7 +233,7 @@ def test_a_search_on_private_folds_shows_r2_and_the_distance_of_groups():
     table = search.pareto_table_
     assert "accuracy" not in table and table["r2"].between(0.85, 1.0).all()
     assert table["disparity"].between(0.2, 0.5).all() and (table["coverage"] == 1.0).all()
-    assert table.attrs["references"][0]["name"] == "one amount for everybody"
+    assert table.attrs["references"][0]["name"] == "constant prediction"
     assert table["epsilon"].between(1.9, 2.0).all()
     assert search.best_estimator_.score(X, Y) == pytest.approx(search.score(X, Y))
     assert ParetoFrontierDisplay.from_search(search).ax_.get_ylabel() == "R² of predictions"

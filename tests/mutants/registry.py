@@ -1796,14 +1796,14 @@ NOTICED: dict[str, Noticed] = {
         )
     ),
     "subjects.folds_in_chunks_by_row": also(
-        SUBJECT_SCORES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows"),
+        SUBJECT_SCORES("test_a_fold_in_chunks_holds_all_rows_of_its_subjects_and_lists_those_without_rows"),
         SUBJECT_SCORES("test_a_subject_with_other_rows_moves_one_score_of_one_fold", how="more"),
     ),
     "subjects.folds_in_chunks_of_those_who_have_rows": also(
-        SUBJECT_SCORES("test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows")
+        SUBJECT_SCORES("test_a_fold_in_chunks_holds_all_rows_of_its_subjects_and_lists_those_without_rows")
     ),
     "subjects.subjects_in_chunks_as_they_turn_up": also(
-        SUBJECT_GRADIENTS("test_no_release_moves_further_than_declared_where_a_subject_has_no_rows", way="plain"),
+        SUBJECT_GRADIENTS("test_in_chunks_no_release_moves_further_where_a_subject_has_no_rows", way="plain"),
         replayed_with_other_rows("DP-SGD in chunks"),
     ),
     "subjects.the_group_chooses_the_row_that_is_asked_for": also(

@@ -109,7 +109,7 @@ class NoCoins(FixedAnswers):
 
 
 @pytest.mark.parametrize("way", ["plain", "signed loss"])
-def test_no_release_moves_further_than_declared_where_a_subject_has_no_rows(way):
+def test_in_chunks_no_release_moves_further_where_a_subject_has_no_rows(way):
     found = []
     for one in range(0, N, 9):
         here = visits()

@@ -106,7 +106,7 @@ def splits_of(X, cv=3, estimator=None):
     return read_search(search, X, None, **nothing, subject="patient_id", objectives=scoring)
 
 
-def test_a_fold_holds_all_rows_of_its_subjects_and_lists_those_without_rows():
+def test_a_fold_in_chunks_holds_all_rows_of_its_subjects_and_lists_those_without_rows():
     data = splits_of(in_chunks(with_other_rows(0)))
     seen, listed = [], []
     for train, test in data.splits:
