@@ -27,6 +27,7 @@ WORTH_A_WORD = 0.02
 #: theirs by more, at least 95 % are told of, whatever rows and noise are: gaps of .1 to .2 are those of models that
 #: nobody holds to anything, on public tables.
 UNSEEN = 0.1
+LOOK_ANEW = "Fit anew, which looks at private rows"
 #: In so many of 100 fits the bound holds; in the others, a model that holds its constraint is told of.
 LEVEL = 0.95
 #: A group whose rows are within so much noise says nothing of how amounts are spread.
@@ -155,9 +156,9 @@ class Judgement:
         """The same by rows that are not the population's own: sampled, or with groups or labels that are estimated."""
         return self.gap, 1.0, "no" if self.holds == "no" else "within the noise"
 
-    def warn(self, owner: str, rows: str, instead: str, *, in_doubt: bool = False) -> None:
+    def warn(self, owner: str, rows: str, instead: str, *, in_doubt: bool = False, check: str = LOOK_ANEW) -> None:
         """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
-        its own, by .02 as well. Where it was given one, also that it could not be checked.
+        its own, by .02 as well. Where it was given one, also that it could not be checked, and how it can be.
         """
         asked = self.weaker or self.constraints
         named = all(
@@ -166,7 +167,7 @@ class Judgement:
         )
         if self.holds != "no":
             if not named and asked.n_inequalities and (in_doubt or self._largest(asked, self.level) > UNSEEN):
-                self._warn_unchecked(owner, rows, in_doubt)
+                self._warn_unchecked(owner, rows, check if in_doubt else None)
             return
         beyond = asked.violations(np.maximum(self.counts, 0.0))
         worst = int(self._surely_broken.argmax())  # of a group that noise hides the counts may say anything
@@ -184,17 +185,17 @@ class Judgement:
                 FairnessWarning,
             )
 
-    def _warn_unchecked(self, owner: str, rows: str, in_doubt: bool) -> None:
+    def _warn_unchecked(self, owner: str, rows: str, check: str | None) -> None:
         asked = self.weaker or self.constraints
         worst = asked.inequalities[int(asked.violations(np.maximum(self.counts, 0.0)).argmax())]
         at_most = privacy.rounded_up(self.gap_bound, 2)
         known = (
             f"nobody has looked at its predictions for private rows, and {rows} may differ from these"
-            if in_doubt
+            if check
             else f"by its predictions for {rows} the gap may be up to {at_most} in the population"
         )
-        ways = "Fit anew, which looks at private rows" if in_doubt else "Give more rows of the smallest group"
-        ways += ", raise 'epsilon'" if np.any(self.noise) and not in_doubt else ""
+        ways = check or "Give more rows of the smallest group"
+        ways += ", raise 'epsilon'" if np.any(self.noise) and not check else ""
         warn_caller(
             f"{owner} could not check its constraint '{worst}': {known}. {ways}, or measure the gap on other rows.",
             FairnessWarning,

@@ -30,7 +30,7 @@ def subject_given(estimator: Any, subject: Any) -> Any:
         )
     if subject is not None or named is None:
         return subject
-    if "subject" not in inspect.signature(estimator.fit).parameters:
+    if not hasattr(estimator, "fit") or "subject" not in inspect.signature(estimator.fit).parameters:
         raise ValueError(
             f"{type(estimator).__name__} protects each row by itself, and its schema says that rows are those of one "
             f"{named!r}. Take an estimator whose fit has 'subject', or a schema without."

@@ -19,7 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPrivacy
-from skfairdp._inputs import TrainingData, read_features, read_private_groups, read_training, refuse_chunks
+from skfairdp._inputs import (
+    TrainingData,
+    read_features,
+    read_private_groups,
+    read_training,
+    refuse_chunks,
+    subject_given,
+)
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
@@ -142,6 +149,7 @@ class GroupRandomizer(SpendsPrivacy):
         """
         self._validate_params()
         refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
+        subject_given(self, None)
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
         reads = privacy.PublicReads()
@@ -195,6 +203,7 @@ class GroupRandomizer(SpendsPrivacy):
         """
         self._validate_params()
         owner = type(self).__name__
+        subject_given(self, None)
         schema, source = schema_of(self), opened(X)
         if schema is None or source is None or not source.knows_order:
             raise ValueError(

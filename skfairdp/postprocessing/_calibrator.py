@@ -324,10 +324,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         if judgement is not None and self.satisfied_:
             judgement.warn(
                 _OWNER,
-                "public rows that did not calibrate it",
+                "rows that the model samples" if samples else "public rows that did not calibrate it",
                 "It holds on the rows that did, which are overfitted. Give more public rows, or set "
                 "method=Thresholds(group_at_prediction=True).",
-                in_doubt=bool(samples),
+                in_doubt=samples,
+                check="Calibrate on public rows",
             )
 
     def _found_by(

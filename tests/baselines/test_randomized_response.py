@@ -41,6 +41,7 @@ from skfairdp.privacy import (
     rdp_of,
     repeat,
 )
+from skfairdp.schema import Category, Number, Schema
 from tests._tools.sources import recording_noise
 
 CHANNELS = [(eps, k) for eps in (1e-9, 1e-3, 0.5, 1.0, 3.0, 10.0, 40.0, 50.0, 1e6) for k in (2, 3, 7, 100)]
@@ -263,6 +264,15 @@ def test_group_randomizer_refuses_what_it_cannot_use():
         GroupRandomizer(epsilon=0.0, groups=[0, 1]).release([0, 1])
     with pytest.warns(PrivacyLeakWarning, match="'groups'"):
         GroupRandomizer().release([0, 1, 1])
+
+
+def test_group_randomizer_protects_rows_and_refuses_a_schema_that_names_subjects():
+    schema = Schema({"age": Number(0, 99), "sex": Category(["f", "m"])}, groups="sex", subject="id")
+    table = pd.DataFrame({"age": [20, 30], "sex": ["f", "m"], "id": [7, 7]})
+    randomizer = GroupRandomizer(schema=schema)
+    for release in (lambda: randomizer.release(table["sex"]), lambda: randomizer.release_chunks(lambda: [table])):
+        with pytest.raises(ValueError, match="protects each row by itself, and its schema says that rows are those of"):
+            release()
 
 
 # ---- the learner ---------------------------------------------------------------------------------------------
