@@ -33,6 +33,7 @@ from skfairdp._tables._declared import (
     read_table,
     type_of,
 )
+from skfairdp._tables._interactions import InteractionModel
 from skfairdp._tables._marginals import MarginalsBackend
 from skfairdp._tables._matrix import schema_columns, table_of
 from skfairdp._tables._synthetic_rows import SampledRows, SyntheticRows, SyntheticRowsPlan

@@ -338,6 +338,14 @@ def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares.reshape(np.shape(noisy))
 
 
+def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Shares of each row of noisy counts, drawn towards given ones as far as the noise explains the difference."""
+    totals = np.maximum(noisy.sum(axis=1, keepdims=True), 0.0)
+    apart = np.square(noisy - totals * shares).sum(axis=1, keepdims=True)
+    weight = np.maximum(0.0, 1.0 - noisy.shape[1] * sigma**2 / np.maximum(apart, 1e-12))
+    return np.asarray(weight * on_simplex(noisy) + (1 - weight) * shares)
+
+
 def drawn_cells(rates: NDArray[np.float64], n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Groups and labels in random order, each as often as its share says, up to one row that is drawn at random."""
     expected = rates * n_samples

@@ -127,6 +127,11 @@ def _answers(model: Any, owner: str, n_inputs: int, **rows: Any) -> "_Answers":
         return _Answers(module_of(model.net_), bounds=bounds, **rows)
     if type(model) in _HOLD:
         held = getattr(model, _HOLD[type(model)])
+        if getattr(held, "n_features_in_", 0) > n_inputs:
+            raise ValueError(
+                f"to_onnx has no graph of the interaction that the learner of this {owner} reads. Fit it with "
+                "backend=MarginalsBackend(structure='tree')."
+            )
         places = np.eye(len(model.classes_))[np.asarray(getattr(held, "classes_", []), dtype=np.int64)]
         return _answers(held, owner, n_inputs, limits=getattr(model, "row_limits", None), places=places)
     if type(model) is ConstrainedStudent:

@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
+from skfairdp._tables import (
+    GeneratorBackend,
+    GeneratorPlan,
+    InteractionModel,
+    Model,
+    drawn_cells,
+    on_simplex,
+    read_table,
+)
 from skfairdp._typing import ArrayLike, RandomStateLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
@@ -29,11 +37,18 @@ from skfairdp.generative._group_rates import (
     restricted,
     target_rates,
 )
-from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
+from skfairdp.generative._inputs import (
+    GeneratorData,
+    numbers_of,
+    raw_features,
+    raw_table,
+    read_balance,
+    read_generator_data,
+)
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
-from skfairdp.schema import Schema, with_schema
+from skfairdp.schema import RawTable, Schema, with_schema
 
 #: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
 BACKENDS = {
@@ -505,6 +520,14 @@ class PFGuardGenerator(PrivateEstimator):
             labels = self._admissible.draw(values, rng)
         rows = self._codec.decode(values, rng, self._form.columns_of_groups(groups))
         return rows, self._form.placed(labels, rng), groups
+
+    def _label_shares(self, features: Any) -> NDArray[np.float64] | None:
+        """Shares of the labels by the released counts of an interaction, of a table of features; None without one."""
+        if not isinstance(self.model_, InteractionModel):
+            return None
+        if self._schema is not None:
+            features = numbers_of(RawTable.read(self._schema, features, owner=type(self).__name__))
+        return self.model_.label_shares(self._codec.encode(read_table(features)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

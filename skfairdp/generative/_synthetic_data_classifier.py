@@ -366,7 +366,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         """The learner beside the most frequent class on other rows of the generator, which cost nothing."""
         drawn = _utils.child_seeds(_utils.public_generator(self.random_state), 1)[0]
         rows, labels = self.generator_.sample_labels(SHOWN, random_state=drawn)
-        predicted = predict_codes(self.estimator_, self.encoder_.transform(self._features(rows)))
+        predicted = predict_codes(self.estimator_, self._as_numbers(self._features(rows)))
         codes = np.searchsorted(self.classes_, np.asarray(labels).reshape(-1))
         return self._forecast.on_samples(predicted, codes, self.generator_.observed_rates_.sum(axis=0))
 

@@ -207,7 +207,7 @@ class LearnsSyntheticRows(PrivateEstimator):
             self.encoder_ = SchemaEncoder(Schema.from_public(table.assign(**lost), max_categories=n_samples))
         else:
             self.encoder_ = SchemaEncoder(self.schema)
-        features = self.encoder_.transform(table)
+        features = self._as_numbers(table)
         self._shown = features[:SHOWN]
         return features, np.asarray(labels).reshape(-1), groups  # also of a table of one column
 
@@ -247,7 +247,14 @@ class LearnsSyntheticRows(PrivateEstimator):
     def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
         if self.schema is None:
             X = read_container(self, without_subject(self, X), units=False, reset=False)
-        return self.encoder_.transform(self._features(X if rows is None else take_rows(X, rows)))
+        return self._as_numbers(self._features(X if rows is None else take_rows(X, rows)))
+
+    def _as_numbers(self, features: Any) -> NDArray[np.float64]:
+        """What a learner reads of rows: numbers of their columns, and what an interaction says of their labels, which
+        learners do not find among many columns."""
+        numbers = self.encoder_.transform(features)
+        shares = self.generator_._label_shares(features)
+        return numbers if shares is None else np.column_stack([numbers, shares[:, 1:]])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

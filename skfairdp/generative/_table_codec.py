@@ -195,7 +195,9 @@ def default_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -
     """
     n_groups, n_classes = 2, 2
     layout = Layout("codes", n_rows, max(n_columns, 1), n_groups, n_classes, None, True)
-    sigma = MarginalsBackend().plan(layout).noise_by_label_at(1 / gdp_mu(epsilon, delta)) / math.sqrt(n_groups)
+    sigma = MarginalsBackend(structure="tree").plan(layout).noise_by_label_at(1 / gdp_mu(epsilon, delta)) / math.sqrt(
+        n_groups
+    )
     return int(np.clip(layout.bins_above_noise(sigma), LEAST_BINS, MOST_BINS))
 
 

@@ -46,6 +46,7 @@ from skfairdp.privacy._ledger_block import UNCHARGED, ledger_in_use, note_releas
 from skfairdp.privacy._ledger_file import LedgerEntry
 from skfairdp.privacy._mechanisms import (
     CommonValues,
+    ExponentialMechanism,
     GaussianMechanism,
     GNMax,
     LaplaceCounts,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
+from scipy.special import gammaln, log_ndtr, ndtri
 
 from skfairdp._typing import ArrayLike
 from skfairdp.privacy import _noise
@@ -28,6 +28,7 @@ from skfairdp.privacy._noise import NoiseSource
 from skfairdp.privacy._report import NeighboringRelation
 
 _DYADIC = 1024.0
+_RATES = 2**40
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,45 @@ class GaussianMechanism(_OfValues, _Noise):
             raise ValueError("A release needs finite values.")
         whole = np.rint(steps)
         return (whole + source.rounded_normal(steps - whole, self.sigma / grid)) * grid
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism:
+    """Choose one of several candidates, the likelier the higher its score: with a chance proportional to e^(rq).
+
+    A score moves by at most ``sensitivity`` Δ, so that ratios of chances under two neighbours lie within a range of
+    2rΔ (Dong, Durfee & Rogers 2020). By two answers of such a range the tests of neighbours are the best if their log
+    odds are a + rΔ and a - rΔ; the difference of their normal quantiles is largest at a = 0, because the slope of
+    Φ⁻¹(logistic(x)) falls on both sides of 0. With rΔ = logit Φ(μ/2) that difference is μ: the choice is μ-GDP.
+    """
+
+    mu: float
+    sensitivity: float = 1.0
+    relation: NeighboringRelation | None = field(default=None, kw_only=True)
+
+    @property
+    def event(self) -> DpEvent:
+        """Gaussian noise that tells as much."""
+        return GaussianDpEvent(1 / self.mu)
+
+    @property
+    def rate(self) -> Fraction:
+        """r, rounded down."""
+        logit = float(log_ndtr(self.mu / 2) - log_ndtr(-self.mu / 2))
+        return Fraction(math.floor((1 - 1e-12) * logit / self.sensitivity * _RATES), _RATES)
+
+    def release(self, scores: ArrayLike, source: NoiseSource) -> int:
+        """Return the place of the choice."""
+        return int(source.release(self, scores))
+
+    def noisy(self, source: NoiseSource, scores: ArrayLike) -> int:
+        """What ``source.release`` lets out: an even draw is kept with the chance e^(-r · distance to the best)."""
+        scores, rate = np.asarray(scores, dtype=np.float64), self.rate
+        while True:
+            k = source.below(len(scores))
+            behind = rate * Fraction(float(scores.max() - scores[k]))
+            if source.bernoulli_exp(behind.numerator, behind.denominator):
+                return k
 
 
 @dataclass(frozen=True)

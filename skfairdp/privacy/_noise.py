@@ -240,10 +240,10 @@ class NoiseSource:
             if value < n:
                 return value
 
-    def _bernoulli_exp(self, numerator: int, denominator: int) -> bool:
+    def bernoulli_exp(self, numerator: int, denominator: int) -> bool:
         """Bernoulli(exp(-numerator/denominator)), exactly (Canonne, Kamath & Steinke 2020, Algorithm 1)."""
         while numerator > denominator:
-            if not self._bernoulli_exp(1, 1):
+            if not self.bernoulli_exp(1, 1):
                 return False
             numerator -= denominator
         k = 1
@@ -262,10 +262,10 @@ class NoiseSource:
         """A number k with a chance proportional to exp(-k / scale), exactly."""
         while True:
             u = self._below(scale)
-            if self._bernoulli_exp(u, scale):
+            if self.bernoulli_exp(u, scale):
                 break
         v = 0
-        while self._bernoulli_exp(1, 1):
+        while self.bernoulli_exp(1, 1):
             v += 1
         return u + scale * v
 
@@ -291,7 +291,7 @@ class NoiseSource:
             while True:
                 y = self._discrete_laplace(t)
                 # (|y| - sigma²/t)² / (2 sigma²) with sigma² = a/b, as a fraction of integers
-                if self._bernoulli_exp((abs(y) * b * t - a) ** 2, 2 * a * b * t * t):
+                if self.bernoulli_exp((abs(y) * b * t - a) ** 2, 2 * a * b * t * t):
                     break
             out[i] = y
         return out.reshape(size)
