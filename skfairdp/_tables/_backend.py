@@ -34,7 +34,7 @@ class Layout:
     groups_known: bool
     n_nullable: int = 0
     relation: privacy.NeighboringRelation = RELATION
-    in_memory: bool = True
+    tells_interactions: bool = True
 
     @property
     def n_cells(self) -> int:

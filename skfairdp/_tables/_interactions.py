@@ -16,8 +16,6 @@ Array = NDArray[np.float64]
 
 MOST_COLUMNS, MOST_SETS = 5, 5000
 ROWS_PER_CELL = 8
-#: One, and one more within a union of pairs.
-CHOICES = 2
 #: Rows of a table that are looked at, by position, and rows of the model that are sampled beside them.
 LOOKED_AT = 2**15
 MOST_LEVELS, RARE = 4, 0.01
@@ -109,6 +107,17 @@ class Surprise:
         return found
 
 
+def n_choices(n_columns: int) -> int:
+    """One, and of so many columns that unions of pairs may be scored another one within a union."""
+    return 1 if _order(n_columns) == MOST_COLUMNS else 2
+
+
+def _order(n_columns: int) -> int:
+    """Of the largest sets that can all be scored."""
+    numbers = itertools.accumulate(math.comb(n_columns, k) for k in range(2, MOST_COLUMNS + 1))
+    return 1 + sum(number <= MOST_SETS for number in numbers)
+
+
 def sets_of(levels: Levels, n_rows: int, within: Sequence[int] | None = None) -> list[tuple[int, ...]]:
     """All sets of columns with rows enough in each cell, or unions of neighbouring pairs where these hold larger ones.
 
@@ -116,8 +125,7 @@ def sets_of(levels: Levels, n_rows: int, within: Sequence[int] | None = None) ->
     """
     used = [j for j in (range(len(levels.sizes)) if within is None else within) if levels.sizes[j] > 1]
     pairs = [used[i : i + 2] for i in range(0, len(used), 2)]
-    numbers = itertools.accumulate(math.comb(len(used), k) for k in range(2, MOST_COLUMNS + 1))
-    order = 1 + sum(number <= MOST_SETS for number in numbers)
+    order = _order(len(used))
 
     def with_rows(sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         return [some for some in sets if levels.n_cells(some) * ROWS_PER_CELL <= n_rows]
@@ -133,14 +141,12 @@ def chosen(
     surprise: Surprise, levels: NDArray[np.int64], labels: NDArray[np.int64], choose: Callable[[Array], int]
 ) -> tuple[int, ...]:
     """The set that a private choice by the scores finds, and of a large union a set within it; () where none fits."""
-    found: tuple[int, ...] = ()
-    for _ in range(CHOICES):
-        sets = sets_of(surprise.levels, levels.shape[1], found or None)
+    found: tuple[int, ...] | None = None
+    while found is None or len(found) > MOST_COLUMNS:
+        sets = sets_of(surprise.levels, levels.shape[1], found)
         if not sets:
             return ()
         found = sets[choose(surprise.scores(levels, labels, sets))]
-        if len(found) <= MOST_COLUMNS:
-            break
     return found
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._tables._columns import drawn_towards, on_simplex
-from skfairdp._tables._interactions import CHOICES, LOOKED_AT, InteractionModel, Levels, Surprise, chosen, corrections
+from skfairdp._tables._interactions import LOOKED_AT, InteractionModel, Levels, Surprise, chosen, corrections, n_choices
 from skfairdp._utils._sklearn import StrOptions
 from skfairdp.privacy import DpEvent, ExponentialMechanism, GaussianMechanism, NoiseSource, compose, repeat
 
@@ -321,16 +321,16 @@ class MarginalsBackend(GeneratorBackend):
 
     def _structure_for(self, layout: Layout) -> str:
         """What the table allows, and what pays by the number of its rows."""
-        if self.structure == "interactions" and not layout.in_memory:
+        if self.structure == "interactions" and not layout.tells_interactions:
             raise ValueError(
-                "MarginalsBackend(structure='interactions') counts sets of columns, and reads a table in memory only. "
-                "Use structure='tree', or give X as a DataFrame."
+                "MarginalsBackend(structure='interactions') counts sets of columns by class, and reads a table in "
+                "memory only. Use structure='tree', or give X as a DataFrame and classes as labels."
             )
         structure = self.structure
         if structure == "auto":
             wanted = layout.n_rows >= _MANY_ROWS if self.budget_split is None else "joint" in self.budget_split
             structure = "interactions" if wanted else "tree"
-        may_look = layout.in_memory and layout.n_classes > 1 and layout.n_columns > 2
+        may_look = layout.tells_interactions and layout.n_classes > 1 and layout.n_columns > 2
         return "tree" if structure == "interactions" and not may_look else structure
 
     def _split(self, usual: Mapping[str, float]) -> Mapping[str, float]:
@@ -394,7 +394,7 @@ class MarginalsPlan(BackendPlan):
 
     def choice_at(self, scale: float) -> ExponentialMechanism:
         """For each choice of a set of columns by scores that a replaced row moves by 2."""
-        mu = math.sqrt(self.choice_share / CHOICES) / scale
+        mu = math.sqrt(self.choice_share / n_choices(self.layout.n_columns)) / scale
         return ExponentialMechanism(mu, sensitivity=2.0, relation=self.layout.relation)
 
     def joint_at(self, scale: float) -> GaussianMechanism:
@@ -407,7 +407,8 @@ class MarginalsPlan(BackendPlan):
         usual = self.tables_at(scale).event, self.scores_at(scale).event, self.pairs_at(scale).event
         if not self.joint_share:
             return compose(*usual)
-        return compose(*usual, repeat(self.choice_at(scale).event, CHOICES), self.joint_at(scale).event)
+        choices = repeat(self.choice_at(scale).event, n_choices(self.layout.n_columns))
+        return compose(*usual, choices, self.joint_at(scale).event)
 
     def _counts_at(self, noise_multiplier: float, sensitivity: float) -> GaussianMechanism:
         sigma = noise_multiplier * sensitivity

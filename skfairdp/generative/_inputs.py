@@ -317,7 +317,7 @@ def read_generator_data(
         groups_known=domain is not None or estimator.balance is None,
         n_nullable=sum(column.nullable for column in features.encoder.columns),
         relation=NeighboringRelation.REPLACE_ONE if subjects is None else NeighboringRelation.REPLACE_SUBJECT,
-        in_memory=features.source is None,
+        tells_interactions=features.source is None and not estimator._reads_amounts,
     )
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row

@@ -166,8 +166,13 @@ class ExponentialMechanism:
     relation: NeighboringRelation | None = field(default=None, kw_only=True)
 
     @property
+    def sigma(self) -> float:
+        """Standard deviation of Gaussian noise on a score that tells as much."""
+        return self.sensitivity / self.mu
+
+    @property
     def event(self) -> DpEvent:
-        """Gaussian noise that tells as much."""
+        """That noise."""
         return GaussianDpEvent(1 / self.mu)
 
     @property

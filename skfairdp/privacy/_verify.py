@@ -43,6 +43,7 @@ _WITHOUT_FIGURES = ("RandomizedResponse",)
 _SENSITIVITIES: dict[str, tuple[float | None, ...]] = {
     "GaussianMechanism": (), "NoisyVotes": (1.0, math.sqrt(2.0)), "NoisyThreshold": (1.0,), "GNMax": (math.sqrt(2.0),),
     "LaplaceCounts": (1.0, 2.0), "CommonValues": (math.sqrt(2.0),), "RandomizedResponse": (None,),
+    "ExponentialMechanism": (),
 }  # fmt: skip
 #: Shows values that many records share, each time with a rare disclosure beside it.
 _SHOWN = "CommonValues"

@@ -569,6 +569,7 @@ def _generator_fits() -> list[Fit]:
         of("marginals", pfguard()),
         of("marginals-star-group", pfguard(backend=MarginalsBackend(structure="star"), balance="group")),
         of("marginals-unbalanced", pfguard(balance=None)),
+        of("marginals-interactions", pfguard(backend=MarginalsBackend(structure="interactions"))),
         of("marginals-rates", pfguard(balance={0: 0.3, 1: 0.6})),
         of("marginals-admissible", pfguard(admissible=[1, 2])),
         of("marginals-bins-paid-for", pfguard(bounds=None, dtypes=float, codec=TableCodec(n_bins=4))),

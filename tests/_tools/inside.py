@@ -34,6 +34,7 @@ PLACES = {
     "_rows._source": "Chunk RowSource",
     "_rows._opened": "FrameRows SparkRows",
     "_majority_baseline": "MajorityBaselineTest",
+    "_tables._interactions": "InteractionModel Levels Surprise sets_of",
     "_tables": "table_of",
     "_tables._backend": "GeneratorPlan Layout",
     "_tables._counting": "BinSearch code_type counted_pairs together",

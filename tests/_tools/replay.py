@@ -16,6 +16,7 @@ import numpy as np
 from skfairdp import PrivacyLedger
 from skfairdp.privacy import (
     CommonValues,
+    ExponentialMechanism,
     GaussianMechanism,
     GNMax,
     LaplaceCounts,
@@ -155,7 +156,7 @@ def distance(mine: Release, theirs: Release) -> tuple[float, float]:
         return float(np.linalg.norm(rows, axis=1).max(initial=0.0)), mechanism.sensitivity
     if isinstance(mechanism, LaplaceCounts):
         return float((moved[..., 1:] if mechanism.n_kinds == 2 else moved).sum()), mechanism.sensitivity
-    if isinstance(mechanism, NoisyThreshold):  # each bit is one
+    if isinstance(mechanism, NoisyThreshold | ExponentialMechanism):  # each bit is one; each score moves by so much
         return float(moved.max(initial=0.0)), mechanism.sensitivity
     if isinstance(mechanism, GaussianMechanism | GNMax):
         return float(np.linalg.norm(moved)), mechanism.sensitivity

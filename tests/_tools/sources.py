@@ -43,7 +43,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skfairdp.privacy import GaussianMechanism, GNMax, LaplaceCounts, NoiseSource, NoisyThreshold, NoisyVotes, _noise
+from skfairdp.privacy import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    GNMax,
+    LaplaceCounts,
+    NoiseSource,
+    NoisyThreshold,
+    NoisyVotes,
+    _noise,
+)
 
 __all__ = [
     "ChosenNoise",
@@ -327,6 +336,8 @@ class FixedAnswers(NoiseSource):
         self._announce(mechanism, *private)
         values = np.array(private[0], dtype=float)
         self.log.append((mechanism, values))
+        if isinstance(mechanism, ExponentialMechanism):
+            return len(self.log) % len(values)
         return 1e6 * np.random.default_rng(len(self.log)).random(values.shape)  # so large that every table is worth it
 
 
@@ -342,6 +353,8 @@ def moves(here: FixedAnswers, there: FixedAnswers) -> list[float]:
         elif isinstance(one, LaplaceCounts):
             apart = first - second if one.n_kinds > 2 else (first - second)[..., 1:]
             move = float(np.abs(apart).sum())
+        elif isinstance(one, ExponentialMechanism):
+            move = float(np.abs(first - second).max())
         else:
             move = float(np.linalg.norm(first - second))
         assert move <= one.sensitivity * (1 + 1e-9)

@@ -30,6 +30,7 @@ from tests._tools.inside import (
     PATEGANPlan,
     SanitisedGradient,
     StreamedTable,
+    Surprise,
     TableCodec,
     TableEncoder,
     TableForecast,
@@ -501,6 +502,24 @@ def pairs_chosen_by_exact_scores(patch):
     """Found (planted): the tree is that of the exact scores. Right: of the released ones."""
     honest = MarginalsPlan.scores_at
     patch.setattr(MarginalsPlan, "scores_at", lambda self, scale: Exact(honest(self, scale)))
+
+
+@mutant
+def interactions_chosen_for_nothing(patch):
+    """Planted: the event has the counts of the interaction, not the choice. Right: both."""
+    honest = MarginalsPlan.event_at
+
+    def event_at(self, scale):
+        return replace(self, choice_share=0.0).tables_at(scale).event if self.choice_share else honest(self, scale)
+
+    patch.setattr(MarginalsPlan, "event_at", event_at)
+
+
+@mutant
+def interactions_scored_by_all_of_the_distance(patch):
+    """Planted: a score is the L1 distance of counts, which a replaced row moves by 4. Right: half of it."""
+    honest = Surprise.scores
+    patch.setattr(Surprise, "scores", lambda self, *rows: 2 * honest(self, *rows))
 
 
 @mutant

@@ -530,6 +530,14 @@ NOTICED: dict[str, Noticed] = {
             "test_two_tables_with_the_same_releases_give_the_same_bins_rates_pairs_and_warnings", rates="groups"
         ),
     ),
+    "generators.interactions_chosen_for_nothing": also(
+        GENERATOR_DIFFERENTIAL("test_the_event_of_the_generator_is_that_of_the_noise_it_adds", name="interactions")
+    ),
+    "generators.interactions_scored_by_all_of_the_distance": also(
+        GENERATOR_DIFFERENTIAL(
+            "test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity", name="interactions"
+        )
+    ),
     "generators.rows_counted_more_often_than_charged": also(
         GENERATOR_DIFFERENTIAL(
             "test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity", name="tree"

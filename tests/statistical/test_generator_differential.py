@@ -19,10 +19,11 @@ from tests._tools.sources import FixedAnswers, installed, moves, recording_noise
 # So few rows that a group of them is hardly more than the noise; what is said about it is tested on its own.
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
 
-N = 60
+N = 150
 SETTINGS = {
     "tree": {},
     "star": {"backend": MarginalsBackend(structure="star")},
+    "interactions": {"backend": MarginalsBackend(structure="interactions")},
     "tree, bounds paid for": {"bounds": None},
     "group alone": {"balance": "group"},
 }
@@ -82,13 +83,13 @@ def releases_of(table, **settings):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_release_of_the_generator_moves_further_than_its_declared_sensitivity(name):
-    no_release_moves_further(name, range(0, N, 20))
+    no_release_moves_further(name, range(0, N, 50))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_release_of_the_generator_moves_further_whichever_row_is_replaced(name):
-    no_release_moves_further(name, range(0, N, 5))
+    no_release_moves_further(name, range(0, N, 12))
 
 
 def no_release_moves_further(name, positions):
