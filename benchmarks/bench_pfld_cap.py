@@ -31,8 +31,8 @@ class Watched(GroupModel):
         self.MOST_ROWS = type(self).most_rows
         return super()._chosen(n_rows, seed)
 
-    def _on_rows(self, *arguments: Any) -> Any:
-        release = super()._on_rows(*arguments)
+    def _on_rows(self, *arguments: Any, **rows: Any) -> Any:
+        release = super()._on_rows(*arguments, **rows)
 
         def looked_at(groups: Any, noise: Any) -> dict[str, Any]:
             found = release(groups, noise)
