@@ -316,8 +316,7 @@ def _write_template(arguments: argparse.Namespace) -> int:
     if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
         raise _files.UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
     table = _with_kinds_of_texts(_files.read_table(arguments.table, types=True), arguments.table)
-    asked = [arguments.label, *arguments.group, arguments.subject]
-    roles = [role for role in asked if role]
+    roles = [role for role in [arguments.label, *arguments.group, arguments.subject] if role]
     _files.check_columns(table, roles, arguments.table, roles=roles)
     if arguments.label in arguments.group:
         raise _files.UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")

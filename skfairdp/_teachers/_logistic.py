@@ -134,16 +134,14 @@ class LogisticEnsemble:
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                is_second = self._regressed @ X[some].T > threshold
-                out[:, some] = first + apart * is_second.view(np.int8)
+                out[:, some] = first + apart * (self._regressed @ X[some].T > threshold).view(np.int8)
                 if len(others):
                     out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out
 
     def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
         """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
-        n_features = self.coef.shape[2]
-        X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
+        X = numeric_rows(X, owner="LogisticTeachers", n_features=self.coef.shape[2])
         out = np.empty((X.shape[0], n_classes))
         first, second = self._first, self._second
         intercept = self.intercept[self._single, second]

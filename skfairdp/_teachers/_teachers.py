@@ -232,8 +232,7 @@ def streamed_votes(
     of rows decides nothing but whether (3) notices that the source has changed.
     """
     learns, columns = _Votes(teacher, queries, n_classes, n_jobs), (*schema.features, *filter(None, [schema.label]))
-    n_features = queries.shape[1]
-    return streamed_counts(learns, source, columns=columns, schema=schema, n_features=n_features, **how)
+    return streamed_counts(learns, source, columns=columns, schema=schema, n_features=queries.shape[1], **how)
 
 
 def streamed_counts(

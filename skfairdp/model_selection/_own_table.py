@@ -450,8 +450,7 @@ def _of_every_row(schema: Schema) -> Schema:
 
 
 def _refuse_one_value(schema: Schema, more: str) -> None:
-    n_classes = 2 if schema.amounts is not None else len(schema.classes or ())
-    if min(n_classes, len(schema.group_values or ())) < 2:
+    if min(2 if schema.amounts is not None else len(schema.classes or ()), len(schema.group_values or ())) < 2:
         raise ValueError(f"The schema has one value only of label or groups: nothing to learn or to compare. {more}")
 
 

@@ -132,8 +132,7 @@ def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -
     domain = group_domain(groups)
     owner = {"owner": "disparity", "parameter": "groups"}
     z = encode_labels(groups, domain, name="groups", **owner)
-    k = encode_labels(y_pred, classes, name="predictions", **owner)
-    return tally(z, k, (len(domain), len(classes)))
+    return tally(z, encode_labels(y_pred, classes, name="predictions", **owner), (len(domain), len(classes)))
 
 
 def utility_of(estimator: Any) -> str:

@@ -198,10 +198,9 @@ def make_source_splits(
         )
     rule = FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
     sizes = _sizes(source, rule, owner)
-    folds = range(rule.n_folds if test_size is None else 1)
     return [
         (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
-        for j in folds
+        for j in range(rule.n_folds if test_size is None else 1)
     ]
 
 

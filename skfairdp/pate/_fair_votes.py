@@ -377,8 +377,7 @@ class FairTeachers(BaseEstimator):
 
         def attempt(X: Any, labels: Any) -> Any:
             groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
-            fitted = fair_copy(fair, 0).fit(X, labels, sensitive_features=groups)
-            return seeded_predictions(fitted, rows.X, 0)
+            return seeded_predictions(fair_copy(fair, 0).fit(X, labels, sensitive_features=groups), rows.X, 0)
 
         n_rows = -(-rows.n_rows // n_teachers)
         _attempts(attempt, fair, rows.X, n_rows, len(rows.classes), "fair_estimator", "SFPATEClassifier")

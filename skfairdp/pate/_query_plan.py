@@ -674,10 +674,7 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
         warn_of_many_teachers(estimator, data.n_units, len(data.classes), data.units)
     if data.source is not None and data.source.spills:
         check_free_disk(_teachers.bytes_on_disk(estimator.schema, data.n_units), owner, verbose=estimator.verbose)
-    if data.public is None:
-        rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
-    else:
-        rows = data.public.X
+    rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1])) if data.public is None else data.public.X
     if not isinstance(estimator.student, OWN_STUDENTS):
         groups = None if data.domain is None else np.arange(len(data.domain))
         _teachers.rehearse_student(estimator.student, rows, len(data.classes), groups, parameter="student", owner=owner)

@@ -110,8 +110,7 @@ def fair_student(released: Released, learner: Any, default: Any, weight: float, 
 
     ``default`` is the network used where ``learner`` is None, tied with ``weight`` to one trained without constraint.
     """
-    features = features_and_labels(released.X, released.y, released.n_classes)
-    rows, membership = released.estimates(features)
+    rows, membership = released.estimates(features_and_labels(released.X, released.y, released.n_classes))
     X, y = released.X[rows], released.y[rows]
     if not released.is_part:
         _warn_of_small_groups(released, membership)

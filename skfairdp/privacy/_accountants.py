@@ -509,8 +509,7 @@ def _largest_loss(leaf: DpEvent) -> float:
 
 def _typical_loss(leaf: DpEvent) -> float:
     """Root of the mean square of the loss of one sampled Gaussian."""
-    exponent = min(_noise_of(leaf) ** -2, 700.0)
-    return float(leaf.sampling_probability) * math.sqrt(math.expm1(exponent))
+    return float(leaf.sampling_probability) * math.sqrt(math.expm1(min(_noise_of(leaf) ** -2, 700.0)))
 
 
 def _grid(leaves: Leaves, coarseness: int = 1) -> float:

@@ -262,8 +262,7 @@ class GNMax(_Noise):
         candidates = np.arange(len(counts)) if admissible is None else np.flatnonzero(admissible)
         if not len(candidates):
             raise ValueError("GNMax needs at least one admissible class.")
-        noisy = counts[candidates] + self._draw((len(candidates),), source)
-        return int(candidates[np.argmax(noisy)])
+        return int(candidates[np.argmax(counts[candidates] + self._draw((len(candidates),), source))])
 
 
 @dataclass(frozen=True)
@@ -326,8 +325,7 @@ class LaplaceCounts(_OfValues):
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     ) -> "LaplaceCounts":
         """With so much noise that all counts together cost at most a pure ``epsilon``."""
-        sensitivity = 1.0 if n_kinds == 2 else 2.0
-        return cls((1 + 1e-9) * sensitivity / epsilon, n_rows, n_kinds, relation)
+        return cls((1 + 1e-9) * (1.0 if n_kinds == 2 else 2.0) / epsilon, n_rows, n_kinds, relation)
 
     @property
     def sensitivity(self) -> float:
@@ -365,8 +363,7 @@ class LaplaceCounts(_OfValues):
         return np.concatenate([self.n_rows - second, second], axis=-1)
 
     def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.float64]:
-        steps = source.floored_laplace(round(self.scale / self.grid), shape)
-        return self.grid * steps.astype(np.float64)
+        return self.grid * source.floored_laplace(round(self.scale / self.grid), shape).astype(np.float64)
 
 
 def calibrate_noise(
@@ -493,8 +490,7 @@ def smooth_sensitivity_release_cost(order: float, beta: float, sigma: float) -> 
     if not 1 < order < limit:
         raise ValueError(f"order must lie in (1, 1/(2 beta)) = (1, {limit:g}). Got {order!r}; lower beta.")
     shift = order * math.exp(2 * beta) / sigma**2
-    scale = (beta * order - math.log1p(-2 * order * beta) / 2) / (order - 1)
-    return shift + scale
+    return shift + ((beta * order - math.log1p(-2 * order * beta) / 2) / (order - 1))
 
 
 _WORDS = 2**64

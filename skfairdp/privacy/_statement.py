@@ -497,8 +497,7 @@ def _cell(text: Any) -> str:
 
 def _markdown_table(rows: list[tuple[str, ...]]) -> str:
     head, *body = rows
-    lines = [head, ("---",) * len(head), *body]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in [head, ("---",) * len(head), *body])
 
 
 def _paragraph(text: str) -> str:

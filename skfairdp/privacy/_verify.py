@@ -385,8 +385,7 @@ def _made(performed: Any, event: Any) -> Check:
                 raise ValueError("the sensitivity of a release must be above 0")
         left = None if left is None else left.after(made, times, laplace=row["mechanism"] == "LaplaceCounts")
         short = short or (row["mechanism"] if left is None else "")
-    shown = sum(row["times"] for row in performed if row["mechanism"] == _SHOWN)
-    if shown > _rare(event):
+    if sum(row["times"] for row in performed if row["mechanism"] == _SHOWN) > _rare(event):
         short = short or _SHOWN
     return Check("releases made", str(paid), f"more by {short}" if short else "no more", not short)
 

@@ -46,9 +46,7 @@ def _from_checks(column: Any) -> Column | str:
         return _bounded("date", checks, missing)
     if dtype.startswith(("int", "uint")):
         return _bounded("whole", checks, missing)
-    if dtype.startswith(("float", "decimal")):
-        return _bounded("number", checks, missing)
-    return "category"
+    return _bounded("number", checks, missing) if dtype.startswith(("float", "decimal")) else "category"
 
 
 _LEAST = {"greater_than_or_equal_to": True, "greater_than": False}  # whether the bound itself is allowed

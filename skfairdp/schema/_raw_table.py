@@ -296,8 +296,7 @@ class RawTable:
             names = []
         cells = as_columns(as_dataframe(table, names)) if names else []
         numbers = {str(name): schema.columns[str(name)].read(own) for name, own in zip(names, cells, strict=True)}
-        n_rows = table.shape[0] if hasattr(table, "shape") else len(table)
-        return cls(schema, owner, table, numbers, n_rows)
+        return cls(schema, owner, table, numbers, table.shape[0] if hasattr(table, "shape") else len(table))
 
     @property
     def features(self) -> NDArray[np.float64]:
@@ -409,8 +408,7 @@ class RawTable:
         {cells_of_labels}
             None where it is none of the classes.
         """
-        labels = np.array([*self.classes.tolist(), None], dtype=object)
-        return labels[self.labels(y, unknown=-1)]
+        return np.array([*self.classes.tolist(), None], dtype=object)[self.labels(y, unknown=-1)]
 
     # ------------------------------------------------------------------ groups
 
