@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -74,12 +74,7 @@ def _bounded(kind: str, checks: list[tuple[str, Mapping[str, Any]]], missing: bo
     return Number(least, most, step=1, missing=missing)
 
 
-_SDTYPES: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
-    "numerical": lambda said: "whole" if "int" in str(said.get("computer_representation", "")).lower() else "number",
-    "categorical": lambda said: "category",
-    "boolean": lambda said: "boolean",
-    "datetime": lambda said: "date",
-}
+_SDTYPES = {"numerical": "number", "categorical": "category", "boolean": "boolean", "datetime": "date"}
 
 
 def sdv_columns(metadata: Any, table: str | None) -> Said:
@@ -98,10 +93,9 @@ def sdv_columns(metadata: Any, table: str | None) -> Said:
         isinstance(said, Mapping) and "sdtype" in said for said in columns.values()
     ):
         raise ValueError("Schema.from_sdv takes metadata in which 'columns' maps each name to its 'sdtype'.")
-    return {
-        str(name): None if said.get("pii") else _SDTYPES.get(said["sdtype"], lambda said: None)(said)
-        for name, said in columns.items()
-    }
+    kinds = {str(name): None if said.get("pii") else _SDTYPES.get(said["sdtype"]) for name, said in columns.items()}
+    whole = [str(name) for name, said in columns.items() if "int" in str(said.get("computer_representation")).lower()]
+    return {name: "whole" if kind == "number" and name in whole else kind for name, kind in kinds.items()}
 
 
 def _content_of(metadata: Any) -> Mapping[str, Any]:
@@ -253,9 +247,8 @@ def is_numbering(column: "pd.Series[Any]") -> bool:
 
 def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> _columns.Column:
     """The narrowest declaration that fits public rows."""
-    if (
-        isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role
-    ):  # no cell need be looked at alone
+    # Of numbers no cell need be looked at alone.
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role:
         numbers = series.to_numpy(np.float64)
         known = numbers[~np.isnan(numbers)]
         if len(known) and known.min() < known.max():

@@ -137,11 +137,8 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        tags.input_tags.two_d_array = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags.requires_fit = tags.input_tags.two_d_array = False
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
 
@@ -182,9 +179,8 @@ def feature_places(schema: Schema) -> dict[str, slice]:
 
 
 def _suffixes(column: Column) -> list[str]:
-    if isinstance(column, Category):
-        return [f"_{value}" for value in column.values] + (["_missing"] if column.missing else [])
-    return [""] + (["_missing"] if column.missing else [])
+    own = [f"_{value}" for value in column.values] if isinstance(column, Category) else [""]
+    return own + ["_missing"] * column.missing
 
 
 def _encoded(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -262,14 +258,13 @@ class RawTable:
     @classmethod
     def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X", may_be_empty: bool = False) -> "RawTable":
         """Read a table that must have all features of the schema."""
+        no_table = False
         try:
             column_names(table)
         except SameNameError:
             raise
         except ValueError:
             no_table = True
-        else:
-            no_table = False
         if no_table and (way := gathered(table)) is not None:
             raise ValueError(
                 f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, which is "

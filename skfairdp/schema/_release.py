@@ -430,12 +430,6 @@ def _kind_of_object(cell: Any) -> int:
         return _TEXT
 
 
-def _refuse_no_kind(plan: "SchemaPlan", frame: pd.DataFrame) -> None:
-    for name, column in plan.columns.items():
-        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
-            raise private_error("no kind", owner="Schema.release", name=repr(name))
-
-
 def _has_no_kind(column: "pd.Series[Any]") -> bool:
     """Whether something is in a column, and none of it a number, a day, a text or a truth."""
     some = False
@@ -513,16 +507,9 @@ def plan_release(
         gaussians = [privacy.repeat(GaussianDpEvent((1 - 1e-12) / one), n) for one, n in Counter(mu.values()).items()]
         event = privacy.compose(*gaussians, *([privacy.repeat(RareDisclosure(share), len(listed))] if listed else []))
         releases = (f"noisy counts of the values of {len(kinds)} columns",)
-    plan: dict[str, _columns.Column | ColumnRelease] = {}
-    for name, said in columns.items():
-        if isinstance(said, _columns.Column):
-            plan[name] = said
-        else:
-            is_role = name in roles
-            is_found = said != "boolean"
-            plan[name] = (
-                ColumnRelease(said, mu[name], share, is_role, relation) if is_found else Boolean(missing=not is_role)
-            )
+    found = {name: ColumnRelease(kind, mu[name], share, name in roles, relation) for name, kind in kinds.items()}
+    truths = {name: Boolean(missing=name not in roles) for name, said in columns.items() if said == "boolean"}
+    plan: dict[str, Any] = {**columns, **found, **truths}
     return SchemaPlan(plan, event, delta, relation, releases, roles)
 
 

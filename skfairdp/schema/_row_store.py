@@ -233,7 +233,6 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
     rows = np.concatenate(found[0])
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
-    order = np.lexsort(
-        [rows[name] for name in reversed(dtype.names or ())]
-    )  # equal keys by what is public of their rows
+    # Equal keys by what is public of their rows.
+    order = np.lexsort([rows[name] for name in reversed(dtype.names or ())])
     return compact.table(rows[order[:most]])
