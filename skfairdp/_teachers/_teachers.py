@@ -26,6 +26,8 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
 from skfairdp.schema import CompactRows, RawTable, Schema
 
+Codes = NDArray[np.int64]
+
 
 class TeacherCache(Protocol):
     """Remembers trained teachers: a ``joblib.Memory``, or anything with this method.
@@ -115,22 +117,13 @@ def fit_teachers(
             ensemble = _remembered(store, asked, n_jobs, verbose)
         else:
             cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
-            ensemble = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])(
-                *asked, n_jobs=n_jobs, verbose=verbose
-            )
+            train = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])
+            ensemble = train(*asked, n_jobs=n_jobs, verbose=verbose)
     return Teachers(ensemble, n_teachers)
 
 
 def _train_private_teachers(
-    teacher: Any,
-    X: Any,
-    y: NDArray[np.int64],
-    assignment: NDArray[np.int64],
-    seeds: NDArray[np.int64],
-    n_classes: int,
-    *,
-    n_jobs: int | None,
-    verbose: int,
+    teacher: Any, X: Any, y: Codes, assignment: Codes, seeds: Codes, n_classes: int, *, n_jobs: int | None, verbose: int
 ) -> _Ensemble:
     """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
     Whoever reads it can query each teacher without noise. Nothing that is published may point to it."""
@@ -181,11 +174,6 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
         "The 'teacher' parameter must be 'logistic', 'mlp', a LogisticTeachers, MLPTeachers or ModuleTeachers, a "
         f"scikit-learn classifier, or a torch module. Got {teacher!r} instead."
     )
-
-
-def rehearse_engine(engine: LogisticTeachers | MLPTeachers | ModuleTeachers, X: Any, n_classes: int) -> None:
-    """Try the parameters of a batched engine on public rows, and raise the error that training would meet."""
-    engine._rehearse(X, n_classes)
 
 
 def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.int64]:
@@ -265,9 +253,8 @@ def streamed_counts(
     edges = np.linspace(0, n_runs, min(n_parts, n_runs) + 1).astype(np.int64) * together
     compact = CompactRows(schema, owner, columns)
     first = tuple(field for (field, _), name in zip(compact.fields, columns, strict=True) if name in of_first)
-    parts = _Teaching(
-        learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
-    )
+    public = seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
+    parts = _Teaching(learns, compact, source.key, *public)
     source.verbose = verbose
     total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, partial(_both_added, add)))
     if total is None or total[1] != source.n_rows:

@@ -27,17 +27,12 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
     """Return the page of a frontier frame as one string of HTML."""
     parts = parts_of(check_frame(frame))
     names = list(dict.fromkeys(part.dataset for part in parts if part.dataset))
-    heading = (
-        title
-        if title is not None
-        else ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
-    )
+    usual = ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
+    heading = usual if title is None else title
     measured = frame.attrs.get("n_test"), frame.attrs.get("scored_on")
     notes = [str(note) for note in frame.attrs.get("notes", [])]
-    data = {
-        "amounts": utility_in(frame) == "r2",
-        "panels": [_panel(part, len(parts) > 1, notes, *measured) for part in parts],
-    }
+    panels = [_panel(part, len(parts) > 1, notes, *measured) for part in parts]
+    data = {"amounts": utility_in(frame) == "r2", "panels": panels}
     folder = resources.files("skfairdp.inspection") / "templates"
     # "<" inside the data could end the script element; everywhere else JSON does not need it.
     text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
@@ -177,10 +172,8 @@ def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) 
         f"model.fit({', '.join([rows, *arguments])})",
     ]
     if wrapped:
-        lines += [
-            f"model = IDP3(FrozenEstimator(model), gamma={gamma})",
-            "model.fit(X_public, sensitive_features=groups_public)",
-        ]
+        lines.append(f"model = IDP3(FrozenEstimator(model), gamma={gamma})")
+        lines.append("model.fit(X_public, sensitive_features=groups_public)")
     lines.append("model.predict(X_new, sensitive_features=groups_new)" if idp3 else f"model.predict({new})")
     return "\n".join(lines)
 

@@ -10,19 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp import privacy
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import invalid_parameter
-from skfairdp.privacy import (
-    DpEvent,
-    LedgerEntry,
-    NeighboringRelation,
-    PrivacyLedger,
-    PrivacySpent,
-    Protects,
-    attribute_event,
-    compose,
-    ledger_in_use,
-)
+from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, Protects
 
 COLUMNS = [
     "dataset", "estimator", "epsilon", "delta", "protects", "neighboring_relation", "gamma", "student_gamma",
@@ -189,15 +180,15 @@ def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent
     """One record for each kind of guarantee: composed where all tables with it say what they spent."""
     found: dict[tuple[str, str], list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
     private: list[PrivacySpent | None] = []
-    for frame, privacy in zip(frames, spent, strict=True):
+    for frame, cost in zip(frames, spent, strict=True):
         for record in frame.attrs.get("guarantees", []):
-            found.setdefault((record["protects"], record["neighboring_relation"]), []).append((record, privacy))
-        private += [privacy] * ("guarantees" in frame.attrs)
+            found.setdefault((record["protects"], record["neighboring_relation"]), []).append((record, cost))
+        private += [cost] * ("guarantees" in frame.attrs)
     joined = []
     for kind, records in found.items():
-        parts = [privacy for _, privacy in records]
+        parts = [cost for _, cost in records]
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which the fits for records have seen too
-            parts = [None if privacy is None else of_the_attribute(privacy) for privacy in private]
+            parts = [None if cost is None else of_the_attribute(cost) for cost in private]
         if len(parts) == 1:
             joined.append(dict(records[0][0]))
             continue
@@ -209,7 +200,10 @@ def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent
 def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
     """What a fit tells of one sensitive attribute, if it was for records too."""
     relation = NeighboringRelation.REPLACE_ATTRIBUTE
-    event, secret = attribute_event(spent.event, spent.neighboring_relation), spent.epsilon == spent.mechanism_epsilon
+    event, secret = (
+        privacy.attribute_event(spent.event, spent.neighboring_relation),
+        spent.epsilon == spent.mechanism_epsilon,
+    )
     return PrivacySpent.of(
         event, spent.delta, protects=relation.protects, neighboring_relation=relation, secret_noise=secret,
         public=spent.public,
@@ -218,13 +212,13 @@ def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
 
 def composed_epsilon(spent: Sequence[PrivacySpent | None]) -> float:
     """ε of all of them together; NaN where one is not known, or they are stated at unlike δ."""
-    known = [privacy for privacy in spent if privacy is not None]
+    known = [cost for cost in spent if cost is not None]
     if len(known) < len(spent):
         return math.nan
     total = known[0]
     try:
-        for privacy in known[1:]:
-            total = total + privacy
+        for cost in known[1:]:
+            total = total + cost
     except ValueError:  # unlike δ: no total is certified
         return math.nan
     return total.epsilon
@@ -251,7 +245,7 @@ class Totals:
         params = base.get_params(deep=False)
         if "random_state" in params and params["random_state"] is None:
             base.set_params(random_state=seed)
-        ledger = ledger_in_use(params.get("ledger")) if "ledger" in params else None
+        ledger = privacy.ledger_in_use(params.get("ledger")) if "ledger" in params else None
         if ledger is not None and id(ledger) not in self._ledgers:
             self._ledgers[id(ledger)] = (ledger, len(ledger.entries))
         return base
@@ -287,7 +281,7 @@ class Totals:
         """What was paid for before and given to these fits, such as a schema: once each."""
         held = {part.release or id(part): part for spent, _ in self._of(kind) for part in spent.parts[1:]}
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:
-            return [attribute_event(part.event, part.neighboring_relation) for part in held.values()]
+            return [privacy.attribute_event(part.event, part.neighboring_relation) for part in held.values()]
         return [part.event for part in held.values()]
 
     def _guarantee(
@@ -295,11 +289,11 @@ class Totals:
     ) -> dict[str, Any]:
         counted, secret = events[kind], self._of(kind)
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which fits for records have seen too
-            counted = [attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
+            counted = [privacy.attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
             secret = self._fits
         is_secret = all(math.isfinite(spent.epsilon) for spent, _ in secret)
         total = PrivacySpent.of(
-            compose(*counted), delta, protects=kind[0], neighboring_relation=kind[1], secret_noise=is_secret
+            privacy.compose(*counted), delta, protects=kind[0], neighboring_relation=kind[1], secret_noise=is_secret
         )
         whose = next((spent.rows_of for spent, _ in self._of(kind) if spent.rows_of), "")
         return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)), whose)
@@ -314,7 +308,11 @@ def counting_ledger(estimator: Any) -> PrivacyLedger | None:
     Seeded noise and a ledger exclude each other: nothing private is left to count.
     """
     params = estimator.get_params(deep=False)
-    if "ledger" not in params or ledger_in_use(params["ledger"]) is not None or params.get("noise_seed") is not None:
+    if (
+        "ledger" not in params
+        or privacy.ledger_in_use(params["ledger"]) is not None
+        or params.get("noise_seed") is not None
+    ):
         return None
     ledger = PrivacyLedger(delta=params["delta"])
     estimator.set_params(ledger=ledger)

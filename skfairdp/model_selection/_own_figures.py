@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -151,7 +151,8 @@ class AmountFigures(_Figures):
         # a subject without rows has NaN
         exposure = 1.0 if self.exposure is None else rows[self.exposure].fillna(1.0).to_numpy()
         sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_), exposure)
-        released = self.table.release(sums, noise, len(rows)).without_last_group()
+        released = self.table.release(sums, noise, len(rows))
+        released = replace(released, counts=released.counts[:-1])
         gap, bound = released.gaps
         one_answer = _has_one_answer(model)
         return {

@@ -17,23 +17,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from skfairdp import metrics
+from skfairdp import metrics, privacy
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, SubjectRows, other_rows
 from skfairdp._teachers import counted_once
 from skfairdp._utils import PublicData, encode_labels, group_domain
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.privacy import (
-    UNCHARGED,
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    Spending,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 from skfairdp.schema import RawTable, Schema
 
 _GAPS = ("demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
@@ -303,13 +294,11 @@ class PaidScores(ABC):
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
 
-    def paid(self, noise_seed: int | None, n_tables: int) -> Spending:
+    def paid(self, noise_seed: int | None, n_tables: int) -> privacy.Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
-        table = self.table
-        event = repeat(table.event, n_tables)
-        return Spending(
-            event, table.delta, table.relation, label="scores of a fold", ledger=UNCHARGED, noise_seed=noise_seed
-        )
+        table, event = self.table, privacy.repeat(self.table.event, n_tables)
+        account: dict[str, Any] = {"ledger": privacy.UNCHARGED, "noise_seed": noise_seed}
+        return privacy.Spending(event, table.delta, table.relation, label="scores of a fold", **account)
 
     def problem(self, fitted: Any) -> str:
         """Nothing is told of private rows but what was released of them."""
@@ -494,13 +483,8 @@ class ScoreTable:
     def _answers(self, table: NDArray[np.int64], with_groups: bool) -> Answers:
         n_classes = len(self.classes)
         z, y, k = np.indices(table.shape).reshape(3, -1).repeat(table.ravel(), axis=1)
-        return Answers(
-            self.classes[y],
-            self.classes[np.minimum(k, n_classes - 1)],
-            k < n_classes,
-            self.groups[z] if with_groups else None,
-            self.classes,
-        )
+        groups, predicted = self.groups[z] if with_groups else None, self.classes[np.minimum(k, n_classes - 1)]
+        return Answers(self.classes[y], predicted, k < n_classes, groups, self.classes)
 
 
 def _code(label: Any, position: dict[Any, int], other: int) -> int:

@@ -9,42 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import model_selection as sk
 from sklearn.base import clone
-from sklearn.model_selection import (
-    BaseCrossValidator,
-    BaseShuffleSplit,
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    ParameterGrid,
-    RepeatedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
-)
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, get_tags, indexable
 from sklearn.utils.validation import column_or_1d
 
-from skfairdp import _utils, privacy
+from skfairdp import _rows as sources, _utils, privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import check_public_columns, in_order, refuse_columns_beside
 from skfairdp._row_wise import check_rows_alone
-from skfairdp._rows import (
-    FoldRows,
-    FoldRule,
-    KeyedRows,
-    RowSource,
-    SubjectFolds,
-    SubjectRows,
-    Subjects,
-    fold_sizes,
-    gathered,
-    key_wanted,
-    keyed_by_subject,
-    opened,
-)
+from skfairdp._rows import FoldRows, KeyedRows, RowSource, SubjectRows, Subjects, keyed_by_subject, opened
 from skfairdp._utils._sklearn import n_columns
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._amount_scores import AmountScores, AmountTable
@@ -120,8 +95,8 @@ def _leaks(owner: str, domain: str) -> None:
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
 Split = Positions | tuple[SubjectRows, SubjectRows] | tuple[RowSource, RowSource]  # a train and a test part
 
-_BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
-_BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
+_BY_POSITION = (sk.KFold, sk.RepeatedKFold, sk.ShuffleSplit, sk.LeaveOneOut, sk.LeavePOut, sk.TimeSeriesSplit)
+_BY_LABEL = (sk.StratifiedKFold, sk.StratifiedShuffleSplit)
 
 
 def make_splits(
@@ -139,7 +114,7 @@ def make_splits(
         if int(cv) < 2 or (not comes_and_goes and int(cv) > n_rows):  # where records come and go, n_rows is secret
             raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
         if not comes_and_goes:
-            return _checked(KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
+            return _checked(sk.KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
         fold = secret.folds(n_rows, int(cv))
         return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(int(cv))]
     if comes_and_goes:
@@ -157,7 +132,7 @@ def make_splits(
         return _checked(cv.split(np.zeros(n_rows), np.asarray(y)), n_rows, owner)  # labels are public here
     if isinstance(cv, _BY_POSITION):
         return _checked(cv.split(np.zeros(n_rows)), n_rows, owner)
-    if isinstance(cv, BaseCrossValidator | BaseShuffleSplit) or hasattr(cv, "split"):
+    if isinstance(cv, sk.BaseCrossValidator | sk.BaseShuffleSplit) or hasattr(cv, "split"):
         names = [cls.__name__ for cls in _BY_POSITION]
         raise ValueError(
             f"The 'cv' parameter of {owner} must go by position: a number of folds, one of {names}, or pairs of "
@@ -190,13 +165,13 @@ def make_source_splits(
             f"Leave 'public_n_rows' out, or {remedy}."
         )
     if source.key is None and not source.knows_places:
-        raise ValueError(f"{key_wanted(owner)}, or {remedy}.")
+        raise ValueError(f"{sources.key_wanted(owner)}, or {remedy}.")
     if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
         raise ValueError(
             f"The 'cv' parameter of {owner} must be a number of folds from 2 to 1000 where rows are read in chunks, as "
             f"they have no positions. Got {cv!r} instead."
         )
-    rule = FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
+    rule = sources.FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
     sizes = _sizes(source, rule, owner)
     return [
         (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
@@ -204,8 +179,8 @@ def make_source_splits(
     ]
 
 
-def _sizes(source: RowSource, rule: FoldRule | SubjectFolds, owner: str) -> NDArray[np.int64]:
-    sizes = fold_sizes(source, rule)
+def _sizes(source: RowSource, rule: sources.FoldRule | sources.SubjectFolds, owner: str) -> NDArray[np.int64]:
+    sizes = sources.fold_sizes(source, rule)
     if not sizes.all() or sizes.sum() != source.n_rows:
         raise ValueError(
             f"{owner} found a fold without rows, by the public keys of X. Take fewer folds, or check that keys are "
@@ -219,7 +194,7 @@ def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], o
     folds = np.full(subjects.n, len(cut))
     for j, (_, test) in enumerate(cut):
         folds[test] = j
-    rule = SubjectFolds.dealt(subjects.name, subjects.hashes, folds)
+    rule = sources.SubjectFolds.dealt(subjects.name, subjects.hashes, folds)
     sizes = _sizes(source, rule, owner)
     return [
         (
@@ -251,12 +226,7 @@ def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
 
 
 def split_event(
-    splits: Sequence[Split],
-    fits: Sequence[privacy.DpEvent],
-    score: privacy.DpEvent,
-    n_scores: int,
-    *,
-    n_rows: int | None,
+    splits: list[Split], fits: Sequence[privacy.DpEvent], score: privacy.DpEvent, n_scores: int, n_rows: int | None
 ) -> privacy.DpEvent:
     """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
 
@@ -409,7 +379,7 @@ def read_search(
     rows = _rows(owner, X, y, sensitive_features, public, schema, subject)
     if exposure is not None:
         rows = replace(rows, exposure=_exposure(owner, candidate, rows, exposure, validation))
-    grid = list(ParameterGrid(search.param_grid))
+    grid = list(sk.ParameterGrid(search.param_grid))
     if not grid:
         raise ValueError(
             f"The 'param_grid' parameter of {owner} lists no candidate. Give a dict of lists, such as "
@@ -487,7 +457,7 @@ def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, valid
 def _rows(
     owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, subject: Any
 ) -> Rows:
-    if gathered(X) is not None:
+    if sources.gathered(X) is not None:
         refuse_columns_beside(owner, y, sensitive_features)
         # Opened once: a function is asked once for the number of its rows, and not by every fit.
         source = opened(X)

@@ -212,14 +212,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         -------
         {returns_self}
         """
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+        given = {"sensitive_features": sensitive_features, "X_public": X_public, "subject": subject}
+        data = self._read(X, y, **given, sensitive_features_public=sensitive_features_public)
         plan, n_classes, judged = self._plan(data), len(data.classes), None
         gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
 
@@ -287,8 +281,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         lessons = self._lessons
         labels = self._labels(lessons)
         taught = self._teach(lessons, labels) if judged is None else judged[0]
-        student = taught
-        student = fall_back_to_majority(student, lessons, self.classes_, type(self).__name__, self._teach)
+        student = fall_back_to_majority(taught, lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
         training.set_release_attributes(self, lessons, labels)
         if lessons.groups is not None:
@@ -314,8 +307,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         told = warn_of_gaps(self, is_stuck, public.X)
         judged = self._judged(public) if seen is None else (seen, "private")
         if judged is None:
-            set_judgement(self, None)
-            return
+            return set_judgement(self, None)
         judgement, rows = judged
         if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
@@ -368,9 +360,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if asked is None:
             return None
         owner = type(self).__name__
-        return fairness.RateConstraints(
-            fairness.read_rate_constraints(asked, owner), domain.tolist(), self.classes_.tolist(), owner
-        )
+        read = fairness.read_rate_constraints(asked, owner)
+        return fairness.RateConstraints(read, domain.tolist(), self.classes_.tolist(), owner)
 
     def _check_votes(self) -> None:
         if self._needs_groups and self._lessons.public.groups is None:
@@ -409,11 +400,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         super()._check()
         if self.constraints is None:
             return
-        beside = {
-            "gamma": self.gamma != 0.05,
-            "gate__disparity": self._disparity != "others",
-            "student": self.student is not None,
-        }
+        beside = {"gamma": self.gamma != 0.05, "gate__disparity": self._disparity != "others"}
+        beside["student"] = self.student is not None
         fairness.refuse_beside_constraints(type(self).__name__, beside, ", and trains a ConstrainedStudent")
         if isinstance(self._parts()["gate"], training.LabelGate):
             raise ValueError(

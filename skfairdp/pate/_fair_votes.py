@@ -129,7 +129,7 @@ def dry_run_teacher(teacher: Any, X_public: Array, *, n_rows: int, n_classes: in
 
         _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
     elif len(X_public):
-        _teachers.rehearse_engine(engine, X_public, n_classes)
+        engine._rehearse(X_public, n_classes)
 
 
 def _attempts(

@@ -28,6 +28,8 @@ from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, So
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Terms = Callable[[Array], Array]
 
 #: Of the squared cost of the fit, as tables get where there are no public rows.
 SHARE = 0.5
@@ -115,17 +117,11 @@ class ClassSums:
         return self.mechanism.event
 
     def release(
-        self,
-        X: Array,
-        y: NDArray[np.int64],
-        X_public: Array,
-        noise: NoiseSource,
-        terms: Callable[[Array], Array] = np.asarray,
-        of: NDArray[np.int64] | None = None,
+        self, X: Array, y: Codes, public: Array, noise: NoiseSource, terms: Terms = np.asarray, of: Codes | None = None
     ) -> tuple[Array, float]:
         """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
         ``of`` is the subject of each row, where rows are those of subjects."""
-        public = terms(X_public)
+        public = terms(public)
         scale = PublicScale.of(public)
         public = scale(public)
         sums = np.zeros((self.n_classes, 1 + public.shape[1]))
@@ -170,16 +166,9 @@ class ClassSums:
         # take no step: all directions bend by about as much here.
         bend = np.sqrt((slopes + penalty).mean(axis=1, keepdims=True))
         rows /= bend.T
-        weights = fit_softmax(
-            rows,
-            stands_for * rows.sum(axis=0)[:, None] * rates + found / bend,
-            penalty / bend**2,
-            start=np.zeros(found.shape),
-            weights=stands_for,
-            offset=odds,
-            constant=-float(self.n_rows * rates @ odds),
-            maxiter=500,
-        )
+        expected, constant = stands_for * rows.sum(axis=0)[:, None] * rates, -float(self.n_rows * rates @ odds)
+        loss: dict[str, Any] = {"weights": stands_for, "offset": odds, "constant": constant, "maxiter": 500}
+        weights = fit_softmax(rows, expected + found / bend, penalty / bend**2, start=np.zeros(found.shape), **loss)
         scores = odds + rows @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
@@ -416,31 +405,20 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     look = None if data.groups is None or counts is not None else _plan_look(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
     most = voting.max_queries or voting.usual_queries
-    votes: VotePlan = voting.plan(
-        epsilon=owner.epsilon,
-        delta=owner.delta,
-        n_queries=n_public if most is None else min(n_public, most),
-        n_teachers=n_teachers,
-        n_classes=n_classes,
-        relation=data.relation,
-        beside=privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
-    )
+    sizes = {"n_queries": min(n_public, most or n_public), "n_teachers": n_teachers, "n_classes": n_classes}
+    beside = privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None))
+    budget = {"epsilon": owner.epsilon, "delta": owner.delta}
+    votes: VotePlan = voting.plan(**budget, **sizes, relation=data.relation, beside=beside)
     return PATEPlan(votes, rows, counts, look, sums, forecast, data.rows_of)
 
 
 def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
     """The tables of the private rows from which rows to ask about are sampled."""
     schema = getattr(owner, "schema", None)
-    rows = own.plan(
-        n_rows=data.n_units,
-        n_features=data.X.shape[1],
-        n_groups=1 if data.domain is None else len(data.domain),
-        n_classes=len(data.classes),
-        epsilon=owner.epsilon,
-        delta=owner.delta,
-        columns=None if schema is None else schema_columns(schema),
-        relation=data.relation,
-    )
+    columns, n_groups = schema and schema_columns(schema), 1 if data.domain is None else len(data.domain)
+    sizes = {"n_features": data.X.shape[1], "n_groups": n_groups, "n_classes": len(data.classes)}
+    budget = {"epsilon": owner.epsilon, "delta": owner.delta}
+    rows = own.plan(n_rows=data.n_units, **sizes, **budget, columns=columns, relation=data.relation)
     data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
     return rows
 
@@ -530,9 +508,8 @@ def _count_votes(
         parts = data.subjects.parts(n_teachers, rng)
     how: dict[str, Any] = {"n_classes": n_classes, "n_jobs": owner.n_jobs, "memory": owner.memory}
     if asked.sampled is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
-        teachers = _teachers.fit_teachers(
-            teacher, data.X, data.y, parts, n_teachers=n_teachers, random_state=rng, verbose=verbose, **how
-        )
+        how |= {"random_state": rng, "verbose": verbose}
+        teachers = _teachers.fit_teachers(teacher, data.X, data.y, parts, n_teachers=n_teachers, **how)
         return _teachers.vote_histogram(teachers.predict(rows), n_classes)
     seeds, votes = child_seeds(rng, n_teachers), np.zeros((len(rows), n_classes), dtype=np.int64)
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
@@ -594,9 +571,8 @@ def plan_counts(
     left = (1 - ALL_BUT) * forecast.share
     share = forecast.share - left
     # Of ε what the rest leaves: a pure ε is added to theirs.
-    theirs = privacy.gdp_epsilon(
-        math.sqrt(1 - share) * privacy.gdp_mu(forecast.epsilon, forecast.delta), forecast.delta
-    )
+    mu = math.sqrt(1 - share) * privacy.gdp_mu(forecast.epsilon, forecast.delta)
+    theirs = privacy.gdp_epsilon(mu, forecast.delta)
     pure = privacy.LaplaceCounts.at(
         forecast.epsilon - theirs, n_rows=forecast.n_rows, n_kinds=forecast.n_values, relation=forecast.relation
     )

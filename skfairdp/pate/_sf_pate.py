@@ -21,7 +21,7 @@ from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_f
 from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import RateBound, RateParity, read_constraints
+from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
 from skfairdp.pate import _fair_votes as ensemble
 from skfairdp.pate._query_plan import count_teachers, warn_of_many_teachers
@@ -232,14 +232,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan, variant = self._plan(data), self._variant
         teachers = None if self.n_teachers == "auto" else int(self.n_teachers)
-        forecast = FairForecast(
-            VoteForecast(data.n_units, variant._n_values(data), self.epsilon, self.delta, teachers),
-            plan.n_queries,
-            self._voting.sigma,
-            fair_parts=isinstance(variant, ensemble.FairTeachers) and len(data.domain) > 1,
-            hard=self._releases_winners,
-            units=data.units,
-        )
+        votes = VoteForecast(data.n_units, variant._n_values(data), self.epsilon, self.delta, teachers)
+        fair_parts = isinstance(variant, ensemble.FairTeachers) and len(data.domain) > 1
+        of = plan.n_queries, self._voting.sigma, fair_parts, self._releases_winners
+        forecast = FairForecast(votes, *of, units=data.units)
         doubted = bool(forecast.problems)
         if doubted:
             warn_caller(forecast.words(type(self).__name__), FairnessWarning)
@@ -248,10 +244,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         judge, problem = self._judge(data), None
         with self._spend(plan, data.reads) as noise:
-            votes = variant._votes(
-                data, self._fair_learner(data), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
-            )
-            released = self._voting.release(votes, plan, noise, verbose=self.verbose)
+            how = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+            counted = variant._votes(data, self._fair_learner(data), queries, plan, rng, **how)
+            released = self._voting.release(counted, plan, noise, verbose=self.verbose)
             self.classes_, self.groups_ = data.classes, data.domain
             self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
             self.query_indices_ = queries if data.kept is None else data.kept[queries]
@@ -293,9 +288,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             from skfairdp._networks import check_precision
 
             check_precision(type(self).__name__)
-        n_cells = (
-            len(data.classes) * len(data.domain) if isinstance(variant, ensemble.FairTeachers) else len(data.domain)
-        )
+        n_cells = len(data.domain) * (len(data.classes) if isinstance(variant, ensemble.FairTeachers) else 1)
         if self.n_teachers != "auto":
             warn_of_many_teachers(self, data.n_units, n_cells, data.units)
         n_teachers = count_teachers(self, data.n_units, variant._n_values(data), units=data.units)
@@ -363,15 +356,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _plan(self, data: ensemble.AttributeRows) -> VotePlan:
         judge, n_kept, n_values = self._judge(data), len(data.X), self._variant._n_values(data)
         most = self._voting.max_queries or (STUDENT_ROWS if self._releases_winners else n_kept)
-        votes = self._voting.plan(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_queries=min(most, n_kept),
-            n_teachers=count_teachers(self, data.n_units, n_values, units=data.units),
-            n_classes=n_values,
-            relation=data.attribute_relation,
-            beside=NOTHING if judge is None else judge.event,
-        )
+        n_teachers = count_teachers(self, data.n_units, n_values, units=data.units)
+        sizes: dict[str, int] = {"n_queries": min(most, n_kept), "n_teachers": n_teachers, "n_classes": n_values}
+        of, beside = data.attribute_relation, NOTHING if judge is None else judge.event
+        votes = self._voting.plan(epsilon=self.epsilon, delta=self.delta, relation=of, beside=beside, **sizes)
         votes = replace(votes, rows_of=data.rows_of)
         if judge is None:
             return votes
@@ -406,7 +394,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 "on. Call refit on the estimator that was fitted."
             )
         released, trial = self._released, self._tried()
-        may_be_constant = trial is not None and constant_meets(self._notions)
+        perceptron = as_perceptron(self._built_in())
+        may_be_constant = trial is not None and constant_meets(() if perceptron is None else perceptron.notions)
         if trial is None or trial.is_passed or not may_be_constant:
             self.student_ = self._student(released)
         if trial is None or trial.is_passed:
@@ -426,15 +415,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         variant, usual = self._variant, LagrangianClassifier(constraints=None)
         if isinstance(variant, ensemble.GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
-            given, usual = (
-                in_codes(
-                    learner if times == 1 or learner is None else tightened(learner, times),
-                    released.groups,
-                    released.classes,
-                    type(self).__name__,
-                )
-                for learner in (given, self._built_in())
-            )
+            own = (one if times == 1 or one is None else tightened(one, times) for one in (given, self._built_in()))
+            names = released.groups, released.classes, type(self).__name__
+            given, usual = (in_codes(learner, *names) for learner in own)
             return fair_student(released, given, usual, weight, rng)
         if as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
             return plain_student(released, None, variant.student, weight, rng)
@@ -456,12 +439,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Classes of rows that are standardised."""
         rows = X * self._released.scale + self._released.center
         return np.asarray(ensemble.seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
-
-    @property
-    def _notions(self) -> tuple[str | RateParity | RateBound, ...]:
-        """What the built-in network is held to."""
-        perceptron = as_perceptron(self._built_in())
-        return () if perceptron is None else perceptron.notions
 
     # ------------------------------------------------------------------ pieces
 
@@ -525,9 +502,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     @property
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change: a search pays once for all their values."""
-        return frozenset(
-            {"proximal_weight", *(FAIR if isinstance(self._variant, ensemble.GroupTeachers) else {"variant__student"})}
-        )
+        students = FAIR if isinstance(self._variant, ensemble.GroupTeachers) else {"variant__student"}
+        return frozenset({"proximal_weight", *students})
 
     def _refuse_paid(self, name: str) -> None:
         if isinstance(self._variant, ensemble.FairTeachers) and name in FAIR:

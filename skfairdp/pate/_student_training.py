@@ -167,17 +167,10 @@ class StudentTrainingSet:
 
     def part(self, rows: NDArray[np.int64]) -> "StudentTrainingSet":
         """The lessons of some of the queries, with a denoiser of their own."""
-        votes = self.votes
-        some = replace(
-            self,
-            queries=self.queries[rows],
-            votes=replace(
-                votes,
-                labels=None if votes.labels is None else votes.labels[rows],
-                shares=None if votes.shares is None else votes.shares[rows],
-            ),
-            told=None if self.told is None else self.told[rows],
-        )
+        of: list[Any] = [self.votes.labels, self.votes.shares, self.told]
+        labels, shares, told = (None if one is None else one[rows] for one in of)
+        votes = replace(self.votes, labels=labels, shares=shares)
+        some = replace(self, queries=self.queries[rows], votes=votes, told=told)
         if not isinstance(self.denoiser, SoftLabelStudent):
             return some
         student = SoftLabelStudent(disparity=self.denoiser.disparity)
@@ -242,21 +235,16 @@ class StudentTrainingSet:
             told = np.ones(len(labels), dtype=bool)
         if not told.any():  # predicting the first class is as good as any data-free rule
             return ConstantStudent(self.n_classes)
-        public, more = self.public, {}
+        public, more = self.public, dict[str, Any]()
         if self.by_group and isinstance(student, ConstrainedStudent):
             assert self.groups is not None
             more["groups_asked"] = self.groups[told]
         # Where all public rows were asked about they need not be worked on twice.
         same = len(self.queries) == len(public.X) and bool(told.all())
+        more |= {"X_public": None if same else public.X, "groups": self.groups if same else public.groups}
+        more["bends"] = self.votes.forecast is None or self.votes.forecast.noise <= CLEAR
         return student.fit(
-            self.X[told],
-            shares[told],
-            noise_std=self.noise_std,
-            X_public=None if same else public.X,
-            groups=self.groups if same else public.groups,
-            n_groups=public.n_groups or None,
-            bends=self.votes.forecast is None or self.votes.forecast.noise <= CLEAR,
-            **more,
+            self.X[told], shares[told], noise_std=self.noise_std, n_groups=public.n_groups or None, **more
         )
 
 

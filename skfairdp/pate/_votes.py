@@ -19,6 +19,7 @@ from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import NoiseSource
 
+BitAndMaximum = tuple[privacy.NoisyThreshold, privacy.GNMax]
 UNANSWERED = -1
 #: What is released beside votes on public rows.
 NOTHING = privacy.NoOpDpEvent()
@@ -398,12 +399,11 @@ class ConfidentVoting(Voting):
 
     def _plan(self, asked: Asked) -> VotePlan:
         """A threshold per query, and noisy maxima up to a count or a filter."""
-        n_queries, mu = asked.n_queries, asked.mu
-        votes = asked.of_mechanisms
+        n_queries, mu, votes = asked.n_queries, asked.mu, asked.of_mechanisms
         n_maxima = min(n_queries, self.max_answers or math.ceil(0.6 * n_queries))
 
         # Equal shares of the squared Gaussian cost for thresholds and maxima.
-        def mechanisms(factor: float) -> tuple[privacy.NoisyThreshold, privacy.GNMax]:
+        def mechanisms(factor: float) -> BitAndMaximum:
             first = self.sigma_threshold or factor * math.sqrt(2 * n_queries) / mu
             second = self.sigma or factor * math.sqrt(4 * n_maxima) / mu
             threshold = privacy.NoisyThreshold(first, threshold=self.threshold * asked.n_teachers, **votes)
@@ -425,10 +425,11 @@ class ConfidentVoting(Voting):
     ) -> VotePlan:
         step = bit.mu_squared + maximum.mu_squared
         cap = min(asked.mu, math.sqrt(asked.n_queries * step))  # never certify more than the queries could ever use
-        while (
-            privacy.epsilon_of(privacy.compose(asked.beside, privacy.GaussianDpEvent(1 / cap)), asked.delta)
-            > asked.epsilon
-        ):
+
+        def cost(cap: float) -> float:
+            return privacy.epsilon_of(privacy.compose(asked.beside, privacy.GaussianDpEvent(1 / cap)), asked.delta)
+
+        while cost(cap) > asked.epsilon:
             cap *= 1 - 1e-12  # 1/cap was rounded down
         filter_mu = cap * (1 - 1e-12)  # the filter stays below what the event states, whatever 1/cap rounded to
         if step > filter_mu**2:
@@ -437,16 +438,11 @@ class ConfidentVoting(Voting):
                 "Raise 'sigma_threshold' or 'sigma', or leave them None."
             )
         releases = (f"thresholds and noisy maxima until mu={privacy.rounded_up(filter_mu, 6)}",)
-        return plan(
-            event=privacy.GaussianDpEvent(1 / cap), releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu
-        )
+        event = privacy.GaussianDpEvent(1 / cap)
+        return plan(event=event, releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu)
 
     def _counted(
-        self,
-        plan: Callable[..., VotePlan],
-        mechanisms: Callable[[float], tuple[privacy.NoisyThreshold, privacy.GNMax]],
-        n_maxima: int,
-        asked: Asked,
+        self, plan: Callable[..., VotePlan], mechanisms: Callable[[float], BitAndMaximum], n_maxima: int, asked: Asked
     ) -> VotePlan:
         n_queries = asked.n_queries
 

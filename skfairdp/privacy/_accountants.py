@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import attr
@@ -154,7 +154,8 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
     for leaf, times in leaves:
         if isinstance(leaf, RareDisclosure):
             exposed += times * leaf.probability * _UP
-        elif isinstance(leaf, WorstOf):
+            continue
+        if isinstance(leaf, WorstOf):
             branches = [_apart(_leaves_of(option)) for option in leaf.events]
             worst = max(probability for probability, _ in branches)
             if worst > 0:
@@ -162,9 +163,7 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
                 leaf = WorstOf(
                     tuple(_events.compose(*(_events.repeat(one, n) for one, n in branch)) for _, branch in branches)
                 )
-            rest.append((leaf, times))
-        else:
-            rest.append((leaf, times))
+        rest.append((leaf, times))
     others = _events.flatten(_events.compose(*(_events.repeat(leaf, times) for leaf, times in rest)))
     return exposed * _UP, tuple(sorted(others.items(), key=repr))
 
@@ -315,13 +314,9 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
 def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.PrivacyLossDistribution:
     """Of Gaussians, whose μ² is given, and of the other releases; kept, as a curve asks for many δ."""
     parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
-    for leaf, times in leaves:
-        if not isinstance(leaf, dpa.GaussianDpEvent):
-            parts.append(dpa.self_compose(_pld_of(leaf, grid), times))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
-    return total
+    others = ((leaf, times) for leaf, times in leaves if not isinstance(leaf, dpa.GaussianDpEvent))
+    parts += [dpa.self_compose(_pld_of(leaf, grid), times) for leaf, times in others]
+    return reduce(lambda total, part: total.compose(part, tail_mass_truncation=dpa.TAIL_MASS), parts)
 
 
 def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
@@ -409,12 +404,8 @@ def _pure(leaf: DpEvent, delta: float) -> float | None:
     return pure_epsilon(leaf)
 
 
-_ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
-    "gdp": _gdp_bound,
-    "pld": _pld_bound,
-    "pure": _pure_bound,
-    "rdp": _rdp_bound,
-}
+_Bound = Callable[[Leaves, float], float | None]
+_ACCOUNTANTS: dict[str, _Bound] = {"gdp": _gdp_bound, "pld": _pld_bound, "pure": _pure_bound, "rdp": _rdp_bound}
 
 
 def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -309,10 +309,8 @@ def selection_rdp(
     if all_orders is None or all_rdp is None:
         all_orders, all_rdp = orders, rdp
     if math.isinf(shape):
-        epsilons = np.log1p(1 / (orders - 1))
-        return (
-            rdp + mean * _deltas_of_rdp(epsilons, all_orders, all_rdp) + math.log(mean) / (orders - 1)
-        ) * _SELECTION_UP
+        exposed = mean * _deltas_of_rdp(np.log1p(1 / (orders - 1)), all_orders, all_rdp)
+        return (rdp + exposed + math.log(mean) / (orders - 1)) * _SELECTION_UP
     if mean == 1:
         return rdp  # one run, always
     try:

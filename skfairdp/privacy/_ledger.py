@@ -248,13 +248,9 @@ class PrivacyLedger:
             return None
         relation = relation_of(entries, protects)
         assert relation is not None, "a ledger holds guarantees that add up"
-        return PrivacySpent.of(
-            total_event(entries, protects),
-            self.delta,
-            protects=of_kind[0].protects,
-            neighboring_relation=relation,
-            rows_of=of_kind[0].rows_of if relation.of_subjects else "",
-        )
+        event, rows_of = total_event(entries, protects), of_kind[0].rows_of if relation.of_subjects else ""
+        of: dict[str, Any] = {"protects": of_kind[0].protects, "neighboring_relation": relation, "rows_of": rows_of}
+        return PrivacySpent.of(event, self.delta, **of)
 
     def to_frame(self) -> "pd.DataFrame":
         """The entries as a table: one row each, with its ε alone and the composed ε up to it.

@@ -12,16 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 
 from skfairdp._typing import ArrayLike
-from skfairdp.privacy import _noise
+from skfairdp.privacy import _dp_accounting as dpa, _noise
 from skfairdp.privacy._accountants import epsilon_of, quick_epsilon_of
 from skfairdp.privacy._divergences import pure_epsilon, stopping_parameter
-from skfairdp.privacy._dp_accounting import (
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-)
+from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, RareDisclosure, ThresholdBit, compose
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._noise import NoiseSource
@@ -119,7 +113,7 @@ class GaussianMechanism(_OfValues, _Noise):
         """One release of the whole vector."""
         if self.noise == "discrete_gaussian":
             return DiscreteGaussian(self.sigma, self.sensitivity)
-        return GaussianDpEvent(self.sigma / self.sensitivity)
+        return dpa.GaussianDpEvent(self.sigma / self.sensitivity)
 
     @property
     def grid(self) -> float:
@@ -350,7 +344,7 @@ class LaplaceCounts(_OfValues):
     @property
     def event(self) -> DpEvent:
         """One release of all counts."""
-        return LaplaceDpEvent(self.scale / self.sensitivity)
+        return dpa.LaplaceDpEvent(self.scale / self.sensitivity)
 
     def noisy(self, source: NoiseSource, counts: ArrayLike) -> NDArray[np.float64]:
         """What ``source.release`` lets out."""
@@ -529,7 +523,7 @@ class RandomizedResponse(_OfValues):
         if not (2 <= k <= _MOST_VALUES and int(k) == k):
             raise ValueError(f"n_values of RandomizedResponse must be an integer in 2..{_MOST_VALUES}. Got {k!r}.")
         p = max(k * math.exp(-self.epsilon) / (1 + (k - 1) * math.exp(-self.epsilon)), k / _WORDS)
-        while (pure_epsilon(RandomizedResponseDpEvent(p, k)) or 0.0) > self.epsilon:
+        while (pure_epsilon(dpa.RandomizedResponseDpEvent(p, k)) or 0.0) > self.epsilon:
             p = math.nextafter(p, 1.0)
         object.__setattr__(self, "_noise_parameter", p)
         object.__setattr__(self, "_words_per_lie", math.ceil(Fraction(p) * _WORDS / k))
@@ -540,7 +534,7 @@ class RandomizedResponse(_OfValues):
     @property
     def event(self) -> DpEvent:
         """All answers together: a person's value reaches one of them only."""
-        return RandomizedResponseDpEvent(self._noise_parameter, int(self.n_values))
+        return dpa.RandomizedResponseDpEvent(self._noise_parameter, int(self.n_values))
 
     @property
     def ratio(self) -> Fraction:
@@ -744,7 +738,7 @@ class PrivateSelection:
         """The best trial, alone."""
         if self.mean == 1 and self.trial_distribution != "poisson":
             return self.base
-        return RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.trial_distribution])
+        return dpa.RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.trial_distribution])
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return P[K = k] for the number of trials K.

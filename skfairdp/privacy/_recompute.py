@@ -211,15 +211,14 @@ def _disclosed(releases: Releases) -> tuple[float, Releases]:
     for leaf, times in releases:
         if isinstance(leaf, ours.RareDisclosure):
             log_not += times * (math.log1p(-leaf.probability) if leaf.probability < 1 else -math.inf)
-        elif isinstance(leaf, ours.WorstOf):
+            continue
+        if isinstance(leaf, ours.WorstOf):
             parts = [*map(_disclosed, _options(leaf))]
             most = max(chance for chance, _ in parts)
             if most:
                 log_not += times * (math.log1p(-most) if most < 1 else -math.inf)
                 leaf = ours.WorstOf(tuple(_composed(part) if part else dp.NoOpDpEvent() for _, part in parts))
-            rest.append((leaf, times))
-        else:
-            rest.append((leaf, times))
+        rest.append((leaf, times))
     return -math.expm1(log_not), rest
 
 
@@ -622,22 +621,18 @@ def _epsilon_of_losses(losses: Any, delta: float) -> float:
 
 
 def _losses_of(leaf: Any, grid: float) -> Any:
+    at: dict[str, Any] = {"value_discretization_interval": grid}
     if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):
-        return pld.from_gaussian_mechanism(
-            leaf.event.noise_multiplier, value_discretization_interval=grid, sampling_prob=leaf.sampling_probability
-        )
+        at["sampling_prob"] = leaf.sampling_probability
+        return pld.from_gaussian_mechanism(leaf.event.noise_multiplier, **at)
     if isinstance(leaf, dp.LaplaceDpEvent):
-        return pld.from_laplace_mechanism(leaf.noise_multiplier, value_discretization_interval=grid)
+        return pld.from_laplace_mechanism(leaf.noise_multiplier, **at)
     if isinstance(leaf, RandomizedResponseDpEvent):
-        return pld.from_randomized_response(leaf.noise_parameter, leaf.num_buckets, value_discretization_interval=grid)
+        return pld.from_randomized_response(leaf.noise_parameter, leaf.num_buckets, **at)
     if isinstance(leaf, ours.ReplaceSampledGaussian) and leaf.difference == 2:
         # dp-accounting reads the multiplier as noise over the norm of a contribution, at distance 2.
-        return pld.from_gaussian_mechanism(
-            leaf.noise_multiplier,
-            value_discretization_interval=grid,
-            sampling_prob=leaf.sampling_probability,
-            neighboring_relation=dp.NeighboringRelation.REPLACE_ONE,
-        )
+        at |= {"sampling_prob": leaf.sampling_probability, "neighboring_relation": dp.NeighboringRelation.REPLACE_ONE}
+        return pld.from_gaussian_mechanism(leaf.noise_multiplier, **at)
     return _from_curve(leaf, grid) if isinstance(leaf, (*_CURVED, ours.ReplaceSampledGaussian)) else None
 
 

@@ -79,13 +79,9 @@ class NeighboringRelation(StrEnum):
     @property
     def protects(self) -> Protects:
         """The unit that this relation protects."""
-        others = {
-            NeighboringRelation.REPLACE_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
-            NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
-            NeighboringRelation.REPLACE_SUBJECT: Protects.SUBJECT,
-            NeighboringRelation.ZERO_OUT_SUBJECT: Protects.SUBJECT,
-        }
-        return others.get(self, Protects.RECORD)
+        if "sensitive attribute" in self.value:
+            return Protects.SENSITIVE_ATTRIBUTE
+        return Protects.SUBJECT if self.of_subjects else Protects.RECORD
 
     @property
     def of_subjects(self) -> bool:
@@ -349,20 +345,9 @@ class PrivacySpent:
             The event is not well-formed, or holds a release whose cost is not proven for these neighbours.
         """
         mechanism_epsilon = epsilon_of(event, delta)
-        return cls(
-            epsilon=mechanism_epsilon if secret_noise else float("inf"),
-            delta=delta,
-            protects=cast("Protects", protects),
-            neighboring_relation=cast("NeighboringRelation", neighboring_relation),
-            event=event,
-            mechanism_epsilon=mechanism_epsilon,
-            public=tuple(public),
-            performed=tuple(performed),
-            label=label,
-            release=release,
-            on_record=on_record,
-            rows_of=rows_of,
-        )
+        stated = mechanism_epsilon if secret_noise else math.inf
+        released = event, mechanism_epsilon, tuple(public), tuple(performed), label, release, on_record
+        return cls(stated, delta, cast(Any, protects), cast(Any, neighboring_relation), *released, rows_of=rows_of)
 
     @property
     def own(self) -> "PrivacySpent":

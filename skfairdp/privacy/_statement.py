@@ -388,7 +388,15 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
             {**vars(release), "sensitivity": _plain(release.sensitivity), "sigma": _plain(release.sigma)}
             for release in getattr(spent, "performed", ())
         ],
-        "public": [_public(fact) for fact in spent.public],
+        "public": [
+            {
+                "name": str(getattr(fact, "name", fact)),
+                "how": str(getattr(fact, "how", "given")),
+                "value": getattr(fact, "value", None),
+                "consequence": str(getattr(fact, "consequence", "") or ""),
+            }
+            for fact in spent.public
+        ],
         "post_processing": POST_PROCESSING,
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
@@ -403,15 +411,6 @@ def digest_of(content: Mapping[str, Any]) -> str:
     said = {name: value for name, value in content.items() if name != "digest"}
     text = json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _public(fact: Any) -> dict[str, Any]:
-    return {
-        "name": str(getattr(fact, "name", fact)),
-        "how": str(getattr(fact, "how", "given")),
-        "value": getattr(fact, "value", None),
-        "consequence": str(getattr(fact, "consequence", "") or ""),
-    }
 
 
 def _guarded(spent: Any) -> dict[str, str]:
