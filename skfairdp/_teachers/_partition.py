@@ -182,14 +182,8 @@ def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd:
     """Return X as a finite float array without copying a float32 or float64 one."""
     problem: Exception | None = None
     try:
-        X = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            allow_nd=allow_nd,
-            ensure_min_samples=0,
-            input_name="X",
-            ensure_all_finite=False,
-        )
+        how: dict[str, Any] = {"allow_nd": allow_nd, "ensure_min_samples": 0, "ensure_all_finite": False}
+        X = check_array(X, dtype=[np.float64, np.float32], input_name="X", **how)
     except (ValueError, TypeError):
         # scikit-learn quotes the entry it could not convert; here that entry may be private.
         problem = ValueError(

@@ -317,10 +317,8 @@ def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) 
     fpr, fnr = rates(scores_0[1::2], scores_1[1::2], candidates[[best]])
     limits = (float(fpr[0]), float(fnr[0]))
     mu_hat = _estimated(scores_0[1::2], scores_1[1::2], float(candidates[best]))
-    n_runs = (scores_0.size, scores_1.size)
-    return AuditResult(
-        "clopper_pearson", mu_hat, max(worlds.mu_of_rates(limits), 0.0), math.inf, confidence, n_runs, limits
-    )
+    lower, n_runs = max(worlds.mu_of_rates(limits), 0.0), (scores_0.size, scores_1.size)
+    return AuditResult("clopper_pearson", mu_hat, lower, math.inf, confidence, n_runs, limits)
 
 
 def _estimated(scores_0: Array, scores_1: Array, threshold: float) -> float:

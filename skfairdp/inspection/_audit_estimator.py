@@ -403,12 +403,9 @@ class _Runner:
         self.n_fits += len(tables)
         reseed = bool(worlds.seeds_of_noise(self.estimator))
         seeds = [self.seed() if reseed else None for _ in tables]
-        return list(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(worlds.fit_and_see)(self.estimator, table, look, seed, self.fit_params)
-                for (table, _), seed in zip(tables, seeds, strict=True)
-            )
-        )
+        see, pairs = delayed(worlds.fit_and_see), zip(tables, seeds, strict=True)
+        calls = (see(self.estimator, table, look, seed, self.fit_params) for (table, _), seed in pairs)
+        return list(Parallel(n_jobs=self.n_jobs)(calls))
 
     def both(self, canary: Canary, n_runs: int, look: Callable[[Any], Any]) -> list[list[Seen]]:
         """As many runs of either world."""
@@ -442,10 +439,8 @@ def _many_runs(
     without, with_canary = (score(runs) for runs in runner.both(canary, n_runs, look))
     reach = worlds.rates_epsilon(worlds.rates_of_band(np.zeros(n_runs), np.ones(n_runs), confidence), delta)
     if method == "gaussian":
-        lower, reach = (
-            bounds.audit_matched_filter(without, with_canary, confidence=confidence).epsilon_lower(delta),
-            math.inf,
-        )
+        found = bounds.audit_matched_filter(without, with_canary, confidence=confidence)
+        lower, reach = found.epsilon_lower(delta), math.inf
     else:
         lower = worlds.rates_epsilon(worlds.rates_of_band(without, with_canary, confidence), delta)
     return {"epsilon_lower": lower, "canary": canary.name, "n_canaries": 1, "reach": reach}
@@ -480,10 +475,8 @@ def _one_run(
         )
     scores = np.nan_to_num(seen.numbers, posinf=1e300, neginf=-1e300)
     if method == "gaussian":
-        lower, reach = (
-            bounds.audit_one_run_gaussian(scores, coins, confidence=confidence).epsilon_lower(delta),
-            math.inf,
-        )
+        found = bounds.audit_one_run_gaussian(scores, coins, confidence=confidence)
+        lower, reach = found.epsilon_lower(delta), math.inf
     else:
         options: dict[str, Any] = {"delta": delta, "curve": "epsilon_delta", "confidence": confidence}
         lower = bounds.audit_one_run_f_dp(scores, coins, **options).epsilon_lower

@@ -107,9 +107,7 @@ class ParetoFrontierDisplay:
         ParetoFrontierDisplay
             Drawn.
         """
-        given = (
-            frame if isinstance(frame, pd.DataFrame) else join_frontiers([frames.check_frame(part) for part in frame])
-        )
+        given = frame if isinstance(frame, pd.DataFrame) else join_frontiers(list(map(frames.check_frame, frame)))
         return cls(given, x=x, y=y).plot(ax=ax)
 
     @classmethod

@@ -114,35 +114,17 @@ def _detail(part: Part, n_test: int | None, scored_on: str | None) -> str:
 
 def _reference(one: Mapping[str, Any], part: Part) -> dict[str, Any]:
     """A mark to compare with, that is no model of the table and costs nothing."""
-    return {
-        "name": str(one["name"]),
-        "gap": _finite(one["disparity"]),
-        "accuracy": _finite(one[part.utility]),
-        "coverage": 1.0,
-        "epsilon": None,
-        "private": bool(one.get("private", True)),
-    }
+    at = {"gap": _finite(one["disparity"]), "accuracy": _finite(one[part.utility]), "coverage": 1.0, "epsilon": None}
+    return {"name": str(one["name"]), **at, "private": bool(one.get("private", True))}
 
 
 def _point(j: int, row: Mapping[Any, Any], level: int, part: Part) -> dict[str, Any]:
-    gamma = _finite(row["gamma"])
-    params = str(row.get("params") or "")
-    return {
-        "id": j,
-        "estimator": str(row.get("estimator") or "model"),
-        "epsilon": _finite(row["epsilon"]),
-        "level": int(level),
-        "gamma": gamma,
-        "idp3": bool(row["idp3"]),
-        "kind": refusal_kind(row),
-        "gap": _finite(row["disparity"]),
-        "bound": _finite(row.get("gap_bound", math.nan)),
-        "accuracy": _finite(row[part.utility]),
-        "coverage": float(row["coverage"]),
-        "best": bool(row["non_dominated"]),
-        "params": params,
-        "code": _code(params, gamma, bool(row["idp3"]), row),
-    }
+    gamma, idp3, params = _finite(row["gamma"]), bool(row["idp3"]), str(row.get("params") or "")
+    asked = {"epsilon": _finite(row["epsilon"]), "level": int(level), "gamma": gamma, "idp3": idp3}
+    gap, bound = _finite(row["disparity"]), _finite(row.get("gap_bound", math.nan))
+    found = {"gap": gap, "bound": bound, "accuracy": _finite(row[part.utility]), "coverage": float(row["coverage"])}
+    said = {"id": j, "estimator": str(row.get("estimator") or "model"), **asked, "kind": refusal_kind(row), **found}
+    return {**said, "best": bool(row["non_dominated"]), "params": params, "code": _code(params, gamma, idp3, row)}
 
 
 def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) -> str:

@@ -146,9 +146,8 @@ class AmountTable:
         (middle, width), n_cells = spread, self.n_cells(len(amounts))
         missing = np.isnan(predicted)
         known = np.where(missing, 0.0, predicted)
-        found, said, expected = (
-            np.clip((one - middle) / (FARTHEST * width), -1.0, 1.0) for one in (amounts, known, known * exposure)
-        )
+        of, far = (amounts, known, known * exposure), FARTHEST * width
+        found, said, expected = (np.clip((one - middle) / far, -1.0, 1.0) for one in of)
         errors = np.where(missing, 1.0, np.minimum((found - expected) ** 2, 1.0))
         cells = np.searchsorted(np.linspace(-1, 1, n_cells + 1)[1:-1], np.where(missing, -1.0, said), side="right")
         counts = np.bincount(codes * n_cells + cells, minlength=len(self.groups) * n_cells)

@@ -83,14 +83,8 @@ def guarantee_record(
     protects: Any, relation: Any, delta: float, epsilon: float, n_fits: int, rows_of: str = ""
 ) -> dict[str, Any]:
     """What publishing a table costs under one kind of guarantee, as ``attrs["guarantees"]`` holds it."""
-    return {
-        "protects": protects,
-        "neighboring_relation": relation,
-        "delta": delta,
-        "epsilon_total": epsilon,
-        "n_fits": n_fits,
-        **({"rows_of": rows_of} if rows_of else {}),
-    }
+    total = {"protects": protects, "neighboring_relation": relation, "delta": delta, "epsilon_total": epsilon}
+    return {**total, "n_fits": n_fits, **({"rows_of": rows_of} if rows_of else {})}
 
 
 def sweeps_gamma(estimator: Any) -> bool:
@@ -204,10 +198,8 @@ def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
         privacy.attribute_event(spent.event, spent.neighboring_relation),
         spent.epsilon == spent.mechanism_epsilon,
     )
-    return PrivacySpent.of(
-        event, spent.delta, protects=relation.protects, neighboring_relation=relation, secret_noise=secret,
-        public=spent.public,
-    )  # fmt: skip
+    of: dict[str, Any] = {"protects": relation.protects, "neighboring_relation": relation, "public": spent.public}
+    return PrivacySpent.of(event, spent.delta, secret_noise=secret, **of)
 
 
 def composed_epsilon(spent: Sequence[PrivacySpent | None]) -> float:
@@ -292,9 +284,8 @@ class Totals:
             counted = [privacy.attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
             secret = self._fits
         is_secret = all(math.isfinite(spent.epsilon) for spent, _ in secret)
-        total = PrivacySpent.of(
-            privacy.compose(*counted), delta, protects=kind[0], neighboring_relation=kind[1], secret_noise=is_secret
-        )
+        of: dict[str, Any] = {"protects": kind[0], "neighboring_relation": kind[1], "secret_noise": is_secret}
+        total = PrivacySpent.of(privacy.compose(*counted), delta, **of)
         whose = next((spent.rows_of for spent, _ in self._of(kind) if spent.rows_of), "")
         return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)), whose)
 
@@ -308,11 +299,8 @@ def counting_ledger(estimator: Any) -> PrivacyLedger | None:
     Seeded noise and a ledger exclude each other: nothing private is left to count.
     """
     params = estimator.get_params(deep=False)
-    if (
-        "ledger" not in params
-        or privacy.ledger_in_use(params["ledger"]) is not None
-        or params.get("noise_seed") is not None
-    ):
+    unaware = "ledger" not in params or params.get("noise_seed") is not None
+    if unaware or privacy.ledger_in_use(params["ledger"]) is not None:
         return None
     ledger = PrivacyLedger(delta=params["delta"])
     estimator.set_params(ledger=ledger)

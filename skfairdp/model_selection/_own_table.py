@@ -715,9 +715,7 @@ def _synthetic(release: _Release) -> list[_Point]:
     learners = _learners(release.bounds, len(release.schema.classes or ()))
     first = _MODELS[False]["synthetic"](release).fit(release.rows)
     calls = {gap: release.call(name, _expression(gap)) for gap in learners}
-    return [
-        _Point(first if gap is None else first.refit(learner), calls[gap], gap) for gap, learner in learners.items()
-    ]
+    return [_Point(first if gap is None else first.refit(one), calls[gap], gap) for gap, one in learners.items()]
 
 
 def _fair_pate(release: _Release) -> list[_Point]:

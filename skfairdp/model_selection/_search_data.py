@@ -77,9 +77,8 @@ def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[
     if isinstance(public, _utils.PublicData) and known is None:
         known, public = public.sensitive_features, public.X
     if known is not None and public is not None:
-        return _utils.group_domain(
-            _utils.as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups")
-        )
+        named = _utils.as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups")
+        return _utils.group_domain(named)
     _leaks(owner, "groups")
     return _utils.group_domain(groups)
 
@@ -172,21 +171,22 @@ def make_source_splits(
             f"they have no positions. Got {cv!r} instead."
         )
     rule = sources.FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
-    sizes = _sizes(source, rule, owner)
-    return [
-        (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
-        for j in range(rule.n_folds if test_size is None else 1)
-    ]
+    return _folds(source, rule, owner, [(None, None)] * (rule.n_folds if test_size is None else 1))
 
 
-def _sizes(source: RowSource, rule: sources.FoldRule | sources.SubjectFolds, owner: str) -> NDArray[np.int64]:
+def _folds(source: RowSource, rule: sources.FoldRule | sources.SubjectFolds, owner: str, listed: Any) -> list[Split]:
+    """The train and test part of each fold, with the hashes of the subjects that are ``listed`` for either."""
     sizes = sources.fold_sizes(source, rule)
     if not sizes.all() or sizes.sum() != source.n_rows:
         raise ValueError(
             f"{owner} found a fold without rows, by the public keys of X. Take fewer folds, or check that keys are "
             "unique ids and that X gives the same rows each time."
         )
-    return sizes
+    found: list[Split] = []
+    for j, (train, test) in enumerate(listed):
+        rest = FoldRows(source, rule, j, False, sizes.sum() - sizes[j], train)
+        found.append((rest, FoldRows(source, rule, j, True, sizes[j], test)))
+    return found
 
 
 def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], owner: str) -> list[Split]:
@@ -195,14 +195,7 @@ def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], o
     for j, (_, test) in enumerate(cut):
         folds[test] = j
     rule = sources.SubjectFolds.dealt(subjects.name, subjects.hashes, folds)
-    sizes = _sizes(source, rule, owner)
-    return [
-        (
-            FoldRows(source, rule, j, False, sizes.sum() - sizes[j], subjects.hashes[train]),
-            FoldRows(source, rule, j, True, sizes[j], subjects.hashes[test]),
-        )
-        for j, (train, test) in enumerate(cut)
-    ]
+    return _folds(source, rule, owner, [(subjects.hashes[train], subjects.hashes[test]) for train, test in cut])
 
 
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
@@ -572,9 +565,8 @@ def _public_scores(
     elif raw is None and candidate.domain("sensitive_columns") is not None:
         groups = _utils.split_sensitive_columns(X, candidate.domain("sensitive_columns"), owner=owner)[1]
     if groups is not None and (domain := candidate.domain("groups")) is not None:
-        _check_listed(
-            owner, groups, _utils.given_domain(domain, owner=owner, parameter="groups"), "groups", "its 'groups'"
-        )
+        listed = _utils.given_domain(domain, owner=owner, parameter="groups")
+        _check_listed(owner, groups, listed, "groups", "its 'groups'")
     return PublicScores(_utils.PublicData(X, groups, y), groups, objectives, raises)
 
 

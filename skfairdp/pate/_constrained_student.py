@@ -366,9 +366,8 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         rows = self._standardised(public)
         penalty = np.ones((rows.shape[1], 1))
         penalty[-1] = 1e-6 * len(rows)
-        self._of_groups = fit_softmax(
-            rows, rows.T @ np.eye(n_groups)[groups], penalty, start=np.zeros((rows.shape[1], n_groups)), maxiter=500
-        )
+        start = np.zeros((rows.shape[1], n_groups))
+        self._of_groups = fit_softmax(rows, rows.T @ np.eye(n_groups)[groups], penalty, start=start, maxiter=500)
 
     def _standardised(self, X: Array) -> Array:
         with np.errstate(over="ignore"):  # of rows far outside, and scales next to nothing

@@ -238,11 +238,9 @@ class AttributeRows(TrainingData):
             for some in (judged[block] for block in row_blocks(len(judged))):
                 yield _Whole(self.X[some] * self.scale + self.center, self.y[some], groups[some])
             return
-        schema = self.schema
+        schema, read = self.schema, RawTable.read
         assert schema is not None
-        yield from self.source.each(
-            lambda chunk: RawTable.read(schema, chunk.table, owner=self.owner, may_be_empty=True)
-        )
+        yield from self.source.each(lambda chunk: read(schema, chunk.table, owner=self.owner, may_be_empty=True))
 
     def counted(self, answers: "Answers") -> Codes:
         """What a student answers to these rows, one of each subject, by group and label. Private."""
@@ -250,9 +248,8 @@ class AttributeRows(TrainingData):
             return np.sum([answers(rows) for rows in self.each()], axis=0)
         schema = self.schema
         assert schema is not None
-        return _teachers.counted_once(
-            answers, self.source, schema, self.owner, self.subjects.n, columns=self.columns, of_first=schema.groups
-        )
+        how: dict[str, Any] = {"columns": self.columns, "of_first": schema.groups}
+        return _teachers.counted_once(answers, self.source, schema, self.owner, self.subjects.n, **how)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -464,9 +464,8 @@ def ask_teachers(
         # What the tables say of the rows, as sure as the votes confirm: post-processing.
         rows, told = asked.rows, asked.told
         teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
-        rehearsed = rehearsed_votes(
-            teacher, rows, told, asked.queries, n_rows=data.n_units, n_teachers=n_teachers, rng=rng
-        )
+        how: dict[str, Any] = {"n_rows": data.n_units, "n_teachers": n_teachers, "rng": rng}
+        rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, **how)
         asked = replace(asked, told=temperature_scaled(told, asked.queries, released.shares, rehearsed))
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
@@ -573,9 +572,8 @@ def plan_counts(
     # Of ε what the rest leaves: a pure ε is added to theirs.
     mu = math.sqrt(1 - share) * privacy.gdp_mu(forecast.epsilon, forecast.delta)
     theirs = privacy.gdp_epsilon(mu, forecast.delta)
-    pure = privacy.LaplaceCounts.at(
-        forecast.epsilon - theirs, n_rows=forecast.n_rows, n_kinds=forecast.n_values, relation=forecast.relation
-    )
+    n, k, of = forecast.n_rows, forecast.n_values, forecast.relation
+    pure = privacy.LaplaceCounts.at(forecast.epsilon - theirs, n_rows=n, n_kinds=k, relation=of)
     gaussian = _gaussian_counts(forecast, share)
     return pure if pure.sigma < gaussian.sigma else gaussian, replace(forecast, share=left), own
 
@@ -583,9 +581,8 @@ def plan_counts(
 def _gaussian_counts(forecast: VoteForecast, share: float) -> privacy.NoisyVotes:
     """Counts for that share of the squared cost of the fit."""
     sigma = forecast.moved / (math.sqrt(share) * privacy.gdp_mu(forecast.epsilon, forecast.delta))
-    return privacy.NoisyVotes(
-        sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=forecast.relation
-    )
+    n, k = forecast.n_rows, forecast.n_values
+    return privacy.NoisyVotes(sigma, n_teachers=n, n_classes=k, relation=forecast.relation)
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:

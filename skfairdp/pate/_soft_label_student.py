@@ -402,7 +402,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
         {predicts_labels}
         """
-        return self.classes_[_decide(self._scores(X))]
+        scores = self._scores(X)
+        return self.classes_[_decide(scores)]
 
     def predict_proba(self, X: Array) -> Array:
         """Estimated vote shares of shape (n_rows, n_classes).
@@ -536,9 +537,8 @@ def _evidence(squares: Array, products: Array, targets: Array, noise_std: float)
     variance = noise_std**2 + slope * np.array([0.05, 0.1, 0.2, 0.4, 0.8])[:, None]
     prior = np.geomspace(1e-7, 1.0, 36)
     v = prior[:, None] * squared + variance[..., None]  # scatter, prior, direction
-    logs = -0.5 * (
-        outputs * np.log(v).sum(axis=2) + (moments / v).sum(axis=2) + spare * np.log(variance) + rest / variance
-    )
+    fitted = outputs * np.log(v).sum(axis=2) + (moments / v).sum(axis=2)
+    logs = -0.5 * (fitted + spare * np.log(variance) + rest / variance)
     logs[np.isnan(logs)] = -np.inf
     best = np.unravel_index(logs.argmax(), logs.shape)
     penalty = (variance / prior * slope)[best] if logs[best] > -np.inf else 1.0

@@ -79,9 +79,8 @@ def allowed_mu(part: "Voting", epsilon: float, delta: float, n_queries: int, bes
     for leaf, times in privacy.flatten(beside).items():
         cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, privacy.GaussianDpEvent) else 1)
     mu = math.sqrt(privacy.gdp_mu(epsilon - cost[privacy.LaplaceDpEvent], delta) ** 2 - cost[privacy.GaussianDpEvent])
-    largest = max(
-        math.sqrt(4 * n_queries) / mu, *(getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma"))
-    )
+    given = [getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma")]
+    largest = max(math.sqrt(4 * n_queries) / mu, *given)
     if part.noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
         raise ValueError(
             f"noise='discrete_gaussian' would need a scale of about {largest:.3g} votes in {type(part).__name__}, more "

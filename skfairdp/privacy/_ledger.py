@@ -618,19 +618,13 @@ _COLUMNS = ("index", "label", "protects", "neighboring_relation", "releases", "e
 
 def _rows_of(chain: Chain) -> list[dict[str, Any]]:
     """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
-    return [
-        {
-            "index": index,
-            "label": entry.label,
-            "protects": str(entry.protects),
-            "neighboring_relation": str(entry.neighboring_relation),
-            "releases": "; ".join(entry.releases),
-            "epsilon": epsilon_of(entry.event, chain.delta),
-            "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
-            "hash": chain.hashes[index],
-        }
-        for index, entry in enumerate(chain.entries, 1)
-    ]
+    rows = []
+    for index, entry in enumerate(chain.entries, 1):
+        said = entry.label, str(entry.protects), str(entry.neighboring_relation), "; ".join(entry.releases)
+        total = max(replace(chain, entries=chain.entries[:index]).totals.values())
+        cells = index, *said, epsilon_of(entry.event, chain.delta), total, chain.hashes[index]
+        rows.append(dict(zip(_COLUMNS, cells, strict=True)))
+    return rows
 
 
 def _html_of(chain: Chain, where: str) -> str:

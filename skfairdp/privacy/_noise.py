@@ -161,12 +161,8 @@ class NoiseSource:
         n_bits = 64
         while True:
             with mpmath.workprec(2 * n_bits + 128):
-                low, high = (
-                    mpmath.nint(mpmath.mpf(center) + scale * sign * _lower_quantile(edge, n_bits))
-                    if edge
-                    else mpmath.mpf(-sign) * mpmath.inf
-                    for edge in (digits, digits + 1)
-                )
+                edges = (_lower_quantile(edge, n_bits) if edge else -mpmath.inf for edge in (digits, digits + 1))
+                low, high = (mpmath.nint(mpmath.mpf(center) + scale * sign * edge) for edge in edges)
                 if low == high:
                     return float(low)
             digits = digits << 64 | int(self._words(1)[0])

@@ -310,9 +310,8 @@ def _pure(releases: Releases) -> float | None:
 
 
 def _inclusion_bound(releases: Releases, delta: float) -> float | None:
-    sampled = [
-        (leaf, n) for leaf, n in releases if isinstance(leaf, dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian)
-    ]
+    kinds = dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian
+    sampled = [(leaf, times) for leaf, times in releases if isinstance(leaf, kinds)]
     rest = _mu_squared([pair for pair in releases if pair not in sampled])
     if not sampled or rest is None or math.isinf(rest):
         return None
@@ -357,9 +356,8 @@ def _smallest(bound: Callable[[float], float]) -> float:
     if not math.isfinite(values[best]):
         return values[best]
     low, high = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
-    found = minimize_scalar(
-        lambda v: bound(1 + math.exp(v)), bounds=(low, high), method="bounded", options={"xatol": 1e-7}
-    )
+    how: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-7}}
+    found = minimize_scalar(lambda v: bound(1 + math.exp(v)), bounds=(low, high), **how)
     return float(min(found.fun, values[best]))
 
 
@@ -643,9 +641,8 @@ def _from_curve(leaf: Any, grid: float) -> Any:
         high *= 1.2
     steps = math.ceil(high / grid) + 1
     curve = deltas(leaf, np.arange(-steps, steps + 1, dtype=np.float64) * grid)
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-        grid, -steps, steps, np.clip(np.minimum.accumulate(curve), 0.0, 1.0)
-    )
+    curve = np.clip(np.minimum.accumulate(curve), 0.0, 1.0)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -steps, steps, curve)
     return pld.PrivacyLossDistribution(pmf)
 
 

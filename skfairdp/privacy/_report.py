@@ -115,16 +115,10 @@ class NeighboringRelation(StrEnum):
         -------
         bool
         """
-        weaker = {
-            NeighboringRelation.REPLACE_ONE: (NeighboringRelation.ZERO_OUT,),
-            NeighboringRelation.REPLACE_SUBJECT: (
-                NeighboringRelation.REPLACE_ONE,
-                NeighboringRelation.ZERO_OUT,
-                NeighboringRelation.ZERO_OUT_SUBJECT,
-            ),
-            NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: (NeighboringRelation.REPLACE_ATTRIBUTE,),
-        }
-        return self is other or other in weaker.get(self, ())
+        of = NeighboringRelation
+        weaker = {of.REPLACE_ONE: {of.ZERO_OUT}, of.REPLACE_SUBJECT_ATTRIBUTE: {of.REPLACE_ATTRIBUTE}}
+        weaker[of.REPLACE_SUBJECT] = {of.REPLACE_ONE, of.ZERO_OUT, of.ZERO_OUT_SUBJECT}
+        return self is other or other in weaker.get(self, set())
 
 
 def common_relation(relations: Iterable[NeighboringRelation]) -> NeighboringRelation | None:

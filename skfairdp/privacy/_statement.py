@@ -145,9 +145,8 @@ def described_releases(event: Any) -> list[dict[str, Any]]:
         described = event_to_dict(leaf)
         name, noise = _WORDS[described["type"]]
         words = {"n_options": len(described.get("events", ())), "law": str(described.get("noise")).replace("_", " ")}
-        found.append(
-            {"mechanism": name, "count": count, "noise": noise.format(**described, **words), "event": described}
-        )
+        noise = noise.format(**described, **words)
+        found.append({"mechanism": name, "count": count, "noise": noise, "event": described})
     return found
 
 
@@ -196,10 +195,8 @@ class PrivacyStatement:
     @property
     def attack(self) -> tuple[tuple[float, float], ...]:
         """Pairs (false-positive rate, largest true-positive rate) of any attack on one person's data."""
-        return tuple(
-            (_number(point["false_positive_rate"]), _number(point["true_positive_rate"]))
-            for point in self.content["attack"]
-        )
+        rates = ("false_positive_rate", "true_positive_rate")
+        return tuple((_number(p[rates[0]]), _number(p[rates[1]])) for p in self.content["attack"])
 
     # ------------------------------------------------------------------ forms
 
@@ -296,18 +293,14 @@ class PrivacyStatement:
         ]
         add("What an attack can find", ("false alarms", "true cases found, at most"), tests)
         if len(content["parts"]) > 1:
-            parts = [
-                (part["label"] or "a fit", part["unit"], _bound(part["epsilon"]), _figure(part["delta"]))
-                for part in content["parts"]
-            ]
+            every = content["parts"]
+            parts = [(p["label"] or "a fit", p["unit"], _bound(p["epsilon"]), _figure(p["delta"])) for p in every]
             add("What was added up", ("spent by", "what it protects", "ε alone", "at δ"), parts)
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
         add("What ε covers", ("release", "how many", "noise"), releases)
         if content["performed"]:
-            made = [
-                (row["mechanism"], str(row["times"]), _figure(row["sensitivity"]), _figure(row["sigma"]))
-                for row in content["performed"]
-            ]
+            rows = content["performed"]
+            made = [(r["mechanism"], str(r["times"]), _figure(r["sensitivity"]), _figure(r["sigma"])) for r in rows]
             add("What was released", ("mechanism", "how often", "sensitivity", "noise (standard deviation)"), made)
         public = [(fact["name"], fact["how"], fact["consequence"]) for fact in content["public"]]
         add("What was taken as public", ("what", "how it was obtained", "consequence"), public)
@@ -361,9 +354,7 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         **_guarded(spent),
         "relation_text": RELATIONS[str(spent.neighboring_relation)],
         "noise_is_secret": secret,
-        "epsilon": _plain(spent.epsilon),
-        "delta": _plain(spent.delta),
-        "mechanism_epsilon": _plain(spent.mechanism_epsilon),
+        **{name: _plain(getattr(spent, name)) for name in ("epsilon", "delta", "mechanism_epsilon")},
         "accountant": spent.accountant,
         "mu": None if mu is None else _plain(mu),
         "curve": [{"delta": delta, "epsilon": _plain(epsilon)} for delta, epsilon in curve],
@@ -423,9 +414,8 @@ def _guarded(spent: Any) -> dict[str, str]:
 
 def _off_ledger(content: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """Label, ε and δ of what was added up and is on no ledger, or on another one."""
-    return [
-        (part["label"] or "a fit", part["epsilon"], part["delta"]) for part in content["parts"] if not part["on_ledger"]
-    ]
+    off = (part for part in content["parts"] if not part["on_ledger"])
+    return [(part["label"] or "a fit", part["epsilon"], part["delta"]) for part in off]
 
 
 def _ledger_story(ledger: Any) -> dict[str, Any]:
@@ -440,13 +430,9 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
         relation = relation_of(entries, protects)
         total = _plain(epsilon_of(total_event(entries, protects), ledger.delta))
         totals.append({"protects": protects, "neighboring_relation": str(relation), "epsilon": total})
-    return {
-        **({"id": ledger.id} if ledger.id else {}),
-        "epsilon": _plain(ledger.epsilon),
-        "delta": ledger.delta,
-        "totals": totals,
-        "entries": [entry.plain for entry in entries],
-    }
+    named = {"id": ledger.id} if ledger.id else {}
+    ceiling = {"epsilon": _plain(ledger.epsilon), "delta": ledger.delta}
+    return {**named, **ceiling, "totals": totals, "entries": [entry.plain for entry in entries]}
 
 
 @cache
@@ -565,16 +551,9 @@ def registry_entry(
         **_means(content, justification),
         "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
     }
-    slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
-    return {
-        "url_slug": re.sub(r"[\W_]+", "-", slug.lower()).strip("-"),
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            part: {name: value for name, value in fields.items() if value is not None}
-            for part, fields in deployment.items()
-        },
-    }
+    slug = re.sub(r"[\W_]+", "-", "-".join((name, *data_curators, publication_date[:4])).lower()).strip("-")
+    filled = {part: {n: v for n, v in fields.items() if v is not None} for part, fields in deployment.items()}
+    return {"url_slug": slug, "status": "Draft", "tier": 3, "deployment": filled}
 
 
 def _guarantee_of(statement: PrivacyStatement, data_domain: str | None) -> dict[str, dict[str, Any]]:

@@ -377,9 +377,8 @@ class Date(Column):
 
     def __post_init__(self) -> None:
         try:
-            first, last = (
-                day if isinstance(day, date) else date.fromisoformat(str(day)) for day in (self.first, self.last)
-            )
+            days = self.first, self.last
+            first, last = (day if isinstance(day, date) else date.fromisoformat(str(day)) for day in days)
         except ValueError:
             first = last = _EPOCH
         if not first < last:

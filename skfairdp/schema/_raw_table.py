@@ -158,11 +158,9 @@ def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
 
     {public_schema}
     """
-    return tuple(
-        NumberPlace(place.start, place.start + 1 if schema.columns[name].missing else None)
-        for name, place in feature_places(schema).items()
-        if isinstance(schema.columns[name], Number | Date)
-    )
+    places = {name: place.start for name, place in feature_places(schema).items()}
+    numbers = {name: column for name, column in schema.columns.items() if isinstance(column, Number | Date)}
+    return tuple(NumberPlace(at, at + 1 if numbers[n].missing else None) for n, at in places.items() if n in numbers)
 
 
 @shared_docs

@@ -492,9 +492,7 @@ def plan_release(
     relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ONE,
 ) -> SchemaPlan:
     """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others."""
-    kinds = {
-        name: said for name, said in columns.items() if not isinstance(said, _columns.Column) and said != "boolean"
-    }
+    kinds = {n: said for n, said in columns.items() if not isinstance(said, _columns.Column) and said != "boolean"}
     mu, share = dict[str, float](), 0.0
     event, releases = privacy.compose(), tuple[str, ...]()
     if kinds:

@@ -47,10 +47,8 @@ class CompactRows:
 
     def table(self, rows: NDArray[Any]) -> RawTable:
         """The inverse of :meth:`fill`."""
-        numbers = {
-            name: _numbers(self.schema.columns[name], rows[field])
-            for (field, _), name in zip(self.fields, self.names, strict=True)
-        }
+        places = zip(self.fields, self.names, strict=True)
+        numbers = {name: _numbers(self.schema.columns[name], rows[field]) for (field, _), name in places}
         return RawTable(self.schema, self.owner, None, numbers, len(rows))
 
 

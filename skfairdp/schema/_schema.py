@@ -404,12 +404,8 @@ class Schema:
     def _description(self) -> dict[str, Any]:
         """What it says of a table, wherever that is from."""
         rows = {name: said for name in ("n_rows", "subject") if (said := getattr(self, name)) is not None}
-        return {
-            "columns": {name: column.to_dict() for name, column in self.columns.items()},
-            "label": self.label,
-            "groups": list(self.groups),
-            **rows,
-        }
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        return {"columns": columns, "label": self.label, "groups": list(self.groups), **rows}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
@@ -501,12 +497,9 @@ class Schema:
             The description.
         """
         frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
-        columns = {
-            name: _metadata.described(frame[name], name, name in roles, max_categories) for name in frame.columns
-        }
-        say_identifiers(
-            columns, "Schema.from_public", [name for name in columns if _metadata.is_numbering(frame[name])]
-        )
+        columns = {n: _metadata.described(frame[n], n, n in roles, max_categories) for n in frame.columns}
+        numbered = [name for name in columns if _metadata.is_numbering(frame[name])]
+        say_identifiers(columns, "Schema.from_public", numbered)
         if paid := held_by(table):  # rows that a generator made
             columns = {name: replace(column, privacy_=composed(*paid)) for name, column in columns.items()}
         schema = cls(columns, label=label, groups=groups)
@@ -700,9 +693,7 @@ class Schema:
         """
         names, roles = [name for name in column_names(table) if name != subject], _roles(label, groups)
         frame = as_dataframe(table, names)
-        columns = {
-            name: _skeleton(frame[name].dtype, name in roles) | _metadata.guessed(frame[name], name) for name in names
-        }
+        columns = {n: _skeleton(frame[n].dtype, n in roles) | _metadata.guessed(frame[n], n) for n in names}
         named = roles[: 0 if label is None else 1]
         whose = {} if subject is None else {"subject": subject}
         return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :]), **whose}
