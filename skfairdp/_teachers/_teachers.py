@@ -77,7 +77,7 @@ def fit_teachers(
     n_teachers: int,
     n_classes: int,
     random_state: RandomStateLike = None,
-    seeds: NDArray[np.int64] | None = None,
+    seeds: Codes | None = None,
     n_jobs: int | None = None,
     memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
     verbose: int = 0,
@@ -176,7 +176,7 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
     )
 
 
-def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.int64]:
+def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> Codes:
     codes = np.asarray(values)
     if codes.shape != (n_rows,):
         raise ValueError(
@@ -191,13 +191,13 @@ _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
 #: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up. What
 #: looks at one row of each subject gets the hashes by which these are listed instead of teachers.
-Learns = Callable[[RawTable, NDArray[Any], NDArray[np.int64]], Any]
+Learns = Callable[[RawTable, NDArray[Any], Codes], Any]
 
 
 def streamed_votes(
     teacher: Any, source: RowSource, queries: NDArray[np.float64], *, schema: Schema, n_classes: int,
     n_jobs: int | None = None, **how: Any,
-) -> NDArray[np.int64]:  # fmt: skip
+) -> Codes:  # fmt: skip
     r"""Count the votes of teachers on queries; **private**.
 
     Row *i* with public key :math:`k_i` belongs to teacher :math:`h_s(k_i) \bmod T`, where the seed *s* is public.
@@ -266,9 +266,7 @@ def _both_added(add: Callable[[Any, Any], Any], one: tuple[Any, int], other: tup
     return add(one[0], other[0]), one[1] + other[1]
 
 
-def streamed_class_counts(
-    source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None
-) -> NDArray[np.int64]:
+def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None) -> Codes:
     """Count the rows of each class of the schema, chunk by chunk, or one row of each subject; **private**.
 
     A subject adds one to one count or, without rows, to none.
@@ -305,7 +303,7 @@ class _ClassesOfAChunk:
     schema: Schema
     owner: str
 
-    def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
+    def __call__(self, chunk: Chunk) -> Codes:
         raw = RawTable.read(self.schema, chunk.table, owner=self.owner, may_be_empty=True)
         return np.bincount(raw.labels(), minlength=len(raw.classes))
 
@@ -313,7 +311,7 @@ class _ClassesOfAChunk:
 _COUNTED_APART = 64  # parts of subjects, where there are so many that they are counted in parts
 
 
-def _classes_of(raw: RawTable, hashes: NDArray[np.uint64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _classes_of(raw: RawTable, hashes: NDArray[np.uint64], seeds: Codes) -> Codes:
     return np.bincount(raw.labels(), minlength=len(raw.classes))
 
 
@@ -336,7 +334,7 @@ class _Votes:
     n_classes: int
     n_jobs: int | None
 
-    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, raw: RawTable, teachers: Codes, seeds: Codes) -> Codes:
         fitted = fit_teachers(
             self.teacher, raw.features, raw.labels(), teachers, n_teachers=len(seeds), n_classes=self.n_classes,
             seeds=seeds, n_jobs=self.n_jobs,
@@ -352,8 +350,8 @@ class _Teaching:
     compact: CompactRows
     key: str | None
     seed: int
-    seeds: NDArray[np.int64]
-    edges: NDArray[np.int64]
+    seeds: Codes
+    edges: Codes
     one_each: bool
     of_first: tuple[str, ...]
     ordered: bool
@@ -363,10 +361,10 @@ class _Teaching:
         """Of an encoded row: with its number in the end, where it matters which one is first."""
         return np.dtype([*_dtype(self.compact).descr, *([("number", "<i8")] if self.of_first else [])])
 
-    def _teachers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _teachers(self, hashes: NDArray[np.uint64]) -> Codes:
         return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
 
-    def split(self, chunk: Chunk) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def split(self, chunk: Chunk) -> tuple[NDArray[Any], Codes]:
         """The rows of a chunk with the hashes of their keys, and the part of each."""
         raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner, may_be_empty=True)
         rows = np.empty(raw.n_rows, dtype=self.dtype)
@@ -389,14 +387,14 @@ class _Teaching:
         return self.learns(self.compact.table(rows), whose, self.seeds[first:stop]), n_rows
 
 
-def _first_of_each(rows: NDArray[Any]) -> NDArray[np.int64]:
+def _first_of_each(rows: NDArray[Any]) -> Codes:
     """For each row the first of those with the same key, by their numbers; keys are sorted."""
     order = np.lexsort([rows["number"], rows["hash"]])
     starts = np.r_[True, rows["hash"][1:] != rows["hash"][:-1]]
     return order[np.flatnonzero(starts)[np.cumsum(starts) - 1]] if len(rows) else order
 
 
-def _by_key(rows: NDArray[Any]) -> NDArray[np.int64]:
+def _by_key(rows: NDArray[Any]) -> Codes:
     """The order of rows by the hashes of their keys, and of those with one key by what is in them."""
     order = np.argsort(rows["hash"], kind="stable")
     hashes = rows["hash"][order]

@@ -18,6 +18,7 @@ from skfairdp.inspection import _audit_worlds as worlds
 from skfairdp.privacy import gdp_epsilon
 
 Array = NDArray[np.float64]
+Needed = Callable[[Array, Array], Array]
 
 # Beyond this the inverse noncentral t distribution does not converge. Both limits stay valid, only wider.
 _T_LIMIT = 1e3
@@ -630,7 +631,7 @@ def audit_one_run_gaussian(scores: ArrayLike, included: ArrayLike, *, confidence
 # ---------------------------------------------------------------- the recursion
 
 
-def _needed(curve: str, delta: float) -> Callable[[Array, Array], Array]:
+def _needed(curve: str, delta: float) -> Needed:
     """Return the smallest error rate that a trade-off leaves beside a power, as a function of power and parameter."""
     if curve == "gdp":
         return lambda power, mu: ndtr(ndtri(power) - mu)
@@ -639,7 +640,7 @@ def _needed(curve: str, delta: float) -> Callable[[Array, Array], Array]:
     ).clip(min=0.0)
 
 
-def _parameter_lower(needed: Callable[[Array, Array], Array], m: int, r: int, c: int, risk: float) -> float:
+def _parameter_lower(needed: Needed, m: int, r: int, c: int, risk: float) -> float:
     """The largest parameter at which c right guesses of r are less likely than ``risk``, rounded down."""
     if not _refuted(needed, np.zeros(1), m, r, c, risk)[0]:
         return 0.0
@@ -653,9 +654,7 @@ def _parameter_lower(needed: Callable[[Array, Array], Array], m: int, r: int, c:
     return low
 
 
-def _refuted(
-    needed: Callable[[Array, Array], Array], parameters: Array, m: int, r: int, c: int, risk: float
-) -> NDArray[np.bool_]:
+def _refuted(needed: Needed, parameters: Array, m: int, r: int, c: int, risk: float) -> NDArray[np.bool_]:
     """Whether at least c right guesses of r have a probability below ``risk``, for each parameter.
 
     Write R_j for ``Σ_{l≥j} l p_l / m`` and H_j for ``Σ_{l≥j} (r - l) p_l / m``. The theorem asks that ``H_{j-1} >=

@@ -15,6 +15,7 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import invalid_parameter
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, Protects
 
+Kind = tuple[str, str]
 COLUMNS = [
     "dataset", "estimator", "epsilon", "delta", "protects", "neighboring_relation", "gamma", "student_gamma",
     "lam", "idp3", "disparity", "accuracy", "coverage", "non_dominated", "params",
@@ -172,7 +173,7 @@ def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]
 
 def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]) -> list[dict[str, Any]]:
     """One record for each kind of guarantee: composed where all tables with it say what they spent."""
-    found: dict[tuple[str, str], list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
+    found: dict[Kind, list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
     private: list[PrivacySpent | None] = []
     for frame, cost in zip(frames, spent, strict=True):
         for record in frame.attrs.get("guarantees", []):
@@ -257,7 +258,7 @@ class Totals:
         events = {kind: self._events(kind, given, own) for kind in kinds}
         return [self._guarantee(kind, delta, events) for kind in kinds]
 
-    def _events(self, kind: tuple[str, str], given: list[LedgerEntry], own: list[LedgerEntry]) -> list[DpEvent]:
+    def _events(self, kind: Kind, given: list[LedgerEntry], own: list[LedgerEntry]) -> list[DpEvent]:
         fits = self._of(kind)
         on_ledger = [spent.own.event for spent, charged in fits if charged is None]
         charged_there = [entry.event for entry in given if _kind(entry) == kind]
@@ -269,16 +270,14 @@ class Totals:
             *self._given(kind),
         ]
 
-    def _given(self, kind: tuple[str, str]) -> list[DpEvent]:
+    def _given(self, kind: Kind) -> list[DpEvent]:
         """What was paid for before and given to these fits, such as a schema: once each."""
         held = {part.release or id(part): part for spent, _ in self._of(kind) for part in spent.parts[1:]}
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:
             return [privacy.attribute_event(part.event, part.neighboring_relation) for part in held.values()]
         return [part.event for part in held.values()]
 
-    def _guarantee(
-        self, kind: tuple[str, str], delta: float, events: dict[tuple[str, str], list[DpEvent]]
-    ) -> dict[str, Any]:
+    def _guarantee(self, kind: Kind, delta: float, events: dict[Kind, list[DpEvent]]) -> dict[str, Any]:
         counted, secret = events[kind], self._of(kind)
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which fits for records have seen too
             counted = [privacy.attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
@@ -289,7 +288,7 @@ class Totals:
         whose = next((spent.rows_of for spent, _ in self._of(kind) if spent.rows_of), "")
         return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)), whose)
 
-    def _of(self, kind: tuple[str, str]) -> list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]]:
+    def _of(self, kind: Kind) -> list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]]:
         return [(spent, charged) for spent, charged in self._fits if _kind(spent) == kind]
 
 
@@ -307,7 +306,7 @@ def counting_ledger(estimator: Any) -> PrivacyLedger | None:
     return ledger
 
 
-def _kind(spent: PrivacySpent | LedgerEntry) -> tuple[str, str]:
+def _kind(spent: PrivacySpent | LedgerEntry) -> Kind:
     return spent.protects, spent.neighboring_relation
 
 

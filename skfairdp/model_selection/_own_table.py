@@ -36,6 +36,9 @@ _ANY_NUMBER = 1e300
 _SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
+Releases = Sequence[tuple[str, "_Release"]]
+
+
 @dataclass(frozen=True)
 class OwnFrontier:
     """A frontier, and what it cost."""
@@ -379,9 +382,7 @@ def _of_tables(release: "_Release", epsilon: float) -> DpEvent:
     return TransportPlan(*sizes, epsilon, release.delta, relation).event
 
 
-def _mu_of_figures(
-    releases: Sequence[tuple[str, "_Release"]], models: DpEvent, paid: Sequence[DpEvent], delta: float
-) -> float:
+def _mu_of_figures(releases: Releases, models: DpEvent, paid: Sequence[DpEvent], delta: float) -> float:
     """What the figures of all models may cost: as much as the models do together.
 
     A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
@@ -563,7 +564,7 @@ class _Sweep:
 class _Budget:
     """What everything costs: known before any of it is released."""
 
-    releases: Sequence[tuple[str, "_Release"]]
+    releases: Releases
     events: Sequence[DpEvent]
     figures: LabelFigures | AmountFigures
     paid: Sequence[PrivacySpent]

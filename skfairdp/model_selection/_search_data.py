@@ -27,6 +27,7 @@ from skfairdp.model_selection._candidate import Candidate, Part, Rows
 from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
 from skfairdp.schema import RawTable
 
+Entry = privacy.LedgerEntry
 #: Classes and codes of labels, and the domain and codes of groups where there are any.
 Scored = tuple[NDArray[Any], NDArray[Any], NDArray[np.object_] | None, NDArray[np.int64] | None]
 
@@ -98,9 +99,7 @@ _BY_POSITION = (sk.KFold, sk.RepeatedKFold, sk.ShuffleSplit, sk.LeaveOneOut, sk.
 _BY_LABEL = (sk.StratifiedKFold, sk.StratifiedShuffleSplit)
 
 
-def make_splits(
-    cv: Any, y: Any, *, planned: privacy.LedgerEntry, secret: privacy.SecretDraws, owner: str
-) -> list[Split]:
+def make_splits(cv: Any, y: Any, *, planned: Entry, secret: privacy.SecretDraws, owner: str) -> list[Split]:
     """Train and test positions of every fold, none of which depends on anything that the ``planned`` fit protects.
 
     Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
@@ -141,7 +140,7 @@ def make_splits(
 
 
 def make_holdout(
-    test_size: float, n_rows: int, *, planned: privacy.LedgerEntry, seed: int, secret: privacy.SecretDraws, owner: str
+    test_size: float, n_rows: int, *, planned: Entry, seed: int, secret: privacy.SecretDraws, owner: str
 ) -> list[Split]:
     """One split: a public shuffle of positions, or independent secret draws where records come and go."""
     if planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
@@ -154,7 +153,7 @@ def make_holdout(
 
 
 def make_source_splits(
-    source: RowSource, *, cv: Any, test_size: float | None, planned: privacy.LedgerEntry, seed: int, owner: str
+    source: RowSource, *, cv: Any, test_size: float | None, planned: Entry, seed: int, owner: str
 ) -> list[Split]:
     """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine."""
     remedy = "score on public rows: fit(..., validation=PublicData(X, groups, y))"
@@ -261,7 +260,7 @@ class SearchData:
     splits: list[Split]
     train_share: float
     delta: float
-    planned: privacy.LedgerEntry
+    planned: Entry
     total_epsilon: float | None = None
 
     def scaled(self, factor: float) -> "SearchData":
@@ -308,9 +307,7 @@ class SearchData:
             return {}
         return self.candidate.of_secret_size(self.train_share)
 
-    def plan(
-        self, params: dict[str, Any], *, folds: bool = True
-    ) -> tuple[privacy.LedgerEntry, list[privacy.LedgerEntry]]:
+    def plan(self, params: dict[str, Any], *, folds: bool = True) -> tuple[Entry, list[Entry]]:
         """The fit of a candidate on all rows, and those on the train parts."""
         whole = self.candidate.plan(self.candidate.model(params), self.rows, warn=False)
         if not (self.splits and folds):
@@ -403,7 +400,7 @@ def read_search(
 
 
 def _splits(
-    search: Any, candidate: Candidate, rows: Rows, planned: privacy.LedgerEntry, holdout: float | None, seed: int
+    search: Any, candidate: Candidate, rows: Rows, planned: Entry, holdout: float | None, seed: int
 ) -> list[Split]:
     """Train and test parts of private rows."""
     owner, secret = type(search).__name__, privacy.SecretDraws(candidate.parameter("noise_seed"))
@@ -447,11 +444,9 @@ def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, valid
     return _utils.as_exposures(exposure, rows.n_rows, owner=owner)
 
 
-def _rows(
-    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, subject: Any
-) -> Rows:
+def _rows(owner: str, X: Any, y: Any, groups: Any, public: dict[str, Any], schema: Any, subject: Any) -> Rows:
     if sources.gathered(X) is not None:
-        refuse_columns_beside(owner, y, sensitive_features)
+        refuse_columns_beside(owner, y, groups)
         # Opened once: a function is asked once for the number of its rows, and not by every fit.
         source = opened(X)
         rows = Rows(X if isinstance(X, KeyedRows) else source, None, None, public)
@@ -464,8 +459,8 @@ def _rows(
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
-    _check_lengths(owner, X, y, sensitive_features)
+    _utils.check_same_index(owner, X=X, y=y, sensitive_features=groups, subject=subject)
+    _check_lengths(owner, X, y, groups)
     subjects = None
     if subject is not None:
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
@@ -475,7 +470,7 @@ def _rows(
     X, y = indexable(X, y)
     _utils.refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
-        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public, subjects)
+        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), groups, public, subjects)
     problem: Exception | None = None
     try:
         y = column_or_1d(_utils.label_array(y), warn=True)
@@ -483,7 +478,7 @@ def _rows(
         problem = _utils.without_values(error, owner=owner, name="y")
     if problem is not None:
         raise problem
-    return Rows(X, y, sensitive_features, public, subjects)
+    return Rows(X, y, groups, public, subjects)
 
 
 def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
@@ -499,7 +494,7 @@ def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
         )
 
 
-def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> privacy.LedgerEntry:
+def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> Entry:
     """Of the first candidate that can be planned; the error of the first where none can."""
     problem: Exception | None = None
     for params in grid:
@@ -618,7 +613,7 @@ def _check_groups_at_prediction(owner: str, models: Iterable[Any], groups: Any) 
 
 
 def _private_scores(
-    owner: str, candidate: Candidate, rows: Rows, planned: privacy.LedgerEntry, objectives: Sequence[Objective],
+    owner: str, candidate: Candidate, rows: Rows, planned: Entry, objectives: Sequence[Objective],
     shown: Sequence[Objective], table: tuple[float, float, privacy.NeighboringRelation],
 ) -> PaidScores:  # fmt: skip
     """Domains and codes of the noisy tables; where rows are read in chunks, their schema knows classes and groups."""

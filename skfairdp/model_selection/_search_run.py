@@ -209,9 +209,7 @@ class _Teachers:
 class SearchRun:
     """What is spent and measured, group by group."""
 
-    def __init__(
-        self, data: SearchData, failed: Sequence[int], *, refits: bool, n_jobs: int | None, verbose: int
-    ) -> None:
+    def __init__(self, data: SearchData, failed: list[int], *, refits: bool, n_jobs: int | None, verbose: int) -> None:
         self.data, self.refits, self.n_jobs, self.verbose = data, refits, n_jobs, verbose
         self.status: dict[int, str] = dict.fromkeys(failed, "failed")
         self.measured: dict[int, list[dict[str, float]]] = {}

@@ -33,6 +33,7 @@ from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying
 from skfairdp.schema import Schema, with_schema
 
+Codes = NDArray[np.int64]
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
@@ -289,9 +290,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             self._set_gap_attributes(lessons.public, lessons.groups, labels, seen)
         return self
 
-    def _set_gap_attributes(
-        self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64], seen: Judgement | None
-    ) -> None:
+    def _set_gap_attributes(self, public: Any, groups: Codes, labels: Codes, seen: Judgement | None) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
@@ -453,7 +452,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         student = self._given_student
         return isinstance(student, ConstrainedStudent) and student.looks_at_labels
 
-    def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> fairness.FairnessGate:
+    def _open_gate(self, domain: Any, n_classes: int, counts: Codes | None = None) -> fairness.FairnessGate:
         gate: training.VoteGate = self._parts()["gate"]
         gamma, disparity = self._held_to(n_classes)
         return fairness.FairnessGate(
@@ -461,7 +460,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
-    def _labels(self, lessons: training.StudentTrainingSet) -> NDArray[np.int64]:
+    def _labels(self, lessons: training.StudentTrainingSet) -> Codes:
         """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
@@ -473,7 +472,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
         return kept
 
-    def _teach(self, lessons: training.StudentTrainingSet, labels: NDArray[np.int64] | None = None) -> Any:
+    def _teach(self, lessons: training.StudentTrainingSet, labels: Codes | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 from sklearn.base import clone
@@ -189,7 +190,7 @@ class ClassSums:
         return rates[told], apart[told], noise[told]
 
 
-def _together(of: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], Iterator[slice]]:
+def _together(of: Codes, y: Codes) -> tuple[Codes, Iterator[slice]]:
     """An order of the rows by subject and class, and blocks of them that cut no subject."""
     order = np.lexsort([y, of])
     borders = np.append(np.flatnonzero(np.diff(of[order], prepend=-1)), len(y))
@@ -198,7 +199,7 @@ def _together(of: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[NDArray[np.i
     return order, (slice(start, stop) for start, stop in itertools.pairwise(edges) if stop > start)
 
 
-def _of_subjects(units: Array, y: NDArray[np.int64], of: NDArray[np.int64], n_classes: int) -> Array:
+def _of_subjects(units: Array, y: Codes, of: Codes, n_classes: int) -> Array:
     """What some subjects add, of rows in the order of subject and class: one weight for all rows of one."""
     first = np.flatnonzero(np.diff(of, prepend=-1) | np.diff(y, prepend=-1))
     added = np.add.reduceat(np.column_stack([np.ones(len(y)), units]), first, axis=0)
@@ -222,7 +223,7 @@ CAUTION = 1.0
 SMALLEST_SHARE = 1e-5
 
 
-def temperature_scaled(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: Array) -> Array:
+def temperature_scaled(told: Array, queries: Codes, shares: Array, rehearsed: Array) -> Array:
     """Labels that tables tell of rows, as sure as the votes on those rows confirm.
 
     Tables of single columns know nothing of how columns go together, and sum up what each of them says: two that say
@@ -243,7 +244,7 @@ def temperature_scaled(told: Array, queries: NDArray[np.int64], shares: Array, r
 
 
 def rehearsed_votes(
-    teacher: Any, X: Array, told: Array, queries: NDArray[np.int64], *, n_rows: int, n_teachers: int, rng: Any
+    teacher: Any, X: Array, told: Array, queries: Codes, *, n_rows: int, n_teachers: int, rng: Any
 ) -> Array:
     """Shares of the votes of teachers on rows that the tables have made, labels included."""
     n_classes, n_here = told.shape[1], min(n_teachers, TEACHERS)
@@ -350,13 +351,13 @@ class QuerySet:
     """Rows that anyone may see, and which of them are asked about."""
 
     public: PublicRows
-    queries: NDArray[np.int64]
+    queries: Codes
     sampled: SampledRows | None = None
     told: Any = None
     trust: float = 0.0
     by_group: bool = False
 
-    def limited(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def limited(self, X: Array) -> Array:
         """Private rows within the limits of the sampled ones.
 
         Where the noise hides the ends of a column, private rows lie outside of all that is asked about. What a student
@@ -364,7 +365,7 @@ class QuerySet:
         """
         return X if self.sampled is None else np.clip(X, *self.sampled.limits)
 
-    def seen_by_teachers(self, data: TrainingData, some: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def seen_by_teachers(self, data: TrainingData, some: NDArray[np.bool_]) -> Array:
         """Some of the private rows as teachers see them."""
         X = data.X[some]  # a copy, by the mask
         if self.sampled is not None:
@@ -375,7 +376,7 @@ class QuerySet:
         return with_groups(X, data.groups[some], self.public.n_groups)
 
     @property
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Array:
         """All rows as teachers see them: with their groups, where votes are on both."""
         public = self.public
         if not self.by_group:
@@ -384,7 +385,7 @@ class QuerySet:
         return with_groups(public.X, public.groups, public.n_groups)
 
     @property
-    def groups(self) -> NDArray[np.int64] | None:
+    def groups(self) -> Codes | None:
         """Of the rows asked about, where there are any."""
         return None if self.public.groups is None else self.public.groups[self.queries]
 
@@ -402,7 +403,7 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, own, unasked=owner.public_data is None)
     rows = None if own is None else _plan_rows(owner, data, own)
-    look = None if data.groups is None or counts is not None else _plan_look(owner, data, voting, forecast)
+    look = None if data.groups is None or counts is not None else _look_of(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
     most = voting.max_queries or voting.usual_queries
     sizes = {"n_queries": min(n_public, most or n_public), "n_teachers": n_teachers, "n_classes": n_classes}
@@ -423,9 +424,7 @@ def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticR
     return rows
 
 
-def _plan_look(
-    owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
-) -> NoisyParityEstimate | Judge | None:
+def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> NoisyParityEstimate | Judge | None:
     """A look at how fair the built-in student is on private rows: at all levels of parity, or twice at constraints."""
     n_classes, student = len(data.classes), owner._given_student
     if data.domain is None or n_classes < 2:
@@ -445,7 +444,7 @@ def _plan_look(
 
 
 def ask_teachers(
-    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
+    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: Generator, gate: Any = None
 ) -> tuple[QuerySet, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
@@ -470,9 +469,7 @@ def ask_teachers(
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
-def _release_questions(
-    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator
-) -> QuerySet:
+def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: Generator) -> QuerySet:
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
     public, sampled, told, trust = data.public, None, None, plan.trust
     if plan.rows is not None:
@@ -489,9 +486,7 @@ def _release_questions(
     return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group)
 
 
-def _count_votes(
-    owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: Generator) -> Codes:
     """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
     n_classes, rows, verbose = len(data.classes), asked.rows[asked.queries], owner.verbose
     teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
@@ -618,7 +613,7 @@ def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int, units: str
         )
 
 
-def default_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) -> Any:
+def default_teacher(teacher: Any, public: Array, n_more: int = 0) -> Any:
     """The teacher given, or the one that PATE trains where none is: its penalty is in units of the public rows' spread.
 
     In units of their bounds, columns with wide ones would hardly enter. Powers of two, so that a search that samples

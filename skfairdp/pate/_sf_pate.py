@@ -259,7 +259,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 problem = error
             judgement = None
             if judge is not None and problem is None:
-                judgement = self._second_try(self._looked_at(judge, data, noise), judge, data, noise)
+                judgement = self._retry(self._looked_at(judge, data, noise), judge, data, noise)
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, ensemble.GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
@@ -325,9 +325,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         answered = data.counted(ensemble.Answers(judge, self.student_, self._student_seed))
         return judge.release(answered.reshape(judge.shape), noise)
 
-    def _second_try(
-        self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource
-    ) -> Judgement:
+    def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
         more. The one that breaks them by less is kept.
 

@@ -28,9 +28,7 @@ NEAR = 0.005
 Teach = Callable[[StudentTrainingSet], Any]
 
 
-def fall_back_to_majority(
-    student: Any, lessons: StudentTrainingSet, classes: NDArray[Any], owner: str, teach: Teach
-) -> Any:
+def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: Any, owner: str, teach: Teach) -> Any:
     """The student, or the most frequent class where the released votes do not show that the student beats it.
 
     All of it is post-processing of what was released, decided by public numbers. A student that stays is compared with

@@ -221,7 +221,7 @@ class Voting(BaseEstimator):
             )
         if isinstance(plan.event, privacy.NoOpDpEvent):  # one class
             return ReleasedVotes(np.zeros(len(votes), dtype=np.int64))
-        return self._release(votes, plan, noise, gate, groups, verbose)
+        return self._release(votes, plan, noise, gate=gate, groups=groups, verbose=verbose)
 
     def _plan(self, asked: Asked) -> VotePlan:
         raise NotImplementedError
@@ -237,9 +237,7 @@ class Voting(BaseEstimator):
 
         return at(privacy.calibrate_noise(cost, asked.epsilon, asked.delta, guess=guess))
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         raise NotImplementedError
 
 
@@ -283,9 +281,7 @@ class SoftVoting(Voting):
         event, releases = privacy.repeat(histogram.event, times), (f"{times} noisy vote histograms",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, histogram=histogram)
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """All shares at once."""
         assert plan.histogram is not None
         n_teachers = plan.histogram.n_teachers
@@ -336,13 +332,11 @@ class GNMaxVoting(Voting):
         event, releases = privacy.repeat(maximum.event, times), (f"{times} noisy maxima",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, maximum=maximum, n_maxima=times)
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """The winners one by one."""
         assert plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
-        for i in progress_bar(range(len(votes)), desc="voting", verbose=verbose):
+        for i in progress_bar(range(len(votes)), desc="voting", verbose=how["verbose"]):
             labels[i] = plan.maximum.release(votes[i], noise)
         return ReleasedVotes(labels)
 
@@ -465,14 +459,13 @@ class ConfidentVoting(Voting):
         releases = (f"{n_queries} thresholds", f"at most {n_maxima} noisy maxima")
         return plan(event=declared(factor), releases=releases, bit=bit, maximum=maximum, n_maxima=n_maxima)
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """Ask query by query, as far as the plan pays."""
         assert plan.bit is not None and plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         budget, everything = Budget(plan), np.ones(votes.shape[1], dtype=bool)
-        for i in progress_bar(range(len(votes)), desc="voting", verbose=verbose):
+        gate, groups = how["gate"], how["groups"]
+        for i in progress_bar(range(len(votes)), desc="voting", verbose=how["verbose"]):
             z = -1 if groups is None else int(groups[i])
             admissible = everything if gate is None else gate.admissible(z)
             n_admissible = int(np.count_nonzero(admissible))

@@ -7,7 +7,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from skfairdp.exceptions import UnplannedReleaseError
@@ -285,9 +284,7 @@ class Spending:
         self._open, self._process, self._left = True, os.getpid(), allowance(self.event)
         return _noise.open_source(self.noise_seed).guarded_by(self._guard, self._selecting)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None:
                 self.settle()

@@ -114,13 +114,11 @@ def _content_of(metadata: Any) -> Mapping[str, Any]:
     return metadata
 
 
-def completed(
-    said: Said, columns: Mapping[str, Column | None], roles: tuple[str, ...], maker: str
-) -> dict[str, Column]:
+def completed(said: Said, columns: Mapping[str, Column | None], roles: tuple[str, ...], by: str) -> dict[str, Column]:
     """What was said, and what the user adds; what nobody said is asked for."""
     absent = [name for name in (*columns, *roles) if name not in said]
     if absent:
-        raise ValueError(f"{maker} got names that are not in the description: {absent}. It has {list(said)[:20]}.")
+        raise ValueError(f"{by} got names that are not in the description: {absent}. It has {list(said)[:20]}.")
     merged: Said = {**said, **columns}
     merged = {name: Boolean(missing=name not in roles) if told == "boolean" else told for name, told in merged.items()}
     asked = {name: "category" if name in roles else told for name, told in merged.items()
@@ -128,7 +126,7 @@ def completed(
     if asked:
         wanted = "; ".join(f"{name}: {_WANTED[str(kind)]}" for name, kind in asked.items())
         raise ValueError(
-            f"{maker} needs facts that are not in the description ({wanted}). Add it in 'columns', for example "
+            f"{by} needs facts that are not in the description ({wanted}). Add it in 'columns', for example "
             f"columns={{{next(iter(asked))!r}: {_EXAMPLES[str(next(iter(asked.values())))]}}}, or spend epsilon on it "
             f"with Schema.release(table, epsilon=..., known={asked})."
         )
