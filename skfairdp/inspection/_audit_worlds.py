@@ -239,13 +239,10 @@ class Observer:
             for name in sorted(vars(model)):
                 if name.endswith("_") and not name.startswith("_"):
                     seen[name] = _as_numbers(getattr(model, name))
-        shapes = [
-            (name, type(value).__name__, str(getattr(value, "dtype", "")), np.shape(value))
-            for name, value in seen.items()
-            if value is not None
-        ]
+        known = {name: value for name, value in seen.items() if value is not None}
+        shapes = [(n, type(v).__name__, str(getattr(v, "dtype", "")), np.shape(v)) for n, v in known.items()]
         text = hashlib.sha256(repr(shapes).encode()).hexdigest()[:12]
-        arrays = [np.ravel(value).astype(float) for value in seen.values() if value is not None]
+        arrays = [np.ravel(value).astype(float) for value in known.values()]
         return np.concatenate(arrays) if arrays else np.empty(0), text
 
 

@@ -71,27 +71,21 @@ _UNKNOWN = "The noise hides all groups but one; more rows or a larger ε show it
 
 
 def _panel(part: Part, several: bool, notes: list[str], n_test: int | None, scored_on: str | None) -> dict[str, Any]:
-    total = part.epsilon_total
+    total, question = part.epsilon_total, ""
+    sentence = "The noise was seeded, or a total is not known: publishing these models is not certified."
+    if math.isfinite(total):
+        cost, question = f"ε = {epsilon_text(total)}", f"What does ε = {epsilon_text(total)} mean?"
+        whom = f"one {part.protects} ({part.neighboring_relation})"
+        sentence = f"Publishing every model on this page costs {cost} at δ = {part.delta_text}, protecting {whom}."
     levels = part.level_of(part.rows["epsilon"]).tolist()
+    heading = ": ".join(filter(None, [part.dataset, part.protection])) if several else None
+    named = {"heading": heading, "subject": part.subject or "Models"}
+    of = {"protects": part.protects, "protection": part.protection, "delta": part.delta_text, "total": _finite(total)}
+    unknown = _UNKNOWN if scored_on == "held out" else ""
+    told = {"sentence": sentence, "notes": notes, "makers": part.estimators, "unknown": unknown, "question": question}
+    shown = {**named, **of, **told, "meaning": part.meaning}
     return {
-        "heading": ": ".join(filter(None, [part.dataset, part.protection])) if several else None,
-        "subject": part.subject or "Models",
-        "protects": part.protects,
-        "protection": part.protection,
-        "delta": f"{part.delta_text}",
-        "total": _finite(total),
-        "sentence": (
-            f"Publishing every model on this page costs ε = {epsilon_text(total)} at δ = {part.delta_text}, "
-            "protecting one "
-            f"{part.protects} ({part.neighboring_relation})."
-            if math.isfinite(total)
-            else "The noise was seeded, or a total is not known: publishing these models is not certified."
-        ),
-        "notes": notes,
-        "makers": part.estimators,
-        "unknown": _UNKNOWN if scored_on == "held out" else "",
-        "question": f"What does ε = {epsilon_text(total)} mean?" if math.isfinite(total) else "",
-        "meaning": part.meaning,
+        **shown,
         "references": [_reference(one, part) for one in part.references],
         "detail": _detail(part, n_test, scored_on),
         "levels": [_finite(level) for level in part.levels],

@@ -313,12 +313,9 @@ def _kind(spent: PrivacySpent | LedgerEntry) -> Kind:
 def expression(estimator: Any) -> str:
     """The constructor call that makes the estimator, without what only concerns this machine."""
     values = estimator.get_params(deep=False)
-    shown = {
-        name: values[name]
-        for name, parameter in inspect.signature(type(estimator)).parameters.items()
-        if name not in _HOUSEKEEPING
-        and ((name in _ALWAYS and values[name] is not None) or repr(values[name]) != repr(parameter.default))
-    }
+    usual = {name: repr(one.default) for name, one in inspect.signature(type(estimator)).parameters.items()}
+    always = [name for name in _ALWAYS if values.get(name) is not None]
+    shown = {n: values[n] for n in usual if n in always or (n not in _HOUSEKEEPING and repr(values[n]) != usual[n])}
     inside = ", ".join(f"{name}={' '.join(repr(value).split())}" for name, value in shown.items())
     return f"{type(estimator).__name__}({inside})"
 

@@ -441,11 +441,10 @@ def _of_every_row(schema: Schema) -> Schema:
     been refused, as by every fit.
     """
     roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
-    total = {
-        name: replace(column, others=column.values[0])
-        for name, column in roles.items()
-        if isinstance(column, Category) and column.others is None and column.privacy_ is not None
+    lists = {
+        name: column for name, column in roles.items() if isinstance(column, Category) and column.privacy_ is not None
     }
+    total = {name: replace(one, others=one.values[0]) for name, one in lists.items() if one.others is None}
     columns = {**schema.columns, **total}
     return Schema(columns, label=schema.label, groups=schema.groups, n_rows=schema.n_rows, subject=schema.subject)
 
@@ -772,12 +771,10 @@ def _plain() -> LogisticRegression:
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, Any]:
     """One learner for each bound on the gap. Fairlearn's reductions know two classes, and bound each group's rate
     against the rate of all: half of the gap between two groups."""
-    plain = _plain()
-    learners: dict[float | None, Any] = {None: plain}
-    for gap in gaps if n_classes == 2 else ():
-        if gap is not None:
-            learners[gap] = ExponentiatedGradient(plain, DemographicParity(difference_bound=gap / 2), max_iter=25)
-    return learners
+    plain, parity = _plain(), DemographicParity
+    bounds = [gap for gap in gaps if gap is not None] if n_classes == 2 else []
+    held = {gap: ExponentiatedGradient(plain, parity(difference_bound=gap / 2), max_iter=25) for gap in bounds}
+    return {None: plain} | held
 
 
 def _expression(gap: float | None) -> str:

@@ -199,17 +199,13 @@ def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], o
 
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
     try:
-        splits: list[Positions] = [
-            (np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)) for train, test in pairs
-        ]
+        splits: list[Positions] = [(np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)) for a, b in pairs]
     except (TypeError, ValueError):
         splits = []
-    usable = [
-        part.ndim == 1 and len(part) and part.min() >= 0 and part.max() < n_rows and len(np.unique(part)) == len(part)
-        for split in splits
-        for part in split
-    ]
-    if not splits or not all(usable) or any(np.intersect1d(train, test).size for train, test in splits):
+    parts = [part for split in splits for part in split]
+    known = all(part.ndim == 1 and len(part) and 0 <= part.min() <= part.max() < n_rows for part in parts)
+    usable = known and all(len(np.unique(part)) == len(part) for part in parts)
+    if not splits or not usable or any(np.intersect1d(train, test).size for train, test in splits):
         raise ValueError(
             f"The 'cv' parameter of {owner} must be a number of folds, a splitter such as KFold, or pairs of disjoint, "
             f"non-empty (train, test) positions below n_samples = {n_rows}."

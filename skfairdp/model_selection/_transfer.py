@@ -143,12 +143,9 @@ def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
 
 def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
     """Best accuracy on the target within what this point has on the source; NaN where nothing is."""
-    meets = (
-        (moved[_GUARANTEE] == row[_GUARANTEE]).all(axis=1)
-        & (moved["epsilon"] <= row["epsilon"])
-        & (moved["disparity_target"] <= row["disparity_source"] + tolerance)
-        & (moved["coverage_target"] >= row["coverage_source"] - tolerance)
-    )
+    affordable = (moved[_GUARANTEE] == row[_GUARANTEE]).all(axis=1) & (moved["epsilon"] <= row["epsilon"])
+    as_fair = moved["disparity_target"] <= row["disparity_source"] + tolerance
+    meets = affordable & as_fair & (moved["coverage_target"] >= row["coverage_source"] - tolerance)
     return float(moved.loc[meets, "accuracy_target"].max()) if meets.any() else math.nan
 
 

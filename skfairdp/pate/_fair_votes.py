@@ -215,12 +215,6 @@ class AttributeRows(TrainingData):
         """How many there are of what is dealt to teachers, rows or subjects: public."""
         return self.n_rows if self.subjects is None else self.subjects.n
 
-    @property
-    def n_judged(self) -> int:
-        """Rows whose answers are counted, one of each subject."""
-        n_kept = len(self.X) if self.source is None else self.n_rows
-        return n_kept if self.subjects is None else min(self.subjects.n, n_kept)
-
     def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
         """The teacher of each row, by its position, or that of its subject: no group decides who teaches whom."""
         if self.subjects is not None:

@@ -318,7 +318,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if held is None or min(len(data.domain), len(data.classes)) < 2:
             return None
         looks = 2 if isinstance(self._variant, ensemble.GroupTeachers) and tightened(learner, 0.5) is not None else 1
-        return Judge(held, data.n_judged, self.epsilon, self.delta, data.attribute_relation, looks=looks)
+        n_kept = len(data.X) if data.source is None else data.n_rows
+        n_judged = n_kept if data.subjects is None else min(data.subjects.n, n_kept)  # one row of each subject
+        return Judge(held, n_judged, self.epsilon, self.delta, data.attribute_relation, looks=looks)
 
     def _looked_at(self, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Release what the answers of the student do to the groups."""

@@ -489,18 +489,15 @@ class Budget:
     """Counts down a plan. A threshold starts only if the argmax it may lead to is paid for as well."""
 
     def __init__(self, plan: VotePlan) -> None:
-        self._plan = plan
+        self._plan, self._thresholds, self._maxima = plan, plan.n_queries, plan.n_maxima
         self._filter = privacy.GDPFilter(plan.filter_mu) if plan.filter_mu is not None else None
-        self._thresholds = plan.n_queries
-        self._maxima = plan.n_maxima
 
     def admits(self, *, may_need_argmax: bool) -> bool:
         """Whether one more query may start. Depends on public values and earlier outputs only."""
         plan = self._plan
         assert plan.bit is not None and plan.maximum is not None
         if self._filter is not None:
-            worst = plan.bit.mu_squared + (plan.maximum.mu_squared if may_need_argmax else 0.0)
-            return self._filter.fits(worst)
+            return self._filter.fits(plan.bit.mu_squared + (plan.maximum.mu_squared if may_need_argmax else 0.0))
         return self._thresholds > 0 and (self._maxima > 0 or not may_need_argmax)
 
     def spend_threshold(self) -> None:

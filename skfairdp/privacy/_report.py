@@ -79,9 +79,10 @@ class NeighboringRelation(StrEnum):
     @property
     def protects(self) -> Protects:
         """The unit that this relation protects."""
-        if "sensitive attribute" in self.value:
+        of = NeighboringRelation
+        if self in (of.REPLACE_ATTRIBUTE, of.REPLACE_SUBJECT_ATTRIBUTE):
             return Protects.SENSITIVE_ATTRIBUTE
-        return Protects.SUBJECT if self.of_subjects else Protects.RECORD
+        return Protects.SUBJECT if self in (of.REPLACE_SUBJECT, of.ZERO_OUT_SUBJECT) else Protects.RECORD
 
     @property
     def of_subjects(self) -> bool:

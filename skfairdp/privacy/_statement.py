@@ -319,16 +319,12 @@ class PrivacyStatement:
             return NO_LEDGER
         rows = [(entry["label"], "; ".join(entry["releases"]) or "-") for entry in ledger["entries"]]
         at = _figure(ledger["delta"])
-        alone = len(ledger["totals"]) == 1
-        totals = [
-            (
-                "all of them, in what they reveal about one sensitive attribute"
-                if total["protects"] == "sensitive attribute" and not alone
-                else f"all that protect one {total['protects']}",
-                f"ε = {_bound(total['epsilon'])} at δ = {at}",
-            )
-            for total in ledger["totals"]
-        ]
+        totals = []
+        for total in ledger["totals"]:
+            which = f"all that protect one {total['protects']}"
+            if total["protects"] == "sensitive attribute" and len(ledger["totals"]) > 1:
+                which = "all of them, in what they reveal about one sensitive attribute"
+            totals.append((which, f"ε = {_bound(total['epsilon'])} at δ = {at}"))
         more = [
             (f"not on this ledger, and on top: {label}", f"ε = {_bound(epsilon)} at δ = {_figure(delta)}")
             for label, epsilon, delta in _off_ledger(self.content)
@@ -348,6 +344,15 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         cap = spent.epsilon if spent.delta == 0 else math.inf
         at = {delta: min(epsilon_of(spent.event, delta), cap) for delta in DELTAS} | {spent.delta: spent.epsilon}
         curve = sorted(at.items(), reverse=True)  # the largest δ first
+    parts, facts = [], []
+    for part in spent.parts or (spent,):
+        charged = bool(ledger is not None and part.on_record and ledger.continues(part.on_record))
+        figures = {"delta": _plain(part.delta), "epsilon": _plain(part.epsilon), "on_ledger": charged}
+        parts.append({"label": part.label, **_guarded(part), **figures, "event": event_to_dict(part.event)})
+    for fact in spent.public:
+        said = {"name": str(getattr(fact, "name", fact)), "how": str(getattr(fact, "how", "given"))}
+        so = str(getattr(fact, "consequence", "") or "")
+        facts.append({**said, "value": getattr(fact, "value", None), "consequence": so})
     content = {
         "format": FORMAT,
         "subject": subject,
@@ -363,31 +368,13 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
             for rate in FALSE_POSITIVE_RATES
         ],
         "event": event_to_dict(spent.event),
-        "parts": [
-            {
-                "label": part.label,
-                **_guarded(part),
-                "delta": _plain(part.delta),
-                "epsilon": _plain(part.epsilon),
-                "on_ledger": bool(ledger is not None and part.on_record and ledger.continues(part.on_record)),
-                "event": event_to_dict(part.event),
-            }
-            for part in spent.parts or (spent,)
-        ],
+        "parts": parts,
         "releases": described_releases(spent.event),
         "performed": [
             {**vars(release), "sensitivity": _plain(release.sensitivity), "sigma": _plain(release.sigma)}
             for release in getattr(spent, "performed", ())
         ],
-        "public": [
-            {
-                "name": str(getattr(fact, "name", fact)),
-                "how": str(getattr(fact, "how", "given")),
-                "value": getattr(fact, "value", None),
-                "consequence": str(getattr(fact, "consequence", "") or ""),
-            }
-            for fact in spent.public
-        ],
+        "public": facts,
         "post_processing": POST_PROCESSING,
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
@@ -558,10 +545,8 @@ def registry_entry(
 
 def _guarantee_of(statement: PrivacyStatement, data_domain: str | None) -> dict[str, dict[str, Any]]:
     content = statement.content
-    unprotected = [
-        f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
-        for fact in content["public"]
-    ]
+    facts = [(f"{fact['name']} ({fact['how']})", fact["consequence"]) for fact in content["public"]]
+    unprotected = [": ".join(filter(None, said)) for said in facts]
     unit = _UNITS.get(content["neighboring_relation"], _UNITS[content["protects"]])
     curve = [f"epsilon = {rounded_up(epsilon, 6)} at delta = {delta:.6g}" for delta, epsilon in statement.curve]
     mu = [] if statement.mu is None else [f"mu = {rounded_up(statement.mu, 6)} (Gaussian differential privacy)"]

@@ -641,11 +641,9 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
 
 def _add_up(entries: Any) -> list[Check]:
     """Each entry's releases have a proof for its neighbours, and the fits of a kind have one relation in common."""
-    checks = [
-        _fits(f"ledger: relation of fit {number} fits its releases", entry["event"], entry["neighboring_relation"])
-        for number, entry in enumerate(entries, 1)
-    ]
-    checks = [check for check in checks if not check.holds]  # of many fits only those that are refuted are listed
+    said = "ledger: relation of fit {} fits its releases"
+    every = (_fits(said.format(n), e["event"], e["neighboring_relation"]) for n, e in enumerate(entries, 1))
+    checks = [check for check in every if not check.holds]  # of many fits only those that are refuted are listed
     relations = sorted({e["neighboring_relation"] for e in entries if e["protects"] != "sensitive attribute"})
     if len(relations) > 1 and any(entry["protects"] == "record" for entry in entries):
         common = "add or remove one record" not in relations  # a record replaced by any other implies by a null one

@@ -56,6 +56,10 @@ class Column(_Paid, ABC):
     kind: ClassVar[str]
     missing: bool
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.read.__doc__, cls.restore.__doc__ = Column.read.__doc__, Column.restore.__doc__
+
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number that :meth:`read` gives."""

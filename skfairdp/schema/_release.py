@@ -618,11 +618,9 @@ def _kept(
     found: Mapping[str, _columns.Column | None], plan: SchemaPlan, spent: privacy.PrivacySpent, n_rows: int
 ) -> dict[str, _columns.Column]:
     """The columns in which something was found; those that were not given know what was paid for them."""
-    columns = {
-        name: replace(column, privacy_=spent) if isinstance(plan.columns[name], ColumnRelease) else column
-        for name, column in found.items()
-        if column is not None
-    }
+    columns = {name: column for name, column in found.items() if column is not None}
+    bought = [name for name in columns if isinstance(plan.columns[name], ColumnRelease)]
+    columns |= {name: replace(columns[name], privacy_=spent) for name in bought}
     absent = [name for name in found if name not in columns]
     needed = [name for name in absent if name in plan.roles]
     if needed or not set(columns) - set(plan.roles):
