@@ -155,8 +155,18 @@ class LogisticEnsemble:
             # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 proba = rounded_down(_finite_expit((self._regressed @ rows.T)[self._single] + intercept[:, None]), step)
-                if len(self._others):
-                    total += self._one_against_rest(rows, step)
+                if len(others := self._others):  # of one class against the rest
+                    allowed = self._seen[others][:, :, None]
+                    scores = self._scores(rows) + np.where(allowed, self.intercept[others][:, :, None], 0.0)
+                    apart = np.where(allowed, _finite_expit(scores), 0.0)
+                    sums = apart[:, :1].copy()
+                    for of_class in apart.transpose(1, 0, 2)[
+                        1:
+                    ]:  # one after the other, however many teachers there are
+                        sums += of_class[:, None]
+                    even = allowed / allowed.sum(axis=1, keepdims=True)
+                    shares = np.where(sums > 0, apart / np.where(sums > 0, sums, 1.0), even)
+                    total += rounded_down(shares, step).sum(axis=0)
             for k in range(n_classes):
                 mine = first == k
                 total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
@@ -169,20 +179,6 @@ class LogisticEnsemble:
         n_teachers, n_classes, n_features = self.coef.shape
         products: Array = self.coef.reshape(-1, n_features) @ rows.T
         return products.reshape(n_teachers, n_classes, -1)[self._others]
-
-    def _one_against_rest(self, rows: Floats, step: float | None) -> Array:
-        """Summed probabilities (n_classes, n_rows) of those parts."""
-        others = self._others
-        allowed = self._seen[others][:, :, None]
-        scores = self._scores(rows) + np.where(allowed, self.intercept[others][:, :, None], 0.0)
-        proba = np.where(allowed, _finite_expit(scores), 0.0)
-        total = proba[:, 0].copy()
-        for of_class in proba.transpose(1, 0, 2)[1:]:  # one after the other, however many teachers there are
-            total += of_class
-        even = allowed / allowed.sum(axis=1, keepdims=True)
-        total = total[:, None]
-        shares = np.where(total > 0, proba / np.where(total > 0, total, 1.0), even)
-        return rounded_down(shares, step).sum(axis=0)
 
 
 def _finite_expit(scores: Array) -> Array:

@@ -17,8 +17,8 @@ from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
-from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
-from skfairdp.lagrangian import FairPerceptron, LagrangianClassifier, as_perceptron, mlp, standard_scale
+from skfairdp.fairness import RateBound, RateParity, name_of
+from skfairdp.lagrangian import FairPerceptron, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
 from skfairdp.schema import RawTable, Schema
 
@@ -530,18 +530,3 @@ def features_and_labels(X: Array, y: Codes, n_classes: int) -> Array:
     """
     labels = np.eye(n_classes)[y][:, 1:]
     return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])
-
-
-def fair_network(variant: GroupTeachers | FairTeachers, fair_estimator: Any, constraints: Any) -> LagrangianClassifier:
-    """The network of the built-in fair learner: the one given, or the usual one of the variant."""
-    if isinstance(fair_estimator, LagrangianClassifier):
-        if fair_estimator.constraints is None:
-            raise ValueError(
-                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: it would "
-                "need no groups. Set its 'constraints'."
-            )
-        if as_perceptron(fair_estimator) is not None:
-            return fair_estimator
-    constraints = "demographic_parity" if constraints is None else constraints
-    settings = variant._network_settings(read_constraints(constraints, "SFPATEClassifier"))
-    return LagrangianClassifier(constraints=constraints, **settings)

@@ -365,24 +365,17 @@ class QuerySet:
         """
         return X if self.sampled is None else np.clip(X, *self.sampled.limits)
 
-    def seen_by_teachers(self, data: TrainingData, some: NDArray[np.bool_]) -> Array:
-        """Some of the private rows as teachers see them."""
-        X = data.X[some]  # a copy, by the mask
-        if self.sampled is not None:
-            np.clip(X, *self.sampled.limits, out=X)
+    def seen_by_teachers(self, X: Array, groups: Codes | None) -> Array:
+        """Rows as teachers see them: with their groups, where votes are on both."""
         if not self.by_group:
             return X
-        assert data.groups is not None
-        return with_groups(X, data.groups[some], self.public.n_groups)
+        assert groups is not None
+        return with_groups(X, groups, self.public.n_groups)
 
     @property
     def rows(self) -> Array:
-        """All rows as teachers see them: with their groups, where votes are on both."""
-        public = self.public
-        if not self.by_group:
-            return public.X
-        assert public.groups is not None
-        return with_groups(public.X, public.groups, public.n_groups)
+        """All public rows as teachers see them."""
+        return self.seen_by_teachers(self.public.X, self.public.groups)
 
     @property
     def groups(self) -> Codes | None:
@@ -402,26 +395,20 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     if owner.n_teachers == "auto":
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, own, unasked=owner.public_data is None)
-    rows = None if own is None else _plan_rows(owner, data, own)
+    budget, rows = {"epsilon": owner.epsilon, "delta": owner.delta}, None
+    if own is not None:  # tables of the private rows, from which rows to ask about are sampled
+        schema = getattr(owner, "schema", None)
+        columns, n_groups = schema and schema_columns(schema), 1 if data.domain is None else len(data.domain)
+        width = {"n_features": data.X.shape[1], "n_groups": n_groups, "n_classes": n_classes}
+        rows = own.plan(n_rows=data.n_units, **width, **budget, columns=columns, relation=data.relation)
+        data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
     look = None if data.groups is None or counts is not None else _look_of(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
     most = voting.max_queries or voting.usual_queries
     sizes = {"n_queries": min(n_public, most or n_public), "n_teachers": n_teachers, "n_classes": n_classes}
     beside = privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None))
-    budget = {"epsilon": owner.epsilon, "delta": owner.delta}
     votes: VotePlan = voting.plan(**budget, **sizes, relation=data.relation, beside=beside)
     return PATEPlan(votes, rows, counts, look, sums, forecast, data.rows_of)
-
-
-def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
-    """The tables of the private rows from which rows to ask about are sampled."""
-    schema = getattr(owner, "schema", None)
-    columns, n_groups = schema and schema_columns(schema), 1 if data.domain is None else len(data.domain)
-    sizes = {"n_features": data.X.shape[1], "n_groups": n_groups, "n_classes": len(data.classes)}
-    budget = {"epsilon": owner.epsilon, "delta": owner.delta}
-    rows = own.plan(n_rows=data.n_units, **sizes, **budget, columns=columns, relation=data.relation)
-    data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
-    return rows
 
 
 def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> NoisyParityEstimate | Judge | None:
@@ -510,10 +497,12 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
         for mine, turn in _teachers.in_turns(parts, n_teachers, data.n_units):
             taught = turn.stop - turn.start
             # the rows have no name here: those of two turns would be a copy of the table
-            teachers = _teachers.fit_teachers(
-                teacher, asked.seen_by_teachers(data, mine), data.y[mine], parts[mine] - turn.start,
-                n_teachers=taught, seeds=seeds[turn], **how
-            )  # fmt: skip
+            X = data.X[mine]  # a copy, by the mask
+            if asked.sampled is not None:
+                np.clip(X, *asked.sampled.limits, out=X)
+            X = asked.seen_by_teachers(X, None if data.groups is None else data.groups[mine])
+            own = data.y[mine], parts[mine] - turn.start
+            teachers = _teachers.fit_teachers(teacher, X, *own, n_teachers=taught, seeds=seeds[turn], **how)
             votes += _teachers.vote_histogram(teachers.predict(rows), n_classes)
             bar.update(taught)
     return votes

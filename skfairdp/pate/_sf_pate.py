@@ -271,7 +271,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> ensemble.AttributeRows:
-        """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
+        """Rows with standardised features. The learner is tried on them, which are public, with made-up groups, and so
+        is what learns from released votes, where it is the user's."""
         self._check()
         read = read_any_training(
             self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private", checks_public=True,
@@ -293,23 +294,17 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             warn_of_many_teachers(self, data.n_units, n_cells, data.units)
         n_teachers = count_teachers(self, data.n_units, variant._n_values(data), units=data.units)
         variant._rehearse(data, fair, n_teachers)
-        self._rehearse_student(data)
-        return data
-
-    def _rehearse_student(self, data: ensemble.AttributeRows) -> None:
-        """Try what learns from released votes, where it is the user's."""
         student, owner = self._given_student, type(self).__name__
         if student is None or as_perceptron(student) is not None:
-            return
+            return data
         rows, n_classes = data.X * data.scale + data.center, len(data.classes)
-        if isinstance(self._variant, ensemble.FairTeachers):
+        if isinstance(variant, ensemble.FairTeachers):
             rehearse_student(student, rows, n_classes, None, parameter="variant__student", owner=owner)
-            return
-        learner = self._fair_learner(data)
-        rehearse_student(
-            learner, rows, n_classes, np.arange(len(data.domain)), parameter="fair_estimator", owner=owner,
-            with_weights=check_fair_learner(learner, owner),
-        )  # fmt: skip
+        else:
+            groups, weighted = np.arange(len(data.domain)), check_fair_learner(fair, owner)
+            of = {"parameter": "fair_estimator", "owner": owner}
+            rehearse_student(fair, rows, n_classes, groups, with_weights=weighted, **of)
+        return data
 
     def _judge(self, data: ensemble.AttributeRows) -> Judge | None:
         """What looks at the answers of the student; None where the fair learner does not say what it holds."""
@@ -468,7 +463,19 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self._built_in().read_net()
 
     def _built_in(self) -> LagrangianClassifier:
-        return ensemble.fair_network(self._variant, self.fair_estimator, asked_constraints(self))
+        """The network of the built-in fair learner: the one given, or the usual one of the variant."""
+        given, constraints = self.fair_estimator, asked_constraints(self)
+        if isinstance(given, LagrangianClassifier):
+            if given.constraints is None:
+                raise ValueError(
+                    "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: it "
+                    "would need no groups. Set its 'constraints'."
+                )
+            if as_perceptron(given) is not None:
+                return given
+        constraints = "demographic_parity" if constraints is None else constraints
+        settings = self._variant._network_settings(read_constraints(constraints, "SFPATEClassifier"))
+        return LagrangianClassifier(constraints=constraints, **settings)
 
     def _fair_learner(self, data: ensemble.AttributeRows) -> Any:
         """The fair learner, given or the built-in network, for rows whose groups and classes go by codes."""
