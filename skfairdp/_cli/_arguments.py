@@ -58,19 +58,13 @@ def _demo_parser(commands: Any) -> None:
         "without IDP3, prints the models that no other one beats, and writes frontier.csv, frontier.png and "
         "frontier.html.",
     )
-    demo.add_argument(
-        "--data", choices=DATA, default="auto",
-        help="auto: Adult where SKFAIRDP_DATA has it, else synthetic (default: auto)",
-    )  # fmt: skip
-    demo.add_argument(
-        "--out", metavar="DIR", default="skfairdp-demo",
-        help="folder for the three files; its own earlier ones are replaced (default: skfairdp-demo)",
-    )  # fmt: skip
+    said = "auto: Adult where SKFAIRDP_DATA has it, else synthetic (default: auto)"
+    demo.add_argument("--data", choices=DATA, default="auto", help=said)
+    said = "folder for the three files; its own earlier ones are replaced (default: skfairdp-demo)"
+    demo.add_argument("--out", metavar="DIR", default="skfairdp-demo", help=said)
     demo.add_argument("--quick", action="store_true", help="fewer rows and two privacy budgets, under 45 seconds")
-    demo.add_argument(
-        "--seed", metavar="S", type=_seed, default=0,
-        help="for public randomness only: split and partition. The noise stays secret (default: 0)",
-    )  # fmt: skip
+    said = "for public randomness only: split and partition. The noise stays secret (default: 0)"
+    demo.add_argument("--seed", metavar="S", type=_seed, default=0, help=said)
 
 
 def _own_table_parser(commands: Any) -> None:
@@ -85,54 +79,31 @@ def _own_table_parser(commands: Any) -> None:
     )
     frontier.add_argument("table", metavar="TABLE", help="CSV, TSV or Parquet file, also compressed")
     frontier.add_argument("--label", metavar="COLUMN", help="what to predict (default: that of the schema)")
-    frontier.add_argument(
-        "--group", metavar="COLUMN", nargs="+", help="the sensitive attribute; of several their intersections"
-    )
-    frontier.add_argument(
-        "--task",
-        choices=("class", "amount"),
-        help="whether the label is a class or an amount (default: class, or amount if the schema's label is a number)",
-    )
-    frontier.add_argument(
-        "--bounds", metavar=("LOW", "HIGH"), nargs=2, type=float,
-        help="smallest and largest amount of the label by public knowledge, if no schema gives them",
-    )  # fmt: skip
+    said = "the sensitive attribute; of several their intersections"
+    frontier.add_argument("--group", metavar="COLUMN", nargs="+", help=said)
+    said = "whether the label is a class or an amount (default: class, or amount if the schema's label is a number)"
+    frontier.add_argument("--task", choices=("class", "amount"), help=said)
+    said = "smallest and largest amount of the label by public knowledge, if no schema gives them"
+    frontier.add_argument("--bounds", metavar=("LOW", "HIGH"), nargs=2, type=float, help=said)
     frontier.add_argument("--exposure", metavar="COLUMN", help="of counts: how long or how much each was taken of")
-    frontier.add_argument(
-        "--subject", metavar="COLUMN",
-        help="whose each row is, such as patient_id: all rows of one are protected together (default: as the schema)",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--epsilon", metavar="E", nargs="+", type=_positive, default=[0.5, 1.0, 2.0],
-        help="privacy budgets, the schema's included (default: 0.5 1 2)",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--delta", metavar="D", type=partial(_positive, most=1.0), default=1e-5, help="(default: 1e-5)"
-    )
-    frontier.add_argument(
-        "--schema", metavar="FILE",
-        help="what is public about the table (see: skfairdp schema); a fifth of the smallest ε finds what is null",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--methods", nargs="+", choices=METHODS,
-        help="what to compare; each is one more release for each ε (default: all that predict such a label)",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--out", metavar="DIR", default="skfairdp-frontier",
-        help="folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--ledger", metavar="FILE",
-        help="account of all that is spent on this table; an existing one goes on (default: ledger.jsonl in DIR)",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--budget", metavar="E", type=_positive,
-        help="ceiling of a new account: what would go beyond it is refused before anything is spent (default: none)",
-    )  # fmt: skip
-    frontier.add_argument(
-        "--seed", metavar="S", type=_seed, default=0,
-        help="for public randomness only; the noise is secret (default: 0)",
-    )  # fmt: skip
+    said = "whose each row is, such as patient_id: all rows of one are protected together (default: as the schema)"
+    frontier.add_argument("--subject", metavar="COLUMN", help=said)
+    said = "privacy budgets, the schema's included (default: 0.5 1 2)"
+    frontier.add_argument("--epsilon", metavar="E", nargs="+", type=_positive, default=[0.5, 1.0, 2.0], help=said)
+    said = "(default: 1e-5)"
+    frontier.add_argument("--delta", metavar="D", type=partial(_positive, most=1.0), default=1e-5, help=said)
+    said = "what is public about the table (see: skfairdp schema); a fifth of the smallest ε finds what is null"
+    frontier.add_argument("--schema", metavar="FILE", help=said)
+    said = "what to compare; each is one more release for each ε (default: all that predict such a label)"
+    frontier.add_argument("--methods", nargs="+", choices=METHODS, help=said)
+    said = "folder for the results; its own earlier ones are replaced (default: skfairdp-frontier)"
+    frontier.add_argument("--out", metavar="DIR", default="skfairdp-frontier", help=said)
+    said = "account of all that is spent on this table; an existing one goes on (default: ledger.jsonl in DIR)"
+    frontier.add_argument("--ledger", metavar="FILE", help=said)
+    said = "ceiling of a new account: what would go beyond it is refused before anything is spent (default: none)"
+    frontier.add_argument("--budget", metavar="E", type=_positive, help=said)
+    said = "for public randomness only; the noise is secret (default: 0)"
+    frontier.add_argument("--seed", metavar="S", type=_seed, default=0, help=said)
 
 
 def _schema_parser(commands: Any) -> None:
@@ -144,9 +115,8 @@ def _schema_parser(commands: Any) -> None:
         "table, for your own eyes.",
     )
     schema.add_argument("table", metavar="[check] TABLE", nargs="+", help="CSV, TSV or Parquet file, also compressed")
-    schema.add_argument(
-        "--schema", metavar="FILE", default="schema.yaml", help="what 'check' compares (default: schema.yaml)"
-    )
+    said = "what 'check' compares (default: schema.yaml)"
+    schema.add_argument("--schema", metavar="FILE", default="schema.yaml", help=said)
     schema.add_argument("--label", metavar="COLUMN", help="what to predict")
     schema.add_argument("--group", metavar="COLUMN", nargs="+", default=[], help="the sensitive attribute")
     schema.add_argument("--subject", metavar="COLUMN", help="whose each row is, which is no feature")

@@ -118,9 +118,8 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     from skfairdp.inspection import epsilon_text
 
     started = time.perf_counter()
-    folder = _files.writable_folder(
-        arguments.out, (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
-    )
+    names = (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
+    folder = _files.writable_folder(arguments.out, names)
     schema, said = (None, None) if arguments.schema is None else _files.read_schema(arguments.schema)
     known = said["known"].items() if said else ()
     table = _files.read_table(arguments.table, types=False, listed=_listed(known))
@@ -203,10 +202,8 @@ def _swept(
 
     def keep(schema: Any) -> None:
         _files.save_schema(schema, folder)
-        path = folder / "schema.yaml"
-        bought.append(
-            f" The schema is released and saved: edit {path}, or reuse it with --schema {path} at no further cost."
-        )
+        path, reuse = folder / "schema.yaml", "at no further cost."
+        bought.append(f" The schema is released and saved: edit {path}, or reuse it with --schema {path} {reuse}")
 
     with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
         warnings.simplefilter("always")
@@ -316,8 +313,7 @@ def _write_template(arguments: argparse.Namespace) -> int:
     if out is not None and out.suffix not in (".yaml", ".yml", ".json"):
         raise _files.UsageError(f"--out {arguments.out} must end with .yaml, .yml or .json")
     table = _with_kinds_of_texts(_files.read_table(arguments.table, types=True), arguments.table)
-    asked = [arguments.label, *arguments.group, arguments.subject]
-    roles = [role for role in asked if role]
+    roles = [role for role in [arguments.label, *arguments.group, arguments.subject] if role]
     _files.check_columns(table, roles, arguments.table, roles=roles)
     if arguments.label in arguments.group:
         raise _files.UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
@@ -382,21 +378,11 @@ def _measured(
     from skfairdp.model_selection import frontier
     from skfairdp.pate import FairPATEClassifier
 
-    return frontier(
-        FairPATEClassifier(classes=[0, 1]),
-        split.X,
-        split.y,
-        X_public=split.public,
-        X_test=split.X_test,
-        y_test=split.y_test,
-        sensitive_features_test=split.sensitive_features_test,
-        epsilons=epsilons,
-        gammas=gammas,
-        reference=LogisticRegression(max_iter=1000),  # these rows are public benchmarks
-        dataset=name,
-        verbose=1,
-        random_state=seed,
-    )
+    test = {"X_test": split.X_test, "y_test": split.y_test, "sensitive_features_test": split.sensitive_features_test}
+    how: dict[str, Any] = {"epsilons": epsilons, "gammas": gammas, "dataset": name, "random_state": seed, "verbose": 1}
+    reference = LogisticRegression(max_iter=1000)  # these rows are public benchmarks
+    model = FairPATEClassifier(classes=[0, 1])
+    return frontier(model, split.X, split.y, X_public=split.public, reference=reference, **test, **how)
 
 
 def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "PrivatePublicTestSplit", str]:
@@ -407,11 +393,8 @@ def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "Pr
     wanted, note = data, ""
     if data == "auto":
         wanted = "adult" if datasets.data_file("adult") is not None else "synthetic"
-        note = (
-            ""
-            if wanted == "adult"
-            else "; Adult was not found: set SKFAIRDP_DATA to the folder with adult.csv.gz to use it"
-        )
+        found_none = "; Adult was not found: set SKFAIRDP_DATA to the folder with adult.csv.gz to use it"
+        note = "" if wanted == "adult" else found_none
     if wanted == "synthetic":
         rows: tuple[Any, Any, Any] = datasets.make_biased_classification(
             n_synthetic, disparity=0.2, group_proportions=(0.33, 0.67), base_rate=0.25, as_frame=True, random_state=seed
@@ -454,10 +437,8 @@ def run_verify(arguments: argparse.Namespace) -> int:
         print(f"{line}  {'holds' if check.holds else 'TOO LOW or not as described'}")
     wrong = [check for check in checks if not check.holds]
     for check in wrong:
-        print(
-            _plain(f"skfairdp: refuted: {check.figure} is claimed as {check.claimed}; recomputed: {check.recomputed}"),
-            file=sys.stderr,
-        )
+        said = f"skfairdp: refuted: {check.figure} is claimed as {check.claimed}; recomputed: {check.recomputed}"
+        print(_plain(said), file=sys.stderr)
     if not wrong:
         print(f"All {len(checks)} claims hold.\n{_NO_PROOF}")
     return 1 if wrong else 0

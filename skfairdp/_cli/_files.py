@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,8 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         first = pd.read_csv(path, header=None, nrows=1, dtype=str, **given)
         _check_separator(first, name)
         table = pd.read_csv(path, **given, **({} if types else {"dtype": str}))
-        _keep_words(
-            table, listed or {}, lambda at: pd.read_csv(path, dtype=str, keep_default_na=False, usecols=at, **given)
-        )
+        as_texts = partial(pd.read_csv, path, dtype=str, keep_default_na=False, **given)
+        _keep_words(table, listed or {}, lambda at: as_texts(usecols=at))
     except UsageError:
         raise
     except UnicodeDecodeError as error:
@@ -83,10 +83,8 @@ def _check_width(path: Path, name: str) -> None:
     """Refuse two bytes a letter without the mark that says so, which pandas takes for letters between nothings."""
     with path.open("rb") as file:
         start = file.read(64)
-    wide = next(
-        (code for code, at in (("UTF-16LE", 1), ("UTF-16BE", 0)) if len(start) > 3 and not any(start[at::2])), ""
-    )
-    if wide:
+    codes = {"UTF-16LE": 1, "UTF-16BE": 0}.items() if len(start) > 3 else ()
+    if wide := next((code for code, at in codes if not any(start[at::2])), ""):
         raise UsageError(
             f"cannot read {name}: it is {wide} text. Write it as UTF-8: iconv -f {wide} -t UTF-8 {name} > utf8.csv"
         )

@@ -26,7 +26,6 @@ from skfairdp._teachers._teachers import (
     counted_once,
     engine_of,
     fit_teachers,
-    rehearse_engine,
     streamed_class_counts,
     streamed_counts,
     streamed_votes,

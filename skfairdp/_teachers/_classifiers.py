@@ -55,9 +55,7 @@ def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
     if not hasattr(learner, "get_params"):
         return learner
     params = learner.get_params()
-    found = {
-        name: value for name, value in params.items() if _is_net(value) and not _is_settings(name, learner, params)
-    }
+    found = {n: v for n, v in params.items() if _is_net(v) and not _is_settings(n, learner, params)}
     nets = {name: NetClassifier(net, random_state=random_state) for name, net in found.items()}
     return learner.set_params(**nets) if nets else learner
 

@@ -11,6 +11,11 @@ from sklearn.base import BaseEstimator
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, rounded_down, run_tasks
 from skfairdp._utils import BLAS
 
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.floating]
+
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
 _SCORES = 2**21  # of teachers on rows asked about, worked out together
@@ -59,7 +64,7 @@ class LogisticTeachers(BaseEstimator):
     _batch_entries: ClassVar[int] = 2**18
     _teachers_per_task: ClassVar[int] = 32
 
-    def _validate(self, X: Any) -> NDArray[np.floating]:
+    def _validate(self, X: Any) -> Floats:
         """Check the parameters and return X as a finite float array."""
         check_number(self, "C", above=0)
         check_number(self, "max_iter", least=1, integer=True)
@@ -77,9 +82,7 @@ class LogisticTeachers(BaseEstimator):
         """Try the parameters on public rows; raise the error that training would meet."""
         self._validate(X)
 
-    def _fit_parts(
-        self, X: NDArray[np.floating], y: NDArray[np.int64], parts: Parts, *, n_jobs: int | None, verbose: int
-    ) -> "LogisticEnsemble":
+    def _fit_parts(self, X: Floats, y: Codes, parts: Parts, *, n_jobs: int | None, verbose: int) -> "LogisticEnsemble":
         """Fit every part; see :func:`fit_teachers`."""
         n_teachers, n_classes = parts.seen.shape
         scored = np.zeros((n_teachers, n_classes), dtype=bool)
@@ -107,7 +110,7 @@ class LogisticTeachers(BaseEstimator):
 class LogisticEnsemble:
     """One linear score per teacher and class."""
 
-    def __init__(self, coef: NDArray[np.float64], intercept: NDArray[np.float64], scored: NDArray[np.bool_]) -> None:
+    def __init__(self, coef: Array, intercept: Array, scored: Flags) -> None:
         self.coef = coef
         self.intercept = intercept
         self.scored = scored
@@ -134,16 +137,14 @@ class LogisticEnsemble:
         for some in (slice(start, start + chunk) for start in range(0, X.shape[0], chunk)):
             # Entries near the largest float may overflow to a score without a sign; any vote will do there.
             with np.errstate(over="ignore", invalid="ignore"):
-                is_second = self._regressed @ X[some].T > threshold
-                out[:, some] = first + apart * is_second.view(np.int8)
+                out[:, some] = first + apart * (self._regressed @ X[some].T > threshold).view(np.int8)
                 if len(others):
                     out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out
 
-    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]:
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> Array:
         """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
-        n_features = self.coef.shape[2]
-        X = numeric_rows(X, owner="LogisticTeachers", n_features=n_features)
+        X = numeric_rows(X, owner="LogisticTeachers", n_features=self.coef.shape[2])
         out = np.empty((X.shape[0], n_classes))
         first, second = self._first, self._second
         intercept = self.intercept[self._single, second]
@@ -154,49 +155,39 @@ class LogisticEnsemble:
             # Entries near the largest float may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 proba = rounded_down(_finite_expit((self._regressed @ rows.T)[self._single] + intercept[:, None]), step)
-                if len(self._others):
-                    total += self._one_against_rest(rows, step)
+                if len(others := self._others):  # of one class against the rest
+                    allowed = self._seen[others][:, :, None]
+                    scores = self._scores(rows) + np.where(allowed, self.intercept[others][:, :, None], 0.0)
+                    apart = np.where(allowed, _finite_expit(scores), 0.0)
+                    sums = apart[:, :1].copy()
+                    for of_class in apart.transpose(1, 0, 2)[
+                        1:
+                    ]:  # one after the other, however many teachers there are
+                        sums += of_class[:, None]
+                    even = allowed / allowed.sum(axis=1, keepdims=True)
+                    shares = np.where(sums > 0, apart / np.where(sums > 0, sums, 1.0), even)
+                    total += rounded_down(shares, step).sum(axis=0)
             for k in range(n_classes):
                 mine = first == k
                 total[k] += proba[second == k].sum(axis=0) + mine.sum() - proba[mine].sum(axis=0)
             out[start : start + chunk] = total.T
         return out
 
-    def _scores(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    def _scores(self, rows: Floats) -> Array:
         """Products (n_others, n_classes, n_rows) of parts with one class, or with three or more, without intercepts.
         Of all parts, whatever they have seen: last bits follow the shape of a product, which is public."""
         n_teachers, n_classes, n_features = self.coef.shape
-        products: NDArray[np.float64] = self.coef.reshape(-1, n_features) @ rows.T
+        products: Array = self.coef.reshape(-1, n_features) @ rows.T
         return products.reshape(n_teachers, n_classes, -1)[self._others]
 
-    def _one_against_rest(self, rows: NDArray[np.floating], step: float | None) -> NDArray[np.float64]:
-        """Summed probabilities (n_classes, n_rows) of those parts."""
-        others = self._others
-        allowed = self._seen[others][:, :, None]
-        scores = self._scores(rows) + np.where(allowed, self.intercept[others][:, :, None], 0.0)
-        proba = np.where(allowed, _finite_expit(scores), 0.0)
-        total = proba[:, 0].copy()
-        for of_class in proba.transpose(1, 0, 2)[1:]:  # one after the other, however many teachers there are
-            total += of_class
-        even = allowed / allowed.sum(axis=1, keepdims=True)
-        total = total[:, None]
-        shares = np.where(total > 0, proba / np.where(total > 0, total, 1.0), even)
-        return rounded_down(shares, step).sum(axis=0)
 
-
-def _finite_expit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _finite_expit(scores: Array) -> Array:
     """Logistic function; a score without a sign, from entries near the largest float, says nothing."""
     return expit(np.nan_to_num(scores, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 def _fit_block(
-    X: NDArray[np.floating],
-    y: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    seen: NDArray[np.bool_],
-    units: NDArray[np.float64],
-    batch_entries: int,
-    settings: tuple[float, int, float],
+    X: Floats, y: Codes, sizes: Codes, seen: Flags, units: Array, batch_entries: int, settings: tuple[Any, ...]
 ) -> tuple[NDArray[Any], ...]:
     """Fit the regressions of some teachers, whose rows follow each other in X.
     Returns the teacher, the class, the weights and the intercept of each regression."""
@@ -235,9 +226,9 @@ def _fit_block(
 
 
 def _newton(
-    X: NDArray[np.float64], y: NDArray[np.float64], real: NDArray[np.bool_], room: NDArray[np.float64], C: float,
+    X: Array, y: Array, real: Flags, room: Array, C: float,
     max_iter: int, tol: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both.
 
     ``fit_softmax`` solves one regression at a time; here all of them take each step as one array. ``room`` is two lines
@@ -281,7 +272,7 @@ def _newton(
     return (coef if basis is None else np.matmul(basis, coef[:, :, None])[:, :, 0]), beta[:, -1]
 
 
-def _solve(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve(hessian: Array, gradient: Array) -> Array:
     """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
 
     Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
@@ -301,7 +292,7 @@ def _solve(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArr
     return np.multiply(scale, step, dtype=np.float64)
 
 
-def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.floating]:
+def _solve_one(hessian: Array, right: Array) -> Floats:
     try:
         return np.linalg.solve(hessian[None], right[None])[:, :, 0]
     except np.linalg.LinAlgError:
@@ -309,14 +300,8 @@ def _solve_one(hessian: NDArray[np.float64], right: NDArray[np.float64]) -> NDAr
 
 
 def _damping(
-    eta: NDArray[np.float64],
-    moved: NDArray[np.float64],
-    y: NDArray[np.float64],
-    beta: NDArray[np.float64],
-    step: NDArray[np.float64],
-    penalty: NDArray[np.float64],
-    value: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    eta: Array, moved: Array, y: Array, beta: Array, step: Array, penalty: Array, value: Array
+) -> tuple[Array, Array]:
     """How far to go along each step, and the objective there, which is not raised; 0 where no share does.
 
     Far from the optimum a Newton step is too short: it is first made about as long as its own line asks for, which
@@ -336,8 +321,6 @@ def _damping(
     return share, new
 
 
-def _objective(
-    eta: NDArray[np.float64], y: NDArray[np.float64], beta: NDArray[np.float64], penalty: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _objective(eta: Array, y: Array, beta: Array, penalty: Array) -> Array:
     """Negative log-likelihood plus penalty of each regression (rows of zeros add a constant)."""
     return (np.logaddexp(0, eta) - y * eta).sum(axis=1) + 0.5 * (penalty * beta**2).sum(axis=1)

@@ -62,18 +62,10 @@ class _StackedTeachers(BaseEstimator):
             rows, sizes = block.rows_to_train()
             return X[rows], y[rows], sizes, block.seeds.tolist()
 
-        return fit_stacks(
-            self._net(X, parts.seen.shape[1]),
-            partial(train_stacked, **settings),
-            task,
-            parts,
-            device=self.device,
-            row_shape=X.shape[1:],
-            owner=type(self).__name__,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            at_most=self._networks_per_stack,
-        )
+        net, train = self._net(X, parts.seen.shape[1]), partial(train_stacked, **settings)
+        public: dict[str, Any] = {"device": self.device, "row_shape": X.shape[1:], "owner": type(self).__name__}
+        how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "at_most": self._networks_per_stack}
+        return fit_stacks(net, train, task, parts, **public, **how)
 
     def _rehearse(self, X: Any, n_classes: int) -> None:
         """Try the parameters on public rows; raise the error that training would meet."""
@@ -237,17 +229,12 @@ def _run_stacks(
     """Call a function on every stack: on a CPU in threads, on another device one after the other."""
     import torch
 
-    threads = torch.get_num_threads()
-    in_turn = torch.device(device).type != "cpu"
+    threads, most = torch.get_num_threads(), n_tasks
+    if torch.device(device).type != "cpu":
+        n_jobs = most = 1
+    how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "default_threads": min(threads, most)}
     try:
-        return run_tasks(
-            _on_one_thread,
-            tasks,
-            n_tasks,
-            n_jobs=1 if in_turn else n_jobs,
-            verbose=verbose,
-            default_threads=1 if in_turn else min(threads, n_tasks),
-        )
+        return run_tasks(_on_one_thread, tasks, n_tasks, **how)
     finally:
         torch.set_num_threads(threads)
 

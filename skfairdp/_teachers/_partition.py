@@ -5,7 +5,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,13 +16,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, progress_bar, public_generator, row_blocks, silence
 
+Codes = NDArray[np.int64]
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
 _CHUNK_VOTES = 2**18
 #: So many rows of a large table, or up to twice as many, are made ready for their teachers at a time.
 READY = 2**16
 
 
-def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStateLike = None) -> NDArray[np.int64]:
+def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStateLike = None) -> Codes:
     """Assign every row *position* to one teacher, at random and evenly.
 
     Sound when neighbouring datasets differ by replacing one row, and the number of rows is public: the result is a
@@ -47,14 +48,12 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
 class Parts:
     """Rows, seeds and seen classes of every teacher. Private, like the assignment it is made from."""
 
-    rows: list[NDArray[np.int64]]
-    seeds: NDArray[np.int64]
+    rows: list[Codes]
+    seeds: Codes
     seen: NDArray[np.bool_]
 
     @classmethod
-    def of(
-        cls, assignment: NDArray[np.int64], y: NDArray[np.int64], seeds: NDArray[np.int64], n_classes: int
-    ) -> "Parts":
+    def of(cls, assignment: Codes, y: Codes, seeds: Codes, n_classes: int) -> Self:
         """Sort rows by teacher."""
         n_teachers = len(seeds)
         order = np.argsort(assignment, kind="stable")
@@ -70,7 +69,7 @@ class Parts:
         """Teachers that have seen one class only, and answer it without any training."""
         return self.seen.sum(axis=1) == 1
 
-    def rows_to_train(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def rows_to_train(self) -> tuple[Codes, Codes]:
         """The rows of all teachers, one after the other, and how many each has.
         Teachers with a constant vote keep their place, without rows: the shapes are the same for all data."""
         used = [rows[:0] if constant else rows for rows, constant in zip(self.rows, self.constant, strict=True)]
@@ -85,7 +84,7 @@ class Parts:
         return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
 
 
-def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
+def vote_histogram(predictions: ArrayLike, n_classes: int) -> Codes:
     """Count the teachers' votes for each row and class.
 
     The counts are **private**. Where one record changes one teacher, they change by at most ``sqrt(2)`` in L2 norm
@@ -111,7 +110,7 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> NDArray[np.int64]:
 
 
 def in_turns(
-    assignment: NDArray[np.int64], n_teachers: int, n_units: int | None = None
+    assignment: Codes, n_teachers: int, n_units: int | None = None
 ) -> Iterator[tuple[NDArray[np.bool_], slice]]:
     """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows.
 
@@ -182,14 +181,8 @@ def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd:
     """Return X as a finite float array without copying a float32 or float64 one."""
     problem: Exception | None = None
     try:
-        X = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            allow_nd=allow_nd,
-            ensure_min_samples=0,
-            input_name="X",
-            ensure_all_finite=False,
-        )
+        how: dict[str, Any] = {"allow_nd": allow_nd, "ensure_min_samples": 0, "ensure_all_finite": False}
+        X = check_array(X, dtype=[np.float64, np.float32], input_name="X", **how)
     except (ValueError, TypeError):
         # scikit-learn quotes the entry it could not convert; here that entry may be private.
         problem = ValueError(

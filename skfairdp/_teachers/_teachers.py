@@ -26,6 +26,8 @@ from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
 from skfairdp.schema import CompactRows, RawTable, Schema
 
+Codes = NDArray[np.int64]
+
 
 class TeacherCache(Protocol):
     """Remembers trained teachers: a ``joblib.Memory``, or anything with this method.
@@ -75,7 +77,7 @@ def fit_teachers(
     n_teachers: int,
     n_classes: int,
     random_state: RandomStateLike = None,
-    seeds: NDArray[np.int64] | None = None,
+    seeds: Codes | None = None,
     n_jobs: int | None = None,
     memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
     verbose: int = 0,
@@ -115,22 +117,13 @@ def fit_teachers(
             ensemble = _remembered(store, asked, n_jobs, verbose)
         else:
             cache = partial(store.cache, verbose=0) if isinstance(store, Memory) else store.cache
-            ensemble = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])(
-                *asked, n_jobs=n_jobs, verbose=verbose
-            )
+            train = cache(_train_private_teachers, ignore=["n_jobs", "verbose"])
+            ensemble = train(*asked, n_jobs=n_jobs, verbose=verbose)
     return Teachers(ensemble, n_teachers)
 
 
 def _train_private_teachers(
-    teacher: Any,
-    X: Any,
-    y: NDArray[np.int64],
-    assignment: NDArray[np.int64],
-    seeds: NDArray[np.int64],
-    n_classes: int,
-    *,
-    n_jobs: int | None,
-    verbose: int,
+    teacher: Any, X: Any, y: Codes, assignment: Codes, seeds: Codes, n_classes: int, *, n_jobs: int | None, verbose: int
 ) -> _Ensemble:
     """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
     Whoever reads it can query each teacher without noise. Nothing that is published may point to it."""
@@ -183,12 +176,7 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
     )
 
 
-def rehearse_engine(engine: LogisticTeachers | MLPTeachers | ModuleTeachers, X: Any, n_classes: int) -> None:
-    """Try the parameters of a batched engine on public rows, and raise the error that training would meet."""
-    engine._rehearse(X, n_classes)
-
-
-def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> NDArray[np.int64]:
+def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> Codes:
     codes = np.asarray(values)
     if codes.shape != (n_rows,):
         raise ValueError(
@@ -203,13 +191,13 @@ _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
 #: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up. What
 #: looks at one row of each subject gets the hashes by which these are listed instead of teachers.
-Learns = Callable[[RawTable, NDArray[Any], NDArray[np.int64]], Any]
+Learns = Callable[[RawTable, NDArray[Any], Codes], Any]
 
 
 def streamed_votes(
     teacher: Any, source: RowSource, queries: NDArray[np.float64], *, schema: Schema, n_classes: int,
     n_jobs: int | None = None, **how: Any,
-) -> NDArray[np.int64]:  # fmt: skip
+) -> Codes:  # fmt: skip
     r"""Count the votes of teachers on queries; **private**.
 
     Row *i* with public key :math:`k_i` belongs to teacher :math:`h_s(k_i) \bmod T`, where the seed *s* is public.
@@ -232,8 +220,7 @@ def streamed_votes(
     of rows decides nothing but whether (3) notices that the source has changed.
     """
     learns, columns = _Votes(teacher, queries, n_classes, n_jobs), (*schema.features, *filter(None, [schema.label]))
-    n_features = queries.shape[1]
-    return streamed_counts(learns, source, columns=columns, schema=schema, n_features=n_features, **how)
+    return streamed_counts(learns, source, columns=columns, schema=schema, n_features=queries.shape[1], **how)
 
 
 def streamed_counts(
@@ -266,9 +253,8 @@ def streamed_counts(
     edges = np.linspace(0, n_runs, min(n_parts, n_runs) + 1).astype(np.int64) * together
     compact = CompactRows(schema, owner, columns)
     first = tuple(field for (field, _), name in zip(compact.fields, columns, strict=True) if name in of_first)
-    parts = _Teaching(
-        learns, compact, source.key, seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
-    )
+    public = seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
+    parts = _Teaching(learns, compact, source.key, *public)
     source.verbose = verbose
     total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, partial(_both_added, add)))
     if total is None or total[1] != source.n_rows:
@@ -280,9 +266,7 @@ def _both_added(add: Callable[[Any, Any], Any], one: tuple[Any, int], other: tup
     return add(one[0], other[0]), one[1] + other[1]
 
 
-def streamed_class_counts(
-    source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None
-) -> NDArray[np.int64]:
+def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None) -> Codes:
     """Count the rows of each class of the schema, chunk by chunk, or one row of each subject; **private**.
 
     A subject adds one to one count or, without rows, to none.
@@ -319,7 +303,7 @@ class _ClassesOfAChunk:
     schema: Schema
     owner: str
 
-    def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
+    def __call__(self, chunk: Chunk) -> Codes:
         raw = RawTable.read(self.schema, chunk.table, owner=self.owner, may_be_empty=True)
         return np.bincount(raw.labels(), minlength=len(raw.classes))
 
@@ -327,7 +311,7 @@ class _ClassesOfAChunk:
 _COUNTED_APART = 64  # parts of subjects, where there are so many that they are counted in parts
 
 
-def _classes_of(raw: RawTable, hashes: NDArray[np.uint64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _classes_of(raw: RawTable, hashes: NDArray[np.uint64], seeds: Codes) -> Codes:
     return np.bincount(raw.labels(), minlength=len(raw.classes))
 
 
@@ -350,7 +334,7 @@ class _Votes:
     n_classes: int
     n_jobs: int | None
 
-    def __call__(self, raw: RawTable, teachers: NDArray[np.int64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, raw: RawTable, teachers: Codes, seeds: Codes) -> Codes:
         fitted = fit_teachers(
             self.teacher, raw.features, raw.labels(), teachers, n_teachers=len(seeds), n_classes=self.n_classes,
             seeds=seeds, n_jobs=self.n_jobs,
@@ -366,8 +350,8 @@ class _Teaching:
     compact: CompactRows
     key: str | None
     seed: int
-    seeds: NDArray[np.int64]
-    edges: NDArray[np.int64]
+    seeds: Codes
+    edges: Codes
     one_each: bool
     of_first: tuple[str, ...]
     ordered: bool
@@ -377,10 +361,10 @@ class _Teaching:
         """Of an encoded row: with its number in the end, where it matters which one is first."""
         return np.dtype([*_dtype(self.compact).descr, *([("number", "<i8")] if self.of_first else [])])
 
-    def _teachers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _teachers(self, hashes: NDArray[np.uint64]) -> Codes:
         return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
 
-    def split(self, chunk: Chunk) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def split(self, chunk: Chunk) -> tuple[NDArray[Any], Codes]:
         """The rows of a chunk with the hashes of their keys, and the part of each."""
         raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner, may_be_empty=True)
         rows = np.empty(raw.n_rows, dtype=self.dtype)
@@ -403,14 +387,14 @@ class _Teaching:
         return self.learns(self.compact.table(rows), whose, self.seeds[first:stop]), n_rows
 
 
-def _first_of_each(rows: NDArray[Any]) -> NDArray[np.int64]:
+def _first_of_each(rows: NDArray[Any]) -> Codes:
     """For each row the first of those with the same key, by their numbers; keys are sorted."""
     order = np.lexsort([rows["number"], rows["hash"]])
     starts = np.r_[True, rows["hash"][1:] != rows["hash"][:-1]]
     return order[np.flatnonzero(starts)[np.cumsum(starts) - 1]] if len(rows) else order
 
 
-def _by_key(rows: NDArray[Any]) -> NDArray[np.int64]:
+def _by_key(rows: NDArray[Any]) -> Codes:
     """The order of rows by the hashes of their keys, and of those with one key by what is in them."""
     order = np.argsort(rows["hash"], kind="stable")
     hashes = rows["hash"][order]

@@ -19,15 +19,5 @@ from skfairdp.inspection._frontier_frame import epsilon_meaning, epsilon_text
 from skfairdp.inspection._group_columns import GroupColumns, columns_telling_the_group
 from skfairdp.inspection._synthetic_report import SyntheticDataReport
 
-__all__ = [
-    "AdditiveTerms",
-    "AuditResult",
-    "Canary",
-    "EstimatorAudit",
-    "ParetoFrontierDisplay",
-    "SyntheticDataReport",
-    "audit",
-    "audit_one_run",
-    "columns_telling_the_group",
-    "poisoned_queries",
-]
+__all__ = ["AdditiveTerms", "AuditResult", "Canary", "EstimatorAudit", "ParetoFrontierDisplay"]
+__all__ += ["SyntheticDataReport", "audit", "audit_one_run", "columns_telling_the_group", "poisoned_queries"]

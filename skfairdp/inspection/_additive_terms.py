@@ -181,10 +181,8 @@ class AdditiveTerms:
         for name, term in self._terms.items():
             added[name] = term.at(table.numbers[name], features[:, self._places[name].start])
         index = X.index if isinstance(X, pd.DataFrame) else None
-        parts = {
-            score: pd.DataFrame({name: values[:, k] for name, values in added.items()}, index=index)
-            for k, score in enumerate(self._names)
-        }
+        of = {score: {name: values[:, k] for name, values in added.items()} for k, score in enumerate(self._names)}
+        parts = {score: pd.DataFrame(columns, index=index) for score, columns in of.items()}
         return parts["log_odds"] if len(self.classes_) == 2 else pd.concat(parts, axis=1)
 
     def monotone(self, directions: Mapping[str, int]) -> FairDPSGDClassifier:
@@ -254,8 +252,9 @@ class AdditiveTerms:
         if axes is None:
             wide = min(3, max(len(names), 1))
             high = -(-len(names) // wide)
+            size = 3.4 * wide, 2.6 * high
             self.figure_, grid = pyplot.subplots(
-                high, wide, squeeze=False, sharey=True, figsize=(3.4 * wide, 2.6 * high), layout="constrained"
+                high, wide, squeeze=False, sharey=True, figsize=size, layout="constrained"
             )
             self.axes_ = grid.ravel()[: len(names)]
             for unused in grid.ravel()[len(names) :]:

@@ -14,18 +14,11 @@ from scipy.stats import chi2
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp.inspection._audit_worlds import (
-    bits_epsilon,
-    bits_mu,
-    clopper_pearson_upper,
-    largest_refuted,
-    mu_of_rates,
-    rates_epsilon,
-    rates_of_band,
-)
+from skfairdp.inspection import _audit_worlds as worlds
 from skfairdp.privacy import gdp_epsilon
 
 Array = NDArray[np.float64]
+Needed = Callable[[Array, Array], Array]
 
 # Beyond this the inverse noncentral t distribution does not converge. Both limits stay valid, only wider.
 _T_LIMIT = 1e3
@@ -94,8 +87,8 @@ class AuditResult:
             return gdp_epsilon(self.mu_lower, delta)
         _check_delta(delta)
         if self.method == "bits":
-            return bits_epsilon(self.error_rates[0], 1 - self.error_rates[1], self.n_queries, delta)
-        return rates_epsilon(self.all_rates or (self.error_rates,), delta)
+            return worlds.bits_epsilon(self.error_rates[0], 1 - self.error_rates[1], self.n_queries, delta)
+        return worlds.rates_epsilon(self.all_rates or (self.error_rates,), delta)
 
     def refutes(self, mu: float) -> bool:
         """Whether a claim of at most μ is refuted at the audit's confidence.
@@ -157,17 +150,17 @@ def audit_count_statistic(
     >>> round(result.mu_lower, 2)  # accounted: sqrt(2 * 200) / 40 = 0.5
     0.35
     """
-    worlds = [np.asarray(transcripts) for transcripts in (transcripts_0, transcripts_1)]
-    if any(world.ndim != 2 for world in worlds) or worlds[0].shape[1] != worlds[1].shape[1]:
+    runs = [np.asarray(transcripts) for transcripts in (transcripts_0, transcripts_1)]
+    if any(world.ndim != 2 for world in runs) or runs[0].shape[1] != runs[1].shape[1]:
         raise ValueError(
             "transcripts_0 and transcripts_1 must be arrays of shape (n_runs, n_queries) with equal n_queries. "
-            f"Got shapes {worlds[0].shape} and {worlds[1].shape} instead."
+            f"Got shapes {runs[0].shape} and {runs[1].shape} instead."
         )
-    counts = [(world == label).sum(axis=1).astype(float) for world in worlds]
+    counts = [(world == label).sum(axis=1).astype(float) for world in runs]
     if method == "bits":
         _check_confidence(confidence)
-        _check_runs((len(worlds[0]), len(worlds[1])), method)
-        return _audit_bits(counts[0], counts[1], worlds[0].shape[1], confidence)
+        _check_runs((len(runs[0]), len(runs[1])), method)
+        return _audit_bits(counts[0], counts[1], runs[0].shape[1], confidence)
     return _audit(counts[0], counts[1], confidence, method)
 
 
@@ -302,10 +295,7 @@ def _audit_gdp(scores_0: Array, scores_1: Array, confidence: float) -> AuditResu
     freedom = n_0 + n_1 - 2
     shift = float(scores_1.mean() - scores_0.mean())
     spread = math.sqrt(float(scores_0.var() * n_0 + scores_1.var() * n_1) / freedom)
-    if spread > 0:
-        mu_hat = shift / spread
-    else:
-        mu_hat = math.copysign(math.inf, shift) if shift else 0.0
+    mu_hat = shift / spread if spread > 0 else math.copysign(math.inf, shift) if shift else 0.0
     root = math.sqrt(n_0 * n_1 / (n_0 + n_1))
     t = min(max(mu_hat * root, -_T_LIMIT), _T_LIMIT)
     lower = float(nctdtrinc(freedom, confidence, t)) / root
@@ -319,35 +309,32 @@ def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) 
     candidates = np.quantile(np.concatenate([scores_0[::2], scores_1[::2]]), np.linspace(0, 1, 201))
 
     def rates(part_0: Array, part_1: Array, threshold: Array) -> tuple[Array, Array]:
-        false_positives = (part_0[:, None] > threshold).sum(axis=0)
-        false_negatives = (part_1[:, None] <= threshold).sum(axis=0)
-        return (
-            clopper_pearson_upper(false_positives, part_0.size, each),
-            clopper_pearson_upper(false_negatives, part_1.size, each),
-        )
+        wrong = (part_0[:, None] > threshold).sum(axis=0), (part_1[:, None] <= threshold).sum(axis=0)
+        upper = worlds.clopper_pearson_upper
+        return upper(wrong[0], part_0.size, each), upper(wrong[1], part_1.size, each)
 
     fpr, fnr = rates(scores_0[::2], scores_1[::2], candidates)
     best = np.argmax(np.maximum((1 - fnr) / fpr, (1 - fpr) / fnr))
     fpr, fnr = rates(scores_0[1::2], scores_1[1::2], candidates[[best]])
     limits = (float(fpr[0]), float(fnr[0]))
     mu_hat = _estimated(scores_0[1::2], scores_1[1::2], float(candidates[best]))
-    n_runs = (scores_0.size, scores_1.size)
-    return AuditResult("clopper_pearson", mu_hat, max(mu_of_rates(limits), 0.0), math.inf, confidence, n_runs, limits)
+    lower, n_runs = max(worlds.mu_of_rates(limits), 0.0), (scores_0.size, scores_1.size)
+    return AuditResult("clopper_pearson", mu_hat, lower, math.inf, confidence, n_runs, limits)
 
 
 def _estimated(scores_0: Array, scores_1: Array, threshold: float) -> float:
     """μ of the errors at a threshold. Half an error is added on each side: no errors at all have a finite μ too."""
     wrong = scores_0 > threshold, scores_1 <= threshold
-    return mu_of_rates(tuple((part.sum() + 0.5) / (part.size + 1) for part in wrong))
+    return worlds.mu_of_rates(tuple((part.sum() + 0.5) / (part.size + 1) for part in wrong))
 
 
 def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditResult:
     """Limits of both error rates at many thresholds, jointly."""
-    rates = rates_of_band(scores_0, scores_1, confidence)
-    best = max(rates, key=mu_of_rates)
+    rates = worlds.rates_of_band(scores_0, scores_1, confidence)
+    best = max(rates, key=worlds.mu_of_rates)
     mu_hat = _estimated(scores_0, scores_1, float(np.median(np.concatenate([scores_0, scores_1]))))
     n_runs = (scores_0.size, scores_1.size)
-    return AuditResult("band", mu_hat, max(0.0, mu_of_rates(best)), math.inf, confidence, n_runs, best, rates)
+    return AuditResult("band", mu_hat, max(0.0, worlds.mu_of_rates(best)), math.inf, confidence, n_runs, best, rates)
 
 
 def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: float) -> AuditResult:
@@ -355,10 +342,10 @@ def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: fl
     each = (1 + confidence) / 2  # two probabilities share the risk
     n_0, n_1 = counts_0.size * n_queries, counts_1.size * n_queries
     ones, zeros = int(counts_0.sum()), n_1 - int(counts_1.sum())
-    high_0 = float(clopper_pearson_upper(np.asarray(ones), n_0, each))
-    low_1 = 1 - float(clopper_pearson_upper(np.asarray(zeros), n_1, each))
-    mu_hat = bits_mu((ones + 0.5) / (n_0 + 1), 1 - (zeros + 0.5) / (n_1 + 1), n_queries)
-    lower, n_runs = bits_mu(high_0, low_1, n_queries), (counts_0.size, counts_1.size)
+    high_0 = float(worlds.clopper_pearson_upper(np.asarray(ones), n_0, each))
+    low_1 = 1 - float(worlds.clopper_pearson_upper(np.asarray(zeros), n_1, each))
+    mu_hat = worlds.bits_mu((ones + 0.5) / (n_0 + 1), 1 - (zeros + 0.5) / (n_1 + 1), n_queries)
+    lower, n_runs = worlds.bits_mu(high_0, low_1, n_queries), (counts_0.size, counts_1.size)
     limits = high_0, 1 - low_1
     return AuditResult("bits", mu_hat, lower, math.inf, confidence, n_runs, limits, n_queries=n_queries)
 
@@ -488,7 +475,7 @@ def _numbers_of_guesses(n_guesses: int | Sequence[int] | None, m: int, shares: S
 
 def _epsilon_lower(m: int, r: int, v: int, risk: float, *, delta: float) -> float:
     """The largest ε up to which v right guesses of r have a probability of at most ``risk``, rounded down."""
-    return largest_refuted(lambda epsilon: _log_probability(m, r, v, delta, epsilon) <= math.log(risk))
+    return worlds.largest_refuted(lambda epsilon: _log_probability(m, r, v, delta, epsilon) <= math.log(risk))
 
 
 def _log_probability(m: int, r: int, v: int, delta: float, epsilon: float) -> float:
@@ -644,7 +631,7 @@ def audit_one_run_gaussian(scores: ArrayLike, included: ArrayLike, *, confidence
 # ---------------------------------------------------------------- the recursion
 
 
-def _needed(curve: str, delta: float) -> Callable[[Array, Array], Array]:
+def _needed(curve: str, delta: float) -> Needed:
     """Return the smallest error rate that a trade-off leaves beside a power, as a function of power and parameter."""
     if curve == "gdp":
         return lambda power, mu: ndtr(ndtri(power) - mu)
@@ -653,7 +640,7 @@ def _needed(curve: str, delta: float) -> Callable[[Array, Array], Array]:
     ).clip(min=0.0)
 
 
-def _parameter_lower(needed: Callable[[Array, Array], Array], m: int, r: int, c: int, risk: float) -> float:
+def _parameter_lower(needed: Needed, m: int, r: int, c: int, risk: float) -> float:
     """The largest parameter at which c right guesses of r are less likely than ``risk``, rounded down."""
     if not _refuted(needed, np.zeros(1), m, r, c, risk)[0]:
         return 0.0
@@ -667,9 +654,7 @@ def _parameter_lower(needed: Callable[[Array, Array], Array], m: int, r: int, c:
     return low
 
 
-def _refuted(
-    needed: Callable[[Array, Array], Array], parameters: Array, m: int, r: int, c: int, risk: float
-) -> NDArray[np.bool_]:
+def _refuted(needed: Needed, parameters: Array, m: int, r: int, c: int, risk: float) -> NDArray[np.bool_]:
     """Whether at least c right guesses of r have a probability below ``risk``, for each parameter.
 
     Write R_j for ``Σ_{l≥j} l p_l / m`` and H_j for ``Σ_{l≥j} (r - l) p_l / m``. The theorem asks that ``H_{j-1} >=

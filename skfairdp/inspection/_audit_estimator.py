@@ -15,41 +15,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from skfairdp import privacy
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import column_names, html_table, page, section, write_text
-from skfairdp.inspection._audit import (
-    _check_confidence,
-    audit_matched_filter,
-    audit_one_run_f_dp,
-    audit_one_run_gaussian,
-)
-from skfairdp.inspection._audit_worlds import (
-    ABSENT,
-    OF_GROUPS,
-    RELATIONS,
-    Canary,
-    Claim,
-    LearnedScore,
-    Observer,
-    Seen,
-    World,
-    chance_of_order,
-    default_canaries,
-    fit_and_see,
-    make_world,
-    rates_epsilon,
-    rates_of_band,
-    seeds_of_noise,
-)
-from skfairdp.privacy import (
-    NeighboringRelation as Relation,
-    attribute_event,
-    epsilon_of,
-    group_privacy,
-    ledger_in_use,
-    rounded_down,
-    rounded_up,
-)
+from skfairdp.inspection import _audit as bounds, _audit_worlds as worlds
+from skfairdp.inspection._audit_worlds import ABSENT, OF_GROUPS, RELATIONS, Canary, Claim, Seen, World, make_world
+from skfairdp.privacy import NeighboringRelation as Relation, rounded_down, rounded_up
 from skfairdp.schema import Schema
 
 Array = NDArray[np.float64]
@@ -304,13 +275,12 @@ def audit(
     world = World(X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y), groups, _ids(estimator, X, subject))
     runner = _Runner(estimator, world, dict(fit_params or {}), rng, n_jobs, attributes, score)
     claim, at_delta, relation = _claimed(runner, epsilon, delta, relation, canaries)
-    judge, usual = (_many_runs, default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
+    judge, usual = (_many_runs, worlds.default_canaries) if n_runs > 1 else (_one_run, _half_of_the_rows)
     given = _checked(usual(world, relation) if canaries is None else list(canaries), relation, len(world.y))
     found = judge(runner, given, n_runs, method, at_delta, confidence)
     if found["reach"] < claim:
-        warnings.warn(
-            _NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim)), UserWarning, stacklevel=2
-        )
+        said = _NO_REACH.format(reach=rounded_up(found["reach"]), claim=rounded_up(claim))
+        warnings.warn(said, UserWarning, stacklevel=2)
     return EstimatorAudit(
         type(estimator).__name__, claim=claim, delta=at_delta, confidence=confidence, relation=relation, method=method,
         assumes=_ASSUMES[method], n_runs=n_runs, n_fits=runner.n_fits, **found,
@@ -334,19 +304,15 @@ def _ids(estimator: Any, X: Any, subject: ArrayLike | str | None) -> "pd.Series[
 
 
 def _claimed(
-    runner: "_Runner",
-    epsilon: float | None,
-    delta: float | None,
-    relation: str | None,
-    canaries: Sequence[Canary] | None,
+    run: "_Runner", epsilon: float | None, delta: float | None, relation: str | None, canaries: Sequence[Canary] | None
 ) -> tuple[float, float, str]:
     """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them.
 
     A claim for a null record is judged with a record that is absent, where the estimator can be told how many rows
     there are; else with a replaced one, and what is claimed of that.
     """
-    name = type(runner.estimator).__name__
-    stated, error = runner.stated()
+    name = type(run.estimator).__name__
+    stated, error = run.stated()
     if error is not None and stated.epsilon is None and epsilon is None:
         raise ValueError(f"{name} does not fit the rows of the audit: {error}")
     own = stated.relation if stated.relation in RELATIONS else None
@@ -359,7 +325,7 @@ def _claimed(
         raise ValueError(f"epsilon must be at least 0. Got {stated.epsilon!r} instead.")
     claim = Claim(float(stated.epsilon), at_delta, own or relation or _REPLACED[0], stated.event)
     judged = relation or str(claim.relation)
-    if judged == Relation.ZERO_OUT and not _declares_rows(runner, claim, canaries):
+    if judged == Relation.ZERO_OUT and not _declares_rows(run, claim, canaries):
         judged = _REPLACED[0]
     return *_carried_over(name, claim, judged), judged
 
@@ -393,8 +359,8 @@ def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
             "to judge with 'epsilon'."
         )
     if claim.event is None:
-        return group_privacy(epsilon, delta, 2)
-    return epsilon_of(attribute_event(claim.event, own), delta), delta
+        return privacy.group_privacy(epsilon, delta, 2)
+    return privacy.epsilon_of(privacy.attribute_event(claim.event, own), delta), delta
 
 
 _NO_REACH = (
@@ -422,7 +388,7 @@ class _Runner:
 
     def stated(self) -> tuple[Claim, str | None]:
         """What a fit on the common rows states, and its error where there is one."""
-        probe = self.see([(self.world, None)], Observer(self.world, [], attributes=False))[0]
+        probe = self.see([(self.world, None)], worlds.Observer(self.world, [], attributes=False))[0]
         return probe.claim, None if len(probe.numbers) else probe.signature
 
     def with_rows_declared(self) -> "_Runner":
@@ -435,14 +401,11 @@ class _Runner:
     def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
         """One fit for each table."""
         self.n_fits += len(tables)
-        reseed = bool(seeds_of_noise(self.estimator))
+        reseed = bool(worlds.seeds_of_noise(self.estimator))
         seeds = [self.seed() if reseed else None for _ in tables]
-        return list(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(fit_and_see)(self.estimator, table, look, seed, self.fit_params)
-                for (table, _), seed in zip(tables, seeds, strict=True)
-            )
-        )
+        see, pairs = delayed(worlds.fit_and_see), zip(tables, seeds, strict=True)
+        calls = (see(self.estimator, table, look, seed, self.fit_params) for (table, _), seed in pairs)
+        return list(Parallel(n_jobs=self.n_jobs)(calls))
 
     def both(self, canary: Canary, n_runs: int, look: Callable[[Any], Any]) -> list[list[Seen]]:
         """As many runs of either world."""
@@ -460,7 +423,7 @@ def _many_runs(
     runner: _Runner, given: list[Canary], n_runs: int, method: str, delta: float, confidence: float
 ) -> dict[str, Any]:
     """Learn a score for each canary, keep the one that tells the worlds apart best, judge it on new runs."""
-    look = runner.score or Observer(runner.world, given, attributes=runner.attributes)
+    look = runner.score or worlds.Observer(runner.world, given, attributes=runner.attributes)
     best: tuple[float, Canary, Callable[[Sequence[Seen]], Array]] | None = None
     for canary in given:
         pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
@@ -468,17 +431,18 @@ def _many_runs(
         if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
             learned = _GivenScore(pilot)
         else:
-            learned = LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
+            learned = worlds.LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
         if best is None or learned.strength > best[0]:
             best = learned.strength, canary, learned
     assert best is not None
     _, canary, score = best
     without, with_canary = (score(runs) for runs in runner.both(canary, n_runs, look))
-    reach = rates_epsilon(rates_of_band(np.zeros(n_runs), np.ones(n_runs), confidence), delta)
+    reach = worlds.rates_epsilon(worlds.rates_of_band(np.zeros(n_runs), np.ones(n_runs), confidence), delta)
     if method == "gaussian":
-        lower, reach = audit_matched_filter(without, with_canary, confidence=confidence).epsilon_lower(delta), math.inf
+        found = bounds.audit_matched_filter(without, with_canary, confidence=confidence)
+        lower, reach = found.epsilon_lower(delta), math.inf
     else:
-        lower = rates_epsilon(rates_of_band(without, with_canary, confidence), delta)
+        lower = worlds.rates_epsilon(worlds.rates_of_band(without, with_canary, confidence), delta)
     return {"epsilon_lower": lower, "canary": canary.name, "n_canaries": 1, "reach": reach}
 
 
@@ -486,7 +450,7 @@ class _GivenScore:
     """The number that the caller's score returns; runs that failed are put at 0."""
 
     def __init__(self, pilot: Sequence[Sequence[Seen]]) -> None:
-        self.strength = chance_of_order(*(self(runs) for runs in pilot))
+        self.strength = worlds.chance_of_order(*(self(runs) for runs in pilot))
 
     def __call__(self, runs: Sequence[Seen]) -> Array:
         return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])
@@ -511,11 +475,12 @@ def _one_run(
         )
     scores = np.nan_to_num(seen.numbers, posinf=1e300, neginf=-1e300)
     if method == "gaussian":
-        lower, reach = audit_one_run_gaussian(scores, coins, confidence=confidence).epsilon_lower(delta), math.inf
+        found = bounds.audit_one_run_gaussian(scores, coins, confidence=confidence)
+        lower, reach = found.epsilon_lower(delta), math.inf
     else:
         options: dict[str, Any] = {"delta": delta, "curve": "epsilon_delta", "confidence": confidence}
-        lower = audit_one_run_f_dp(scores, coins, **options).epsilon_lower
-        reach = audit_one_run_f_dp(coins.astype(float), coins, **options).epsilon_lower
+        lower = bounds.audit_one_run_f_dp(scores, coins, **options).epsilon_lower
+        reach = bounds.audit_one_run_f_dp(coins.astype(float), coins, **options).epsilon_lower
     return {"epsilon_lower": lower, "canary": "all of one run", "n_canaries": len(given), "reach": reach}
 
 
@@ -569,12 +534,12 @@ def _check(estimator: Any, n_runs: int, method: str, confidence: float, relation
         raise ValueError(f"method must be 'counts' or 'gaussian'. Got {method!r} instead.")
     if relation is not None and relation not in RELATIONS:
         raise ValueError(f"relation must be one of {RELATIONS}. Got {relation!r} instead.")
-    _check_confidence(confidence)
+    bounds._check_confidence(confidence)
     parameters = estimator.get_params(deep=True)
     given = {parameter.split("__")[-1] for parameter, value in parameters.items() if value is not None}
     if "noise_seed" in given:
         raise ValueError(f"An audit of {name} needs noise that differs from fit to fit. Leave out its 'noise_seed'.")
-    if "ledger" in given or ledger_in_use() is not None:
+    if "ledger" in given or privacy.ledger_in_use() is not None:
         raise ValueError(
             f"An audit of {name} would charge its ledger for every run. Audit it without a 'ledger', and outside of "
             "the block of one."

@@ -5,6 +5,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -238,13 +239,10 @@ class Observer:
             for name in sorted(vars(model)):
                 if name.endswith("_") and not name.startswith("_"):
                     seen[name] = _as_numbers(getattr(model, name))
-        shapes = [
-            (name, type(value).__name__, str(getattr(value, "dtype", "")), np.shape(value))
-            for name, value in seen.items()
-            if value is not None
-        ]
+        known = {name: value for name, value in seen.items() if value is not None}
+        shapes = [(n, type(v).__name__, str(getattr(v, "dtype", "")), np.shape(v)) for n, v in known.items()]
         text = hashlib.sha256(repr(shapes).encode()).hexdigest()[:12]
-        arrays = [np.ravel(value).astype(float) for value in seen.values() if value is not None]
+        arrays = [np.ravel(value).astype(float) for value in known.values()]
         return np.concatenate(arrays) if arrays else np.empty(0), text
 
 
@@ -258,9 +256,7 @@ def _as_numbers(value: Any) -> Any:
         array = np.asarray(value)
     except ValueError:
         return None
-    if array.dtype.kind not in "iufb" or array.size > _LARGEST_ATTRIBUTE:
-        return None
-    return array
+    return array if array.dtype.kind in "iufb" and array.size <= _LARGEST_ATTRIBUTE else None
 
 
 def poisoned_queries(
@@ -465,15 +461,12 @@ class LearnedScore:
 
     @staticmethod
     def _candidates(linear: bool, seed: int) -> list[Any]:
-        models: list[Any] = [
-            make_pipeline(StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=ridge))
-            for ridge in _RIDGES
-        ]
+        lda = partial(LinearDiscriminantAnalysis, solver="lsqr")
+        models: list[Any] = [make_pipeline(StandardScaler(), lda(shrinkage=ridge)) for ridge in _RIDGES]
         if not linear:
             models.append(ExtraTreesClassifier(40, min_samples_leaf=3, random_state=seed))
             squashed = make_pipeline(RobustScaler(), FunctionTransformer(np.tanh), StandardScaler())
-            lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=1e-3)
-            models.append(make_pipeline(squashed, lda))  # for heavy tails
+            models.append(make_pipeline(squashed, lda(shrinkage=1e-3)))  # for heavy tails
         return models
 
 

@@ -10,18 +10,8 @@ import pandas as pd
 
 from skfairdp._docs import shared_docs
 from skfairdp._utils import invalid_parameter, write_text
-from skfairdp.inspection._frontier_frame import (
-    AXES,
-    Part,
-    check_frame,
-    draw_surface,
-    draw_whiskers,
-    epsilon_text,
-    has_whiskers,
-    level_colors,
-    parts_of,
-    refusal_kind,
-)
+from skfairdp.inspection import _frontier_frame as frames
+from skfairdp.inspection._frontier_frame import AXES, Part, epsilon_text, parts_of, refusal_kind
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import join_frontiers, measure_estimators, utility_in
 
@@ -86,7 +76,7 @@ class ParetoFrontierDisplay:
     """
 
     def __init__(self, frame: pd.DataFrame, *, x: str = "disparity", y: str | None = None) -> None:
-        self.frame = check_frame(frame)
+        self.frame = frames.check_frame(frame)
         utility = utility_in(frame)
         drawn = {*AXES} - ({"accuracy", "r2"} - {utility})
         y = utility if y is None else y
@@ -117,7 +107,7 @@ class ParetoFrontierDisplay:
         ParetoFrontierDisplay
             Drawn.
         """
-        given = frame if isinstance(frame, pd.DataFrame) else join_frontiers([check_frame(part) for part in frame])
+        given = frame if isinstance(frame, pd.DataFrame) else join_frontiers(list(map(frames.check_frame, frame)))
         return cls(given, x=x, y=y).plot(ax=ax)
 
     @classmethod
@@ -186,9 +176,8 @@ class ParetoFrontierDisplay:
         pyplot = _pyplot()
         parts = parts_of(self.frame)
         if ax is None:
-            figure, axes = pyplot.subplots(
-                1, len(parts), figsize=(6.2 * len(parts), 7.2), squeeze=False, layout="constrained"
-            )
+            size = 6.2 * len(parts), 7.2
+            figure, axes = pyplot.subplots(1, len(parts), figsize=size, squeeze=False, layout="constrained")
             axes, legend = axes[0], "below"  # where a phone has room for it
         else:
             axes, legend = np.atleast_1d(np.asarray(ax, dtype=object)), "beside"
@@ -229,9 +218,8 @@ class ParetoFrontierDisplay:
         )  # fmt: skip
         for row, part in zip(axes, parts, strict=True):
             for j, (axis, (x, y)) in enumerate(zip(row, pairs, strict=True)):
-                ParetoFrontierDisplay(self.frame, x=x, y=y)._draw(
-                    axis, part, "beside" if j == len(pairs) - 1 else "", title=j == 0
-                )
+                legend = "beside" if j == len(pairs) - 1 else ""
+                ParetoFrontierDisplay(self.frame, x=x, y=y)._draw(axis, part, legend, title=j == 0)
         self.ax_, self.figure_ = axes, figure
         return self
 
@@ -248,11 +236,10 @@ class ParetoFrontierDisplay:
         """
         parts = parts_of(self.frame)
         figure = _pyplot().figure(figsize=(7.4 * len(parts), 6.2), layout="constrained")
-        self.ax_ = np.array(
-            [figure.add_subplot(1, len(parts), j + 1, projection="3d") for j in range(len(parts))], dtype=object
-        )
+        axes = [figure.add_subplot(1, len(parts), j, projection="3d") for j in range(1, len(parts) + 1)]
+        self.ax_ = np.array(axes, dtype=object)
         for axis, part in zip(self.ax_, parts, strict=True):
-            draw_surface(axis, part)
+            frames.draw_surface(axis, part)
         self.figure_ = figure
         return self
 
@@ -281,19 +268,18 @@ class ParetoFrontierDisplay:
         ink, soft = "#16161d", "#5a5c6b"
         (x_label, x_less), (y_label, y_less) = (part.axis(name) for name in (self.x, self.y))
         of_level = part.level_of(part.rows["epsilon"])
-        for j, color in enumerate(level_colors(len(part.levels), "light")):
+        for j, color in enumerate(frames.level_colors(len(part.levels), "light")):
             rows = part.rows[of_level == j]
-            draw_whiskers(ax, rows, self.x, self.y, color)
+            frames.draw_whiskers(ax, rows, self.x, self.y, color)
             for kind, marker, mine in _alike(rows, part.estimators):
                 self._draw_alike(ax, mine, kind, marker, color)
             ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(part.levels[j])}")
         for marker, face, area, label in _shapes(part):
-            ax.scatter(
-                [], [], s=0.8 * area, marker=marker, facecolor=soft if face else "none", edgecolor=soft, label=label
-            )
+            mark = {"marker": marker, "facecolor": soft if face else "none", "edgecolor": soft, "label": label}
+            ax.scatter([], [], s=0.8 * area, **mark)
         if not part.rows["non_dominated"].astype(bool).all():
             ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
-        if has_whiskers(part.rows, self.x, self.y):
+        if frames.has_whiskers(part.rows, self.x, self.y):
             ax.plot([], [], color=soft, linewidth=1.0, alpha=0.6, label="gap at most, 95 % confidence")
         for one in part.references:
             self._compare(ax, one, ink, soft)
@@ -331,17 +317,9 @@ class ParetoFrontierDisplay:
         at: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
         if where == "below":
             at = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.12), "ncols": 2, "columnspacing": 1.0}
-        legend = ax.legend(
-            title=f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})",
-            frameon=False,
-            fontsize=10,
-            title_fontsize=10,
-            alignment="left",
-            labelcolor=ink,
-            **at,
-            handletextpad=0.4,
-            labelspacing=0.6,
-        )
+        title = f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})"
+        at |= {"frameon": False, "alignment": "left", "labelcolor": ink, "handletextpad": 0.4, "labelspacing": 0.6}
+        legend = ax.legend(title=title, fontsize=10, title_fontsize=10, **at)
         legend.get_title().set_color(ink)
 
     def _dress(

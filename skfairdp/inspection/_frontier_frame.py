@@ -103,10 +103,8 @@ class Part:
     @property
     def subject(self) -> str:
         """Data set and estimator; of several estimators the legend tells the names."""
-        names = self.estimators
-        return " · ".join(
-            word for word in (self.dataset, *(names if len(names) == 1 or not self.dataset else [])) if word
-        )
+        names = self.estimators if len(self.estimators) == 1 or not self.dataset else []
+        return " · ".join(filter(None, (self.dataset, *names)))
 
     @property
     def estimators(self) -> list[str]:
@@ -150,26 +148,15 @@ def check_frame(frame: Any) -> pd.DataFrame:
 def parts_of(frame: pd.DataFrame) -> list[Part]:
     """Split a frame so that unlike guarantees, and different data sets, never share axes."""
     records = {(r["protects"], r["neighboring_relation"]): r for r in frame.attrs.get("guarantees", [])}
-    dataset = (
-        frame["dataset"].fillna("").astype(str) if "dataset" in frame.columns else pd.Series("", index=frame.index)
-    )
+    dataset = frame.get("dataset", pd.Series("", index=frame.index)).fillna("").astype(str)
     parts = []
     keys = [dataset, frame["protects"].astype(str), frame["neighboring_relation"].astype(str)]
     for key, rows in frame.groupby(keys, sort=False):
         name, protects, relation = (str(value) for value in key)
         record = records.get((protects, relation), {})
-        parts.append(
-            Part(
-                rows,
-                name,
-                protects,
-                relation,
-                float(record.get("delta", rows["delta"].max())),
-                float(record.get("epsilon_total", math.nan)),
-                int(record.get("n_fits", 0)),
-                tuple(one for one in frame.attrs.get("references", []) if str(one.get("dataset", "")) == name),
-            )
-        )
+        delta, total = float(record.get("delta", rows["delta"].max())), float(record.get("epsilon_total", math.nan))
+        marks = tuple(one for one in frame.attrs.get("references", []) if str(one.get("dataset", "")) == name)
+        parts.append(Part(rows, name, protects, relation, delta, total, int(record.get("n_fits", 0)), marks))
     return parts
 
 
@@ -201,9 +188,8 @@ def epsilon_meaning(epsilon: float, delta: float, protects: str, relation: str) 
     of = {"record": "one record has", "subject": "all rows of one subject have"}
     what = f"which of two values {of.get(protects, 'the group of one record or subject has')}"
     if relation in set(NeighboringRelation) and NeighboringRelation(relation).by_null:
-        what = (
-            f"whether {'the rows of one subject are' if protects == 'subject' else 'one record is'} there or left out"
-        )
+        which = "the rows of one subject are" if protects == "subject" else "one record is"
+        what = f"whether {which} there or left out"
     return (
         f"An attacker who sees all of this and knows all other rows guesses {what}: the guess is right at "
         f"most {percent:g} % of the time, and a random one 50 %. {_ONE.get(protects, '')}"

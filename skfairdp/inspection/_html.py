@@ -27,17 +27,12 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
     """Return the page of a frontier frame as one string of HTML."""
     parts = parts_of(check_frame(frame))
     names = list(dict.fromkeys(part.dataset for part in parts if part.dataset))
-    heading = (
-        title
-        if title is not None
-        else ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
-    )
+    usual = ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
+    heading = usual if title is None else title
     measured = frame.attrs.get("n_test"), frame.attrs.get("scored_on")
     notes = [str(note) for note in frame.attrs.get("notes", [])]
-    data = {
-        "amounts": utility_in(frame) == "r2",
-        "panels": [_panel(part, len(parts) > 1, notes, *measured) for part in parts],
-    }
+    panels = [_panel(part, len(parts) > 1, notes, *measured) for part in parts]
+    data = {"amounts": utility_in(frame) == "r2", "panels": panels}
     folder = resources.files("skfairdp.inspection") / "templates"
     # "<" inside the data could end the script element; everywhere else JSON does not need it.
     text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
@@ -76,27 +71,21 @@ _UNKNOWN = "The noise hides all groups but one; more rows or a larger ε show it
 
 
 def _panel(part: Part, several: bool, notes: list[str], n_test: int | None, scored_on: str | None) -> dict[str, Any]:
-    total = part.epsilon_total
+    total, question = part.epsilon_total, ""
+    sentence = "The noise was seeded, or a total is not known: publishing these models is not certified."
+    if math.isfinite(total):
+        cost, question = f"ε = {epsilon_text(total)}", f"What does ε = {epsilon_text(total)} mean?"
+        whom = f"one {part.protects} ({part.neighboring_relation})"
+        sentence = f"Publishing every model on this page costs {cost} at δ = {part.delta_text}, protecting {whom}."
     levels = part.level_of(part.rows["epsilon"]).tolist()
+    heading = ": ".join(filter(None, [part.dataset, part.protection])) if several else None
+    named = {"heading": heading, "subject": part.subject or "Models"}
+    of = {"protects": part.protects, "protection": part.protection, "delta": part.delta_text, "total": _finite(total)}
+    unknown = _UNKNOWN if scored_on == "held out" else ""
+    told = {"sentence": sentence, "notes": notes, "makers": part.estimators, "unknown": unknown, "question": question}
+    shown = {**named, **of, **told, "meaning": part.meaning}
     return {
-        "heading": ": ".join(filter(None, [part.dataset, part.protection])) if several else None,
-        "subject": part.subject or "Models",
-        "protects": part.protects,
-        "protection": part.protection,
-        "delta": f"{part.delta_text}",
-        "total": _finite(total),
-        "sentence": (
-            f"Publishing every model on this page costs ε = {epsilon_text(total)} at δ = {part.delta_text}, "
-            "protecting one "
-            f"{part.protects} ({part.neighboring_relation})."
-            if math.isfinite(total)
-            else "The noise was seeded, or a total is not known: publishing these models is not certified."
-        ),
-        "notes": notes,
-        "makers": part.estimators,
-        "unknown": _UNKNOWN if scored_on == "held out" else "",
-        "question": f"What does ε = {epsilon_text(total)} mean?" if math.isfinite(total) else "",
-        "meaning": part.meaning,
+        **shown,
         "references": [_reference(one, part) for one in part.references],
         "detail": _detail(part, n_test, scored_on),
         "levels": [_finite(level) for level in part.levels],
@@ -119,35 +108,17 @@ def _detail(part: Part, n_test: int | None, scored_on: str | None) -> str:
 
 def _reference(one: Mapping[str, Any], part: Part) -> dict[str, Any]:
     """A mark to compare with, that is no model of the table and costs nothing."""
-    return {
-        "name": str(one["name"]),
-        "gap": _finite(one["disparity"]),
-        "accuracy": _finite(one[part.utility]),
-        "coverage": 1.0,
-        "epsilon": None,
-        "private": bool(one.get("private", True)),
-    }
+    at = {"gap": _finite(one["disparity"]), "accuracy": _finite(one[part.utility]), "coverage": 1.0, "epsilon": None}
+    return {"name": str(one["name"]), **at, "private": bool(one.get("private", True))}
 
 
 def _point(j: int, row: Mapping[Any, Any], level: int, part: Part) -> dict[str, Any]:
-    gamma = _finite(row["gamma"])
-    params = str(row.get("params") or "")
-    return {
-        "id": j,
-        "estimator": str(row.get("estimator") or "model"),
-        "epsilon": _finite(row["epsilon"]),
-        "level": int(level),
-        "gamma": gamma,
-        "idp3": bool(row["idp3"]),
-        "kind": refusal_kind(row),
-        "gap": _finite(row["disparity"]),
-        "bound": _finite(row.get("gap_bound", math.nan)),
-        "accuracy": _finite(row[part.utility]),
-        "coverage": float(row["coverage"]),
-        "best": bool(row["non_dominated"]),
-        "params": params,
-        "code": _code(params, gamma, bool(row["idp3"]), row),
-    }
+    gamma, idp3, params = _finite(row["gamma"]), bool(row["idp3"]), str(row.get("params") or "")
+    asked = {"epsilon": _finite(row["epsilon"]), "level": int(level), "gamma": gamma, "idp3": idp3}
+    gap, bound = _finite(row["disparity"]), _finite(row.get("gap_bound", math.nan))
+    found = {"gap": gap, "bound": bound, "accuracy": _finite(row[part.utility]), "coverage": float(row["coverage"])}
+    said = {"id": j, "estimator": str(row.get("estimator") or "model"), **asked, "kind": refusal_kind(row), **found}
+    return {**said, "best": bool(row["non_dominated"]), "params": params, "code": _code(params, gamma, idp3, row)}
 
 
 def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) -> str:
@@ -177,10 +148,8 @@ def _code(params: str, gamma: float | None, idp3: bool, row: Mapping[Any, Any]) 
         f"model.fit({', '.join([rows, *arguments])})",
     ]
     if wrapped:
-        lines += [
-            f"model = IDP3(FrozenEstimator(model), gamma={gamma})",
-            "model.fit(X_public, sensitive_features=groups_public)",
-        ]
+        lines.append(f"model = IDP3(FrozenEstimator(model), gamma={gamma})")
+        lines.append("model.fit(X_public, sensitive_features=groups_public)")
     lines.append("model.predict(X_new, sensitive_features=groups_new)" if idp3 else f"model.predict({new})")
     return "\n".join(lines)
 

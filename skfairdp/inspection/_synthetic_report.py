@@ -129,10 +129,8 @@ class SyntheticDataReport:
         marginals = pd.concat([_marginal(name, real[name], made[name], n_bins) for name in real.columns])
         balance, downstream = pd.DataFrame(), pd.DataFrame()
         if sensitive_features_real is not None and sensitive_features_synthetic is not None:
-            balance = _balance(
-                as_groups(sensitive_features_real, len(real), owner=_OWNER),
-                as_groups(sensitive_features_synthetic, len(made), owner=_OWNER),
-            )
+            groups = (sensitive_features_real, len(real)), (sensitive_features_synthetic, len(made))
+            balance = _balance(*(as_groups(own, n_rows, owner=_OWNER) for own, n_rows in groups))
         if estimators:
             trained_on = {"real": (X_real, y_real), "synthetic": (X_synthetic, y_synthetic)}
             downstream = _downstream(estimators, trained_on, X_test, y_test, sensitive_features_test)
@@ -171,10 +169,8 @@ class SyntheticDataReport:
 
     def _page(self, title: str) -> str:
         distance = self.total_variation
-        figures = "".join(
-            _figure(str(name), rows, float(distance[name]))
-            for name, rows in self.marginals.groupby("column", sort=False)
-        )
+        columns = self.marginals.groupby("column", sort=False)
+        figures = "".join(_figure(str(name), rows, float(distance[name])) for name, rows in columns)
         parts = [
             f"<h1>{html.escape(title)}</h1>",
             f"<p>{self._in_words()}</p>",
@@ -239,17 +235,11 @@ def _downstream(
     missing = [name for name, value in needed.items() if value is None]
     if missing:
         raise ValueError(f"'estimators' of {_OWNER} needs {', '.join(missing)} as well.")
-    return pd.DataFrame(
-        [
-            {
-                "classifier": name,
-                "trained on": kind,
-                **downstream_scores(estimator, X, y, X_test, y_test, sensitive_features=groups_test),
-            }
-            for name, estimator in estimators.items()
-            for kind, (X, y) in trained_on.items()
-        ]
-    )
+    rows = []
+    for (name, estimator), (kind, (X, y)) in itertools.product(estimators.items(), trained_on.items()):
+        scores = downstream_scores(estimator, X, y, X_test, y_test, sensitive_features=groups_test)
+        rows.append({"classifier": name, "trained on": kind, **scores})
+    return pd.DataFrame(rows)
 
 
 def _table(frame: pd.DataFrame, *, index: bool = False) -> str:

@@ -7,12 +7,5 @@ from skfairdp.model_selection._pareto_search import ParetoSearchCV
 from skfairdp.model_selection._private_search import PrivateSearchCV
 from skfairdp.model_selection._transfer import measure_estimators, transfer_frontier
 
-__all__ = [
-    "ParetoSearchCV",
-    "PrivateSearchCV",
-    "frontier",
-    "frontier_of_table",
-    "hypervolume",
-    "pareto_frontier",
-    "transfer_frontier",
-]
+__all__ = ["ParetoSearchCV", "PrivateSearchCV", "frontier", "frontier_of_table", "hypervolume"]
+__all__ += ["pareto_frontier", "transfer_frontier"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from skfairdp.model_selection._scores import BASELINE, Objective, PaidScores
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 #: Spreads from the middle at which an error stops to grow: further ones say no more, and noise follows the largest.
 FARTHEST = 2.5
 #: Of the counts of predictions, beside the sums of squares.
@@ -67,10 +68,6 @@ class ReleasedAmounts:
         if nearer >= squares:
             return math.inf
         return (self.squared_errors + farther) / (squares - nearer) - self.squared_errors / squares
-
-    def without_last_group(self) -> "ReleasedAmounts":
-        """The same, where gaps are those of the others."""
-        return replace(self, counts=self.counts[:-1])
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -143,20 +140,14 @@ class AmountTable:
         return int(np.clip(cells, FEWEST_CELLS, MOST_CELLS))
 
     def sums(
-        self,
-        amounts: Array,
-        predicted: Array,
-        codes: NDArray[np.int64],
-        spread: tuple[float, float],
-        exposure: Array | float = 1.0,
+        self, amounts: Array, predicted: Array, codes: Codes, spread: tuple[float, float], exposure: Array | float = 1.0
     ) -> Array:
         """The exact vector. A row without a prediction is as far away as any, in the first cell. Private."""
         (middle, width), n_cells = spread, self.n_cells(len(amounts))
         missing = np.isnan(predicted)
         known = np.where(missing, 0.0, predicted)
-        found, said, expected = (
-            np.clip((one - middle) / (FARTHEST * width), -1.0, 1.0) for one in (amounts, known, known * exposure)
-        )
+        of, far = (amounts, known, known * exposure), FARTHEST * width
+        found, said, expected = (np.clip((one - middle) / far, -1.0, 1.0) for one in of)
         errors = np.where(missing, 1.0, np.minimum((found - expected) ** 2, 1.0))
         cells = np.searchsorted(np.linspace(-1, 1, n_cells + 1)[1:-1], np.where(missing, -1.0, said), side="right")
         counts = np.bincount(codes * n_cells + cells, minlength=len(self.groups) * n_cells)

@@ -14,21 +14,14 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object, process_routing
 
+from skfairdp import privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import amounts_of
 from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
-from skfairdp.privacy import (
-    UNCHARGED,
-    DpEvent,
-    LedgerEntry,
-    PrivacySpent,
-    flatten,
-    ledger_in_use,
-    refuse_ledger_of_seed,
-)
+from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, ledger_in_use
 from skfairdp.schema import RawTable
 
 
@@ -173,7 +166,9 @@ class Candidate:
                 PrivacyLeakWarning,
             )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
-        refuse_ledger_of_seed(f"The estimator of {owner}", self.parameter("noise_seed"), self.parameter("ledger"))
+        privacy.refuse_ledger_of_seed(
+            f"The estimator of {owner}", self.parameter("noise_seed"), self.parameter("ledger")
+        )
         params, changes = estimator.get_params(deep=True), {}
         if self.has("random_state") and self.parameter("random_state") is None:
             changes[self.prefix + "random_state"] = seed
@@ -266,7 +261,7 @@ class Candidate:
     def check_spent(self, fitted: Any, planned: DpEvent) -> None:
         """Stop where a fit says that it released something else than it had planned."""
         spent = getattr(self.private_part(fitted), "privacy_", None)
-        if spent is not None and flatten(spent.own.event) != flatten(planned):
+        if spent is not None and privacy.flatten(spent.own.event) != privacy.flatten(planned):
             raise UnplannedReleaseError(
                 f"{type(fitted).__name__} released something else than it had planned; its cost is unknown."
             )

@@ -10,20 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfairdp import privacy
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import invalid_parameter
-from skfairdp.privacy import (
-    DpEvent,
-    LedgerEntry,
-    NeighboringRelation,
-    PrivacyLedger,
-    PrivacySpent,
-    Protects,
-    attribute_event,
-    compose,
-    ledger_in_use,
-)
+from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, Protects
 
+Kind = tuple[str, str]
 COLUMNS = [
     "dataset", "estimator", "epsilon", "delta", "protects", "neighboring_relation", "gamma", "student_gamma",
     "lam", "idp3", "disparity", "accuracy", "coverage", "non_dominated", "params",
@@ -92,14 +84,8 @@ def guarantee_record(
     protects: Any, relation: Any, delta: float, epsilon: float, n_fits: int, rows_of: str = ""
 ) -> dict[str, Any]:
     """What publishing a table costs under one kind of guarantee, as ``attrs["guarantees"]`` holds it."""
-    return {
-        "protects": protects,
-        "neighboring_relation": relation,
-        "delta": delta,
-        "epsilon_total": epsilon,
-        "n_fits": n_fits,
-        **({"rows_of": rows_of} if rows_of else {}),
-    }
+    total = {"protects": protects, "neighboring_relation": relation, "delta": delta, "epsilon_total": epsilon}
+    return {**total, "n_fits": n_fits, **({"rows_of": rows_of} if rows_of else {})}
 
 
 def sweeps_gamma(estimator: Any) -> bool:
@@ -187,17 +173,17 @@ def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]
 
 def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]) -> list[dict[str, Any]]:
     """One record for each kind of guarantee: composed where all tables with it say what they spent."""
-    found: dict[tuple[str, str], list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
+    found: dict[Kind, list[tuple[dict[str, Any], PrivacySpent | None]]] = {}
     private: list[PrivacySpent | None] = []
-    for frame, privacy in zip(frames, spent, strict=True):
+    for frame, cost in zip(frames, spent, strict=True):
         for record in frame.attrs.get("guarantees", []):
-            found.setdefault((record["protects"], record["neighboring_relation"]), []).append((record, privacy))
-        private += [privacy] * ("guarantees" in frame.attrs)
+            found.setdefault((record["protects"], record["neighboring_relation"]), []).append((record, cost))
+        private += [cost] * ("guarantees" in frame.attrs)
     joined = []
     for kind, records in found.items():
-        parts = [privacy for _, privacy in records]
+        parts = [cost for _, cost in records]
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which the fits for records have seen too
-            parts = [None if privacy is None else of_the_attribute(privacy) for privacy in private]
+            parts = [None if cost is None else of_the_attribute(cost) for cost in private]
         if len(parts) == 1:
             joined.append(dict(records[0][0]))
             continue
@@ -209,22 +195,23 @@ def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent
 def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
     """What a fit tells of one sensitive attribute, if it was for records too."""
     relation = NeighboringRelation.REPLACE_ATTRIBUTE
-    event, secret = attribute_event(spent.event, spent.neighboring_relation), spent.epsilon == spent.mechanism_epsilon
-    return PrivacySpent.of(
-        event, spent.delta, protects=relation.protects, neighboring_relation=relation, secret_noise=secret,
-        public=spent.public,
-    )  # fmt: skip
+    event, secret = (
+        privacy.attribute_event(spent.event, spent.neighboring_relation),
+        spent.epsilon == spent.mechanism_epsilon,
+    )
+    of: dict[str, Any] = {"protects": relation.protects, "neighboring_relation": relation, "public": spent.public}
+    return PrivacySpent.of(event, spent.delta, secret_noise=secret, **of)
 
 
 def composed_epsilon(spent: Sequence[PrivacySpent | None]) -> float:
     """ε of all of them together; NaN where one is not known, or they are stated at unlike δ."""
-    known = [privacy for privacy in spent if privacy is not None]
+    known = [cost for cost in spent if cost is not None]
     if len(known) < len(spent):
         return math.nan
     total = known[0]
     try:
-        for privacy in known[1:]:
-            total = total + privacy
+        for cost in known[1:]:
+            total = total + cost
     except ValueError:  # unlike δ: no total is certified
         return math.nan
     return total.epsilon
@@ -251,7 +238,7 @@ class Totals:
         params = base.get_params(deep=False)
         if "random_state" in params and params["random_state"] is None:
             base.set_params(random_state=seed)
-        ledger = ledger_in_use(params.get("ledger")) if "ledger" in params else None
+        ledger = privacy.ledger_in_use(params.get("ledger")) if "ledger" in params else None
         if ledger is not None and id(ledger) not in self._ledgers:
             self._ledgers[id(ledger)] = (ledger, len(ledger.entries))
         return base
@@ -271,7 +258,7 @@ class Totals:
         events = {kind: self._events(kind, given, own) for kind in kinds}
         return [self._guarantee(kind, delta, events) for kind in kinds]
 
-    def _events(self, kind: tuple[str, str], given: list[LedgerEntry], own: list[LedgerEntry]) -> list[DpEvent]:
+    def _events(self, kind: Kind, given: list[LedgerEntry], own: list[LedgerEntry]) -> list[DpEvent]:
         fits = self._of(kind)
         on_ledger = [spent.own.event for spent, charged in fits if charged is None]
         charged_there = [entry.event for entry in given if _kind(entry) == kind]
@@ -283,28 +270,25 @@ class Totals:
             *self._given(kind),
         ]
 
-    def _given(self, kind: tuple[str, str]) -> list[DpEvent]:
+    def _given(self, kind: Kind) -> list[DpEvent]:
         """What was paid for before and given to these fits, such as a schema: once each."""
         held = {part.release or id(part): part for spent, _ in self._of(kind) for part in spent.parts[1:]}
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:
-            return [attribute_event(part.event, part.neighboring_relation) for part in held.values()]
+            return [privacy.attribute_event(part.event, part.neighboring_relation) for part in held.values()]
         return [part.event for part in held.values()]
 
-    def _guarantee(
-        self, kind: tuple[str, str], delta: float, events: dict[tuple[str, str], list[DpEvent]]
-    ) -> dict[str, Any]:
+    def _guarantee(self, kind: Kind, delta: float, events: dict[Kind, list[DpEvent]]) -> dict[str, Any]:
         counted, secret = events[kind], self._of(kind)
         if kind[0] == Protects.SENSITIVE_ATTRIBUTE:  # which fits for records have seen too
-            counted = [attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
+            counted = [privacy.attribute_event(event, other[1]) for other, spent in events.items() for event in spent]
             secret = self._fits
         is_secret = all(math.isfinite(spent.epsilon) for spent, _ in secret)
-        total = PrivacySpent.of(
-            compose(*counted), delta, protects=kind[0], neighboring_relation=kind[1], secret_noise=is_secret
-        )
+        of: dict[str, Any] = {"protects": kind[0], "neighboring_relation": kind[1], "secret_noise": is_secret}
+        total = PrivacySpent.of(privacy.compose(*counted), delta, **of)
         whose = next((spent.rows_of for spent, _ in self._of(kind) if spent.rows_of), "")
         return guarantee_record(*kind, delta, total.epsilon, len(self._of(kind)), whose)
 
-    def _of(self, kind: tuple[str, str]) -> list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]]:
+    def _of(self, kind: Kind) -> list[tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]]:
         return [(spent, charged) for spent, charged in self._fits if _kind(spent) == kind]
 
 
@@ -314,26 +298,24 @@ def counting_ledger(estimator: Any) -> PrivacyLedger | None:
     Seeded noise and a ledger exclude each other: nothing private is left to count.
     """
     params = estimator.get_params(deep=False)
-    if "ledger" not in params or ledger_in_use(params["ledger"]) is not None or params.get("noise_seed") is not None:
+    unaware = "ledger" not in params or params.get("noise_seed") is not None
+    if unaware or privacy.ledger_in_use(params["ledger"]) is not None:
         return None
     ledger = PrivacyLedger(delta=params["delta"])
     estimator.set_params(ledger=ledger)
     return ledger
 
 
-def _kind(spent: PrivacySpent | LedgerEntry) -> tuple[str, str]:
+def _kind(spent: PrivacySpent | LedgerEntry) -> Kind:
     return spent.protects, spent.neighboring_relation
 
 
 def expression(estimator: Any) -> str:
     """The constructor call that makes the estimator, without what only concerns this machine."""
     values = estimator.get_params(deep=False)
-    shown = {
-        name: values[name]
-        for name, parameter in inspect.signature(type(estimator)).parameters.items()
-        if name not in _HOUSEKEEPING
-        and ((name in _ALWAYS and values[name] is not None) or repr(values[name]) != repr(parameter.default))
-    }
+    usual = {name: repr(one.default) for name, one in inspect.signature(type(estimator)).parameters.items()}
+    always = [name for name in _ALWAYS if values.get(name) is not None]
+    shown = {n: values[n] for n in usual if n in always or (n not in _HOUSEKEEPING and repr(values[n]) != usual[n])}
     inside = ", ".join(f"{name}={' '.join(repr(value).split())}" for name, value in shown.items())
     return f"{type(estimator).__name__}({inside})"
 

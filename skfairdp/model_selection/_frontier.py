@@ -1,6 +1,7 @@
 """The whole trade-off from one call: one private release per ε, every γ (or λ) from it, the ε of the whole table."""
 
 import inspect
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -270,11 +271,8 @@ class _Sweep:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
 
     def _by_gamma(self) -> list[tuple[dict[str, Any], list[_Point]]]:
-        points = [
-            _Point(gamma, bool(how), {"gamma": None if how == "only" else gamma})
-            for gamma in self.gammas
-            for how in self.idp3
-        ]
+        pairs = itertools.product(self.gammas, self.idp3)
+        points = [_Point(gamma, bool(how), {"gamma": None if how == "only" else gamma}) for gamma, how in pairs]
         return [({"gamma": self.gammas[0]}, [point for point in points if not (point.refuse and point.gamma is None)])]
 
     def _by_epsilon(self) -> list[tuple[dict[str, Any], list[_Point]]]:
@@ -343,15 +341,9 @@ def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
 
 def _row(name: str, released: Any, point: _Point) -> dict[str, Any]:
     """What is known of a point before it is measured."""
-    return {
-        "estimator": name,
-        **_frame.stated(released.privacy_),
-        "gamma": _frame.as_gamma(point.gamma),
-        "student_gamma": point.student_gamma,
-        "lam": float(point.lam),
-        "idp3": point.refuse,
-        "params": _frame.expression(clone(released).set_params(**point.student)),
-    }
+    held = {"gamma": _frame.as_gamma(point.gamma), "student_gamma": point.student_gamma, "lam": float(point.lam)}
+    params = _frame.expression(clone(released).set_params(**point.student))
+    return {"estimator": name, **_frame.stated(released.privacy_), **held, "idp3": point.refuse, "params": params}
 
 
 def _named(estimators: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,16 +84,13 @@ class LabelFigures(_Figures):
         by_class = released.sum(axis=(0, 2))[:-1]
         right = min(max(float(np.trace(released.sum(axis=0)[:-1])) / len(rows), 0.0), 1.0)
         one_row = pd.DataFrame({name: [cell] for name, cell in public_row(self.schema.columns).items()})
-        return {
-            "accuracy": right,
-            "accuracy_error": self._error(right, (n_groups + 1) * n_classes, len(rows)),
-            "disparity": largest_disparity(shown) if seen.sum() > 1 else math.nan,
-            "gap_bound": parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1)),
-            "coverage": 1.0,
-            "of_classes": by_class / len(rows),
-            "only_class": place[model.predict(one_row).tolist()[0]] if _has_one_answer(model) else None,
-            "groups_seen": int(seen.sum()),
-        }
+        only_class = place[model.predict(one_row).tolist()[0]] if _has_one_answer(model) else None
+        error = self._error(right, (n_groups + 1) * n_classes, len(rows))
+        gap = largest_disparity(shown) if seen.sum() > 1 else math.nan
+        bound = parity_bound(of_groups[seen], noise=self.mechanism.sigma * math.sqrt(n_classes + 1))
+        said = {"accuracy": right, "accuracy_error": error, "disparity": gap, "gap_bound": bound, "coverage": 1.0}
+        known: dict[str, Any] = {"of_classes": by_class / len(rows), "only_class": only_class}
+        return {**said, **known, "groups_seen": int(seen.sum())}
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
         """The share of the majority class, by all tables together; so much are models with one answer right on.
@@ -151,18 +148,14 @@ class AmountFigures(_Figures):
         # a subject without rows has NaN
         exposure = 1.0 if self.exposure is None else rows[self.exposure].fillna(1.0).to_numpy()
         sums = self.table.sums(amounts, predicted, groups, (model.y_center_, model.y_spread_), exposure)
-        released = self.table.release(sums, noise, len(rows)).without_last_group()
-        gap, bound = released.gaps
-        one_answer = _has_one_answer(model)
-        return {
-            "r2": min(0.0, released.r2) if one_answer else released.r2,
-            "r2_error": released.error,
-            "disparity": 0.0 if one_answer else gap,
-            "gap_bound": 0.0 if one_answer else bound,
-            "coverage": 1.0,
-            "groups_seen": int(released.seen.sum()),
-            **({} if self.exposure is None else {"exposure": self.exposure}),
-        }
+        released = self.table.release(sums, noise, len(rows))
+        released = replace(released, counts=released.counts[:-1])
+        r2, gap, bound = released.r2, *released.gaps
+        if _has_one_answer(model):
+            r2, gap, bound = min(0.0, r2), 0.0, 0.0
+        said = {"r2": r2, "r2_error": released.error, "disparity": gap, "gap_bound": bound, "coverage": 1.0}
+        of_rates = {} if self.exposure is None else {"exposure": self.exposure}
+        return {**said, "groups_seen": int(released.seen.sum()), **of_rates}
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
         """Of a constant prediction."""

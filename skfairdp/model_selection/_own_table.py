@@ -36,6 +36,9 @@ _ANY_NUMBER = 1e300
 _SPARE, _TRIES = 0.005, 9  # of ε may be left over; guesses at what a release may cost beside the schema
 
 
+Releases = Sequence[tuple[str, "_Release"]]
+
+
 @dataclass(frozen=True)
 class OwnFrontier:
     """A frontier, and what it cost."""
@@ -379,9 +382,7 @@ def _of_tables(release: "_Release", epsilon: float) -> DpEvent:
     return TransportPlan(*sizes, epsilon, release.delta, relation).event
 
 
-def _mu_of_figures(
-    releases: Sequence[tuple[str, "_Release"]], models: DpEvent, paid: Sequence[DpEvent], delta: float
-) -> float:
+def _mu_of_figures(releases: Releases, models: DpEvent, paid: Sequence[DpEvent], delta: float) -> float:
     """What the figures of all models may cost: as much as the models do together.
 
     A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
@@ -440,18 +441,16 @@ def _of_every_row(schema: Schema) -> Schema:
     been refused, as by every fit.
     """
     roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
-    total = {
-        name: replace(column, others=column.values[0])
-        for name, column in roles.items()
-        if isinstance(column, Category) and column.others is None and column.privacy_ is not None
+    lists = {
+        name: column for name, column in roles.items() if isinstance(column, Category) and column.privacy_ is not None
     }
+    total = {name: replace(one, others=one.values[0]) for name, one in lists.items() if one.others is None}
     columns = {**schema.columns, **total}
     return Schema(columns, label=schema.label, groups=schema.groups, n_rows=schema.n_rows, subject=schema.subject)
 
 
 def _refuse_one_value(schema: Schema, more: str) -> None:
-    n_classes = 2 if schema.amounts is not None else len(schema.classes or ())
-    if min(n_classes, len(schema.group_values or ())) < 2:
+    if min(2 if schema.amounts is not None else len(schema.classes or ()), len(schema.group_values or ())) < 2:
         raise ValueError(f"The schema has one value only of label or groups: nothing to learn or to compare. {more}")
 
 
@@ -564,7 +563,7 @@ class _Sweep:
 class _Budget:
     """What everything costs: known before any of it is released."""
 
-    releases: Sequence[tuple[str, "_Release"]]
+    releases: Releases
     events: Sequence[DpEvent]
     figures: LabelFigures | AmountFigures
     paid: Sequence[PrivacySpent]
@@ -716,9 +715,7 @@ def _synthetic(release: _Release) -> list[_Point]:
     learners = _learners(release.bounds, len(release.schema.classes or ()))
     first = _MODELS[False]["synthetic"](release).fit(release.rows)
     calls = {gap: release.call(name, _expression(gap)) for gap in learners}
-    return [
-        _Point(first if gap is None else first.refit(learner), calls[gap], gap) for gap, learner in learners.items()
-    ]
+    return [_Point(first if gap is None else first.refit(one), calls[gap], gap) for gap, one in learners.items()]
 
 
 def _fair_pate(release: _Release) -> list[_Point]:
@@ -774,12 +771,10 @@ def _plain() -> LogisticRegression:
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, Any]:
     """One learner for each bound on the gap. Fairlearn's reductions know two classes, and bound each group's rate
     against the rate of all: half of the gap between two groups."""
-    plain = _plain()
-    learners: dict[float | None, Any] = {None: plain}
-    for gap in gaps if n_classes == 2 else ():
-        if gap is not None:
-            learners[gap] = ExponentiatedGradient(plain, DemographicParity(difference_bound=gap / 2), max_iter=25)
-    return learners
+    plain, parity = _plain(), DemographicParity
+    bounds = [gap for gap in gaps if gap is not None] if n_classes == 2 else []
+    held = {gap: ExponentiatedGradient(plain, parity(difference_bound=gap / 2), max_iter=25) for gap in bounds}
+    return {None: plain} | held
 
 
 def _expression(gap: float | None) -> str:

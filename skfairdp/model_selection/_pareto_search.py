@@ -209,9 +209,8 @@ class ParetoSearchCV(SearchBase):
         missing = [name for name in (utility_of(self.estimator), *_DRAWN) if name not in names]
         shown = self._scoring_of(missing) if missing else []
         data = read_search(self, X, y, **given, objectives=objectives, shown=shown)
-        return divided(
-            data, self.total_epsilon, partial(plan_groups, error_score=self.error_score, refits=self.refit is not False)
-        )
+        plan = partial(plan_groups, error_score=self.error_score, refits=self.refit is not False)
+        return divided(data, self.total_epsilon, plan)
 
     @property
     def _asked(self) -> list[Objective]:

@@ -245,7 +245,7 @@ class PrivateSearchCV(SearchBase):
             raise ValueError(f"The candidates give unlike guarantees ({len(kinds)} kinds). Search them separately.")
         fits = [(whole.event, [part.event for part in parts]) for whole, parts in planned]
         trials = Trials(data, bounds, self.cv is not None, fits)
-        method = self._cheapest_method(trials)
+        method = self.method if self.method != "auto" else self._cheapest_method(trials)
         return _Plan(trials, method, self._event(trials, method))
 
     def _best(self, trials: Trials, noise: privacy.NoiseSource) -> tuple[int, Any, float] | None:
@@ -264,29 +264,18 @@ class PrivateSearchCV(SearchBase):
         return trials.composed if method == "composition" else self._selection(trials).event
 
     def _cheapest_method(self, trials: Trials) -> str:
-        if self.method != "auto":
-            return self.method
         if len(trials.fits) <= _FEW:
             return "composition"
         costs = {method: privacy.epsilon_of(self._event(trials, method), trials.data.delta) for method in _METHODS}
         return min(_METHODS, key=lambda method: costs[method])
 
     def _spending(self, plan: "_Plan") -> privacy.Spending:
-        data = plan.trials.data
-        return privacy.Spending(
-            plan.event,
-            data.delta,
-            data.relation,
-            label=f"{type(self).__name__} of {data.planned.label}",
-            ledger=data.ledger,
-            noise_seed=data.noise_seed,
-            releases=(f"the best of {len(data.grid)} candidates, by {plan.method}",),
-            public=search_facts(data),
-            report_to=partial(setattr, self, "privacy_"),
-            holds=data.holds,
-            forgets=(self.__dict__,),
-            rows_of=data.planned.rows_of,
-        )
+        data, releases = plan.trials.data, f"the best of {len(plan.trials.data.grid)} candidates, by {plan.method}"
+        account: dict[str, Any] = {"ledger": data.ledger, "noise_seed": data.noise_seed, "forgets": (self.__dict__,)}
+        said: dict[str, Any] = {"releases": (releases,), "public": search_facts(data), "rows_of": data.planned.rows_of}
+        account["label"], account["holds"] = f"{type(self).__name__} of {data.planned.label}", data.holds
+        report = partial(setattr, self, "privacy_")
+        return privacy.Spending(plan.event, data.delta, data.relation, report_to=report, **account, **said)
 
 
 _METHODS = ("selection", "composition")

@@ -17,25 +17,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from skfairdp import metrics
+from skfairdp import metrics, privacy
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, SubjectRows, other_rows
 from skfairdp._teachers import counted_once
 from skfairdp._utils import PublicData, encode_labels, group_domain
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
-from skfairdp.privacy import (
-    UNCHARGED,
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    Spending,
-    gdp_mu,
-    repeat,
-)
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 from skfairdp.schema import RawTable, Schema
 
+Codes = NDArray[np.int64]
 _GAPS = ("demographic_disparity", "equalized_odds_disparity", "accuracy_disparity")
 _GAPS_OF_AMOUNTS = ("ks_disparity", "wasserstein_disparity")
 _ALL = {"coverage": False, "disparity": True, "epsilon": True}
@@ -128,12 +120,11 @@ class _Answering(ClassifierMixin, BaseEstimator):
         return np.asarray(X)
 
 
-def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -> Codes:
     domain = group_domain(groups)
     owner = {"owner": "disparity", "parameter": "groups"}
     z = encode_labels(groups, domain, name="groups", **owner)
-    k = encode_labels(y_pred, classes, name="predictions", **owner)
-    return tally(z, k, (len(domain), len(classes)))
+    return tally(z, encode_labels(y_pred, classes, name="predictions", **owner), (len(domain), len(classes)))
 
 
 def utility_of(estimator: Any) -> str:
@@ -304,19 +295,17 @@ class PaidScores(ABC):
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
 
-    def paid(self, noise_seed: int | None, n_tables: int) -> Spending:
+    def paid(self, noise_seed: int | None, n_tables: int) -> privacy.Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
-        table = self.table
-        event = repeat(table.event, n_tables)
-        return Spending(
-            event, table.delta, table.relation, label="scores of a fold", ledger=UNCHARGED, noise_seed=noise_seed
-        )
+        table, event = self.table, privacy.repeat(self.table.event, n_tables)
+        account: dict[str, Any] = {"ledger": privacy.UNCHARGED, "noise_seed": noise_seed}
+        return privacy.Spending(event, table.delta, table.relation, label="scores of a fold", **account)
 
     def problem(self, fitted: Any) -> str:
         """Nothing is told of private rows but what was released of them."""
         return ""
 
-    def rows_of(self, test: NDArray[np.int64] | SubjectRows) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    def rows_of(self, test: Codes | SubjectRows) -> tuple[Codes, Codes | None]:
         """The rows at these positions, or one row of each of these subjects; their places where public."""
         if isinstance(test, SubjectRows):
             return test.one_each, test.places
@@ -330,7 +319,7 @@ class LabelScores(PaidScores):
     table: "ScoreTable"
 
     @abstractmethod
-    def counts(self, fitted: Any, test: Any) -> NDArray[np.int64]:
+    def counts(self, fitted: Any, test: Any) -> Codes:
         """The exact table of a test part. Everything private of a score is in here."""
 
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
@@ -357,15 +346,15 @@ class PrivateScores(LabelScores):
     """Scores on rows in memory."""
 
     X: Any
-    label_codes: NDArray[np.int64]
-    group_codes: NDArray[np.int64] | None
+    label_codes: Codes
+    group_codes: Codes | None
     groups: NDArray[Any] | None
 
     @property
     def with_groups(self) -> bool:
         return self.group_codes is not None
 
-    def counts(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> NDArray[np.int64]:
+    def counts(self, fitted: Any, test: Codes | SubjectRows) -> Codes:
         """Of the rows at these positions, or of one row of each of these subjects."""
         rows, places = self.rows_of(test)
         groups = None if self.groups is None else self.groups[rows]
@@ -397,7 +386,7 @@ class ChunkScores(LabelScores):
     def with_groups(self) -> bool:
         return bool(self.schema.groups)
 
-    def counts(self, fitted: Any, test: RowSource) -> NDArray[np.int64]:
+    def counts(self, fitted: Any, test: RowSource) -> Codes:
         """Of the rows of a source, or of one row of each subject. A task that is tried again counts once."""
         if test.listed is not None:
             return counted_once(partial(self._of_subjects, fitted), test, self.schema, self.owner, len(test.listed))
@@ -406,25 +395,21 @@ class ChunkScores(LabelScores):
             raise other_rows(self.owner)
         return found[0]
 
-    def _of_chunk(self, fitted: Any, numbered: bool, chunk: Chunk) -> tuple[NDArray[np.int64], int]:
+    def _of_chunk(self, fitted: Any, numbered: bool, chunk: Chunk) -> tuple[Codes, int]:
         raw = RawTable.roles(self.schema, chunk.table, owner=self.owner)
         return self._of_rows(fitted, raw, chunk.table, chunk.numbers if numbered else None), raw.n_rows
 
-    def _of_subjects(
-        self, fitted: Any, raw: RawTable, hashes: NDArray[np.uint64], seeds: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _of_subjects(self, fitted: Any, raw: RawTable, hashes: NDArray[np.uint64], seeds: Codes) -> Codes:
         assert self.listed is not None
         return self._of_rows(fitted, raw, self.schema.restore(raw.numbers), np.searchsorted(self.listed, hashes))
 
-    def _of_rows(
-        self, fitted: Any, raw: RawTable, rows: pd.DataFrame, places: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _of_rows(self, fitted: Any, raw: RawTable, rows: pd.DataFrame, places: Codes | None) -> Codes:
         labels, codes = raw.labels(), raw.groups() if self.with_groups else None
         groups = None if codes is None else raw.domain[codes]
         return self.table.counts(labels, codes, row_wise_predictions(fitted, rows, groups, places=places))
 
 
-def _added(one: tuple[NDArray[np.int64], int], other: tuple[NDArray[np.int64], int]) -> tuple[NDArray[np.int64], int]:
+def _added(one: tuple[Codes, int], other: tuple[Codes, int]) -> tuple[Codes, int]:
     return one[0] + other[0], one[1] + other[1]
 
 
@@ -469,9 +454,7 @@ class ScoreTable:
         """The number of rows, or None where it is nothing public: there records come and go."""
         return None if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else n_rows
 
-    def counts(
-        self, label_codes: NDArray[np.int64], group_codes: NDArray[np.int64] | None, y_pred: NDArray[Any]
-    ) -> NDArray[np.int64]:
+    def counts(self, label_codes: Codes, group_codes: Codes | None, y_pred: NDArray[Any]) -> Codes:
         """The exact table."""
         n_classes, n_groups = len(self.classes), len(self.groups)
         position = {label: code for code, label in enumerate(self.classes.tolist())}
@@ -482,7 +465,7 @@ class ScoreTable:
         np.add.at(counts, (codes, label_codes, predicted), 1)
         return counts if self.refusals else counts[:, :, :n_classes]
 
-    def release(self, counts: NDArray[np.int64], source: NoiseSource, *, with_groups: bool) -> Answers:
+    def release(self, counts: Codes, source: NoiseSource, *, with_groups: bool) -> Answers:
         """The noisy table, as rows that have those counts."""
         noisy = self.mechanism.release(counts.astype(np.float64), source)
         return self._answers(np.maximum(np.rint(noisy), 0.0).astype(np.int64), with_groups)
@@ -492,16 +475,11 @@ class ScoreTable:
         shape = (len(self.groups) if with_groups else 1, len(self.classes), len(self.classes) + self.refusals)
         return self._answers(np.ones(shape, dtype=np.int64), with_groups)
 
-    def _answers(self, table: NDArray[np.int64], with_groups: bool) -> Answers:
+    def _answers(self, table: Codes, with_groups: bool) -> Answers:
         n_classes = len(self.classes)
         z, y, k = np.indices(table.shape).reshape(3, -1).repeat(table.ravel(), axis=1)
-        return Answers(
-            self.classes[y],
-            self.classes[np.minimum(k, n_classes - 1)],
-            k < n_classes,
-            self.groups[z] if with_groups else None,
-            self.classes,
-        )
+        groups, predicted = self.groups[z] if with_groups else None, self.classes[np.minimum(k, n_classes - 1)]
+        return Answers(self.classes[y], predicted, k < n_classes, groups, self.classes)
 
 
 def _code(label: Any, position: dict[Any, int], other: int) -> int:

@@ -285,26 +285,22 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         raise NotImplementedError
 
     def _winner(self) -> Any:
-        winner = getattr(self, "best_estimator_", None)
-        if winner is None:
-            raise NotFittedError(f"This {type(self).__name__} {self._lacks_winner()}")
-        return winner
-
-    def _lacks_winner(self) -> str:
-        """Why there is none, and what to do."""
-        if not hasattr(self, "privacy_"):
-            return "instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
-        if getattr(self, "refit", True) is False:
-            return "has no best estimator, for 'refit' is False. Set refit=True and fit again."
-        if getattr(self, "best_index_", None) is None and self.bounds:
-            return (
-                f"has no best estimator: no candidate meets the bounds {dict(self.bounds)}. Loosen them, or take the "
-                "parameters of a point of pareto_table_ and fit them."
-            )
-        return (
+        if (winner := getattr(self, "best_estimator_", None)) is not None:
+            return winner
+        why = (
             "has no best estimator: no trial was made, no score is known, or the ledger refused the refit. "
             "Look at privacy_ and, of ParetoSearchCV, at cv_results_['status']."
         )
+        if not hasattr(self, "privacy_"):
+            why = "instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
+        elif getattr(self, "refit", True) is False:
+            why = "has no best estimator, for 'refit' is False. Set refit=True and fit again."
+        elif getattr(self, "best_index_", None) is None and self.bounds:
+            why = (
+                f"has no best estimator: no candidate meets the bounds {dict(self.bounds)}. Loosen them, or take the "
+                "parameters of a point of pareto_table_ and fit them."
+            )
+        raise NotFittedError(f"This {type(self).__name__} {why}")
 
     @property
     def epsilon_spent_(self) -> float:

@@ -9,42 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import model_selection as sk
 from sklearn.base import clone
-from sklearn.model_selection import (
-    BaseCrossValidator,
-    BaseShuffleSplit,
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    ParameterGrid,
-    RepeatedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
-)
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, get_tags, indexable
 from sklearn.utils.validation import column_or_1d
 
-from skfairdp import _utils, privacy
+from skfairdp import _rows as sources, _utils, privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import check_public_columns, in_order, refuse_columns_beside
 from skfairdp._row_wise import check_rows_alone
-from skfairdp._rows import (
-    FoldRows,
-    FoldRule,
-    KeyedRows,
-    RowSource,
-    SubjectFolds,
-    SubjectRows,
-    Subjects,
-    fold_sizes,
-    gathered,
-    key_wanted,
-    keyed_by_subject,
-    opened,
-)
+from skfairdp._rows import FoldRows, KeyedRows, RowSource, SubjectRows, Subjects, keyed_by_subject, opened
 from skfairdp._utils._sklearn import n_columns
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.model_selection._amount_scores import AmountScores, AmountTable
@@ -52,6 +27,7 @@ from skfairdp.model_selection._candidate import Candidate, Part, Rows
 from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
 from skfairdp.schema import RawTable
 
+Entry = privacy.LedgerEntry
 #: Classes and codes of labels, and the domain and codes of groups where there are any.
 Scored = tuple[NDArray[Any], NDArray[Any], NDArray[np.object_] | None, NDArray[np.int64] | None]
 
@@ -102,9 +78,8 @@ def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[
     if isinstance(public, _utils.PublicData) and known is None:
         known, public = public.sensitive_features, public.X
     if known is not None and public is not None:
-        return _utils.group_domain(
-            _utils.as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups")
-        )
+        named = _utils.as_groups(known, len(np.asarray(public)), owner=owner, name="the public groups")
+        return _utils.group_domain(named)
     _leaks(owner, "groups")
     return _utils.group_domain(groups)
 
@@ -120,13 +95,11 @@ def _leaks(owner: str, domain: str) -> None:
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
 Split = Positions | tuple[SubjectRows, SubjectRows] | tuple[RowSource, RowSource]  # a train and a test part
 
-_BY_POSITION = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
-_BY_LABEL = (StratifiedKFold, StratifiedShuffleSplit)
+_BY_POSITION = (sk.KFold, sk.RepeatedKFold, sk.ShuffleSplit, sk.LeaveOneOut, sk.LeavePOut, sk.TimeSeriesSplit)
+_BY_LABEL = (sk.StratifiedKFold, sk.StratifiedShuffleSplit)
 
 
-def make_splits(
-    cv: Any, y: Any, *, planned: privacy.LedgerEntry, secret: privacy.SecretDraws, owner: str
-) -> list[Split]:
+def make_splits(cv: Any, y: Any, *, planned: Entry, secret: privacy.SecretDraws, owner: str) -> list[Split]:
     """Train and test positions of every fold, none of which depends on anything that the ``planned`` fit protects.
 
     Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
@@ -139,7 +112,7 @@ def make_splits(
         if int(cv) < 2 or (not comes_and_goes and int(cv) > n_rows):  # where records come and go, n_rows is secret
             raise ValueError(f"The 'cv' parameter of {owner} must be at least 2 and at most n_samples. Got {cv!r}.")
         if not comes_and_goes:
-            return _checked(KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
+            return _checked(sk.KFold(int(cv)).split(np.zeros(n_rows)), n_rows, owner)
         fold = secret.folds(n_rows, int(cv))
         return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(int(cv))]
     if comes_and_goes:
@@ -157,7 +130,7 @@ def make_splits(
         return _checked(cv.split(np.zeros(n_rows), np.asarray(y)), n_rows, owner)  # labels are public here
     if isinstance(cv, _BY_POSITION):
         return _checked(cv.split(np.zeros(n_rows)), n_rows, owner)
-    if isinstance(cv, BaseCrossValidator | BaseShuffleSplit) or hasattr(cv, "split"):
+    if isinstance(cv, sk.BaseCrossValidator | sk.BaseShuffleSplit) or hasattr(cv, "split"):
         names = [cls.__name__ for cls in _BY_POSITION]
         raise ValueError(
             f"The 'cv' parameter of {owner} must go by position: a number of folds, one of {names}, or pairs of "
@@ -167,7 +140,7 @@ def make_splits(
 
 
 def make_holdout(
-    test_size: float, n_rows: int, *, planned: privacy.LedgerEntry, seed: int, secret: privacy.SecretDraws, owner: str
+    test_size: float, n_rows: int, *, planned: Entry, seed: int, secret: privacy.SecretDraws, owner: str
 ) -> list[Split]:
     """One split: a public shuffle of positions, or independent secret draws where records come and go."""
     if planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
@@ -180,7 +153,7 @@ def make_holdout(
 
 
 def make_source_splits(
-    source: RowSource, *, cv: Any, test_size: float | None, planned: privacy.LedgerEntry, seed: int, owner: str
+    source: RowSource, *, cv: Any, test_size: float | None, planned: Entry, seed: int, owner: str
 ) -> list[Split]:
     """The same for rows that are read in chunks: folds by a keyed hash of each row's public key, on every engine."""
     remedy = "score on public rows: fit(..., validation=PublicData(X, groups, y))"
@@ -190,29 +163,29 @@ def make_source_splits(
             f"Leave 'public_n_rows' out, or {remedy}."
         )
     if source.key is None and not source.knows_places:
-        raise ValueError(f"{key_wanted(owner)}, or {remedy}.")
+        raise ValueError(f"{sources.key_wanted(owner)}, or {remedy}.")
     if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
         raise ValueError(
             f"The 'cv' parameter of {owner} must be a number of folds from 2 to 1000 where rows are read in chunks, as "
             f"they have no positions. Got {cv!r} instead."
         )
-    rule = FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
-    sizes = _sizes(source, rule, owner)
-    folds = range(rule.n_folds if test_size is None else 1)
-    return [
-        (FoldRows(source, rule, j, False, sizes.sum() - sizes[j]), FoldRows(source, rule, j, True, sizes[j]))
-        for j in folds
-    ]
+    rule = sources.FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
+    return _folds(source, rule, owner, [(None, None)] * (rule.n_folds if test_size is None else 1))
 
 
-def _sizes(source: RowSource, rule: FoldRule | SubjectFolds, owner: str) -> NDArray[np.int64]:
-    sizes = fold_sizes(source, rule)
+def _folds(source: RowSource, rule: sources.FoldRule | sources.SubjectFolds, owner: str, listed: Any) -> list[Split]:
+    """The train and test part of each fold, with the hashes of the subjects that are ``listed`` for either."""
+    sizes = sources.fold_sizes(source, rule)
     if not sizes.all() or sizes.sum() != source.n_rows:
         raise ValueError(
             f"{owner} found a fold without rows, by the public keys of X. Take fewer folds, or check that keys are "
             "unique ids and that X gives the same rows each time."
         )
-    return sizes
+    found: list[Split] = []
+    for j, (train, test) in enumerate(listed):
+        rest = FoldRows(source, rule, j, False, sizes.sum() - sizes[j], train)
+        found.append((rest, FoldRows(source, rule, j, True, sizes[j], test)))
+    return found
 
 
 def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], owner: str) -> list[Split]:
@@ -220,30 +193,19 @@ def _subject_splits(source: RowSource, subjects: Subjects, cut: Sequence[Any], o
     folds = np.full(subjects.n, len(cut))
     for j, (_, test) in enumerate(cut):
         folds[test] = j
-    rule = SubjectFolds.dealt(subjects.name, subjects.hashes, folds)
-    sizes = _sizes(source, rule, owner)
-    return [
-        (
-            FoldRows(source, rule, j, False, sizes.sum() - sizes[j], subjects.hashes[train]),
-            FoldRows(source, rule, j, True, sizes[j], subjects.hashes[test]),
-        )
-        for j, (train, test) in enumerate(cut)
-    ]
+    rule = sources.SubjectFolds.dealt(subjects.name, subjects.hashes, folds)
+    return _folds(source, rule, owner, [(subjects.hashes[train], subjects.hashes[test]) for train, test in cut])
 
 
 def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
     try:
-        splits: list[Positions] = [
-            (np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)) for train, test in pairs
-        ]
+        splits: list[Positions] = [(np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)) for a, b in pairs]
     except (TypeError, ValueError):
         splits = []
-    usable = [
-        part.ndim == 1 and len(part) and part.min() >= 0 and part.max() < n_rows and len(np.unique(part)) == len(part)
-        for split in splits
-        for part in split
-    ]
-    if not splits or not all(usable) or any(np.intersect1d(train, test).size for train, test in splits):
+    parts = [part for split in splits for part in split]
+    known = all(part.ndim == 1 and len(part) and 0 <= part.min() <= part.max() < n_rows for part in parts)
+    usable = known and all(len(np.unique(part)) == len(part) for part in parts)
+    if not splits or not usable or any(np.intersect1d(train, test).size for train, test in splits):
         raise ValueError(
             f"The 'cv' parameter of {owner} must be a number of folds, a splitter such as KFold, or pairs of disjoint, "
             f"non-empty (train, test) positions below n_samples = {n_rows}."
@@ -252,12 +214,7 @@ def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
 
 
 def split_event(
-    splits: Sequence[Split],
-    fits: Sequence[privacy.DpEvent],
-    score: privacy.DpEvent,
-    n_scores: int,
-    *,
-    n_rows: int | None,
+    splits: list[Split], fits: Sequence[privacy.DpEvent], score: privacy.DpEvent, n_scores: int, n_rows: int | None
 ) -> privacy.DpEvent:
     """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
 
@@ -299,7 +256,7 @@ class SearchData:
     splits: list[Split]
     train_share: float
     delta: float
-    planned: privacy.LedgerEntry
+    planned: Entry
     total_epsilon: float | None = None
 
     def scaled(self, factor: float) -> "SearchData":
@@ -346,9 +303,7 @@ class SearchData:
             return {}
         return self.candidate.of_secret_size(self.train_share)
 
-    def plan(
-        self, params: dict[str, Any], *, folds: bool = True
-    ) -> tuple[privacy.LedgerEntry, list[privacy.LedgerEntry]]:
+    def plan(self, params: dict[str, Any], *, folds: bool = True) -> tuple[Entry, list[Entry]]:
         """The fit of a candidate on all rows, and those on the train parts."""
         whole = self.candidate.plan(self.candidate.model(params), self.rows, warn=False)
         if not (self.splits and folds):
@@ -410,7 +365,7 @@ def read_search(
     rows = _rows(owner, X, y, sensitive_features, public, schema, subject)
     if exposure is not None:
         rows = replace(rows, exposure=_exposure(owner, candidate, rows, exposure, validation))
-    grid = list(ParameterGrid(search.param_grid))
+    grid = list(sk.ParameterGrid(search.param_grid))
     if not grid:
         raise ValueError(
             f"The 'param_grid' parameter of {owner} lists no candidate. Give a dict of lists, such as "
@@ -441,7 +396,7 @@ def read_search(
 
 
 def _splits(
-    search: Any, candidate: Candidate, rows: Rows, planned: privacy.LedgerEntry, holdout: float | None, seed: int
+    search: Any, candidate: Candidate, rows: Rows, planned: Entry, holdout: float | None, seed: int
 ) -> list[Split]:
     """Train and test parts of private rows."""
     owner, secret = type(search).__name__, privacy.SecretDraws(candidate.parameter("noise_seed"))
@@ -485,11 +440,9 @@ def _exposure(owner: str, candidate: Candidate, rows: Rows, exposure: Any, valid
     return _utils.as_exposures(exposure, rows.n_rows, owner=owner)
 
 
-def _rows(
-    owner: str, X: Any, y: Any, sensitive_features: Any, public: dict[str, Any], schema: Any, subject: Any
-) -> Rows:
-    if gathered(X) is not None:
-        refuse_columns_beside(owner, y, sensitive_features)
+def _rows(owner: str, X: Any, y: Any, groups: Any, public: dict[str, Any], schema: Any, subject: Any) -> Rows:
+    if sources.gathered(X) is not None:
+        refuse_columns_beside(owner, y, groups)
         # Opened once: a function is asked once for the number of its rows, and not by every fit.
         source = opened(X)
         rows = Rows(X if isinstance(X, KeyedRows) else source, None, None, public)
@@ -502,8 +455,8 @@ def _rows(
         y = RawTable.roles(schema, X, owner=owner).label_cells()
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
-    _check_lengths(owner, X, y, sensitive_features)
+    _utils.check_same_index(owner, X=X, y=y, sensitive_features=groups, subject=subject)
+    _check_lengths(owner, X, y, groups)
     subjects = None
     if subject is not None:
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
@@ -513,7 +466,7 @@ def _rows(
     X, y = indexable(X, y)
     _utils.refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
-        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), sensitive_features, public, subjects)
+        return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), groups, public, subjects)
     problem: Exception | None = None
     try:
         y = column_or_1d(_utils.label_array(y), warn=True)
@@ -521,7 +474,7 @@ def _rows(
         problem = _utils.without_values(error, owner=owner, name="y")
     if problem is not None:
         raise problem
-    return Rows(X, y, sensitive_features, public, subjects)
+    return Rows(X, y, groups, public, subjects)
 
 
 def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
@@ -537,7 +490,7 @@ def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
         )
 
 
-def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> privacy.LedgerEntry:
+def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> Entry:
     """Of the first candidate that can be planned; the error of the first where none can."""
     problem: Exception | None = None
     for params in grid:
@@ -603,9 +556,8 @@ def _public_scores(
     elif raw is None and candidate.domain("sensitive_columns") is not None:
         groups = _utils.split_sensitive_columns(X, candidate.domain("sensitive_columns"), owner=owner)[1]
     if groups is not None and (domain := candidate.domain("groups")) is not None:
-        _check_listed(
-            owner, groups, _utils.given_domain(domain, owner=owner, parameter="groups"), "groups", "its 'groups'"
-        )
+        listed = _utils.given_domain(domain, owner=owner, parameter="groups")
+        _check_listed(owner, groups, listed, "groups", "its 'groups'")
     return PublicScores(_utils.PublicData(X, groups, y), groups, objectives, raises)
 
 
@@ -657,7 +609,7 @@ def _check_groups_at_prediction(owner: str, models: Iterable[Any], groups: Any) 
 
 
 def _private_scores(
-    owner: str, candidate: Candidate, rows: Rows, planned: privacy.LedgerEntry, objectives: Sequence[Objective],
+    owner: str, candidate: Candidate, rows: Rows, planned: Entry, objectives: Sequence[Objective],
     shown: Sequence[Objective], table: tuple[float, float, privacy.NeighboringRelation],
 ) -> PaidScores:  # fmt: skip
     """Domains and codes of the noisy tables; where rows are read in chunks, their schema knows classes and groups."""

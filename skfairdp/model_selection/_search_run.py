@@ -209,9 +209,7 @@ class _Teachers:
 class SearchRun:
     """What is spent and measured, group by group."""
 
-    def __init__(
-        self, data: SearchData, failed: Sequence[int], *, refits: bool, n_jobs: int | None, verbose: int
-    ) -> None:
+    def __init__(self, data: SearchData, failed: list[int], *, refits: bool, n_jobs: int | None, verbose: int) -> None:
         self.data, self.refits, self.n_jobs, self.verbose = data, refits, n_jobs, verbose
         self.status: dict[int, str] = dict.fromkeys(failed, "failed")
         self.measured: dict[int, list[dict[str, float]]] = {}
@@ -284,10 +282,8 @@ class SearchRun:
     def _fit(self, afforded: list[CandidateGroup]) -> None:
         seed = self.data.noise_seed
         work = [(group, self.epsilon(group.whole.event)) for group in afforded]
-        calls = [
-            delayed(score_fold)(self.data, work, fold, None if seed is None else seed + 1 + fold)
-            for fold in range(len(self.data.splits) or 1)
-        ]
+        seeds = [None if seed is None else seed + 1 + fold for fold in range(len(self.data.splits) or 1)]
+        calls = [delayed(score_fold)(self.data, work, fold, own) for fold, own in enumerate(seeds)]
         if len(calls) == 1 or self.n_jobs in (None, 1):
             results = [function(*arguments) for function, arguments, _ in calls]
         else:
@@ -334,13 +330,8 @@ class SearchRun:
     @property
     def spent(self) -> PrivacySpent:
         """All that was charged, composed."""
-        return self.data.spent(
-            compose(*self.events),
-            public=search_facts(self.data),
-            label=self._label,
-            release=self._name,
-            on_record=self._on_record,
-        )
+        own = {"label": self._label, "release": self._name, "on_record": self._on_record}
+        return self.data.spent(compose(*self.events), public=search_facts(self.data), **own)
 
 
 def results_table(data: SearchData, run: SearchRun, searched: list[Objective]) -> dict[str, Any]:
@@ -387,9 +378,8 @@ def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], priv
     common = np.array([np.mean([fold.get(BASELINE, math.nan) for fold in run.measured[j]]) for j in scored])
     frame["non_dominated"] = _frame.mark_non_dominated(frame) & ~_frame.beaten_by(common, frame)
     frame = frame[[*columns, *(c for c in frame.columns if c not in columns)]]
-    record = _frame.guarantee_record(
-        privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon, run.n_fits
-    )
+    of = privacy.protects, privacy.neighboring_relation, privacy.delta, privacy.epsilon
+    record = _frame.guarantee_record(*of, run.n_fits)
     frame.attrs["scored_on"] = "private" if data.splits else "public"
     if np.isfinite(common).any():
         frame.attrs["references"] = [_frame.one_answer("", utility, float(np.nanmean(common)))]
@@ -410,19 +400,11 @@ def _point(data: SearchData, run: SearchRun, results: dict[str, Any], j: int) ->
     utility = utility_of(data.candidate.estimator)
     columns = _frame.columns_with(utility)
     means = {key.removeprefix("mean_test_"): values[j] for key, values in results.items() if key.startswith("mean_")}
-    return {
-        "dataset": "",
-        "estimator": type(part).__name__,
-        "epsilon": run.epsilon(entry.event),
-        "delta": part.delta,
-        "protects": entry.protects,
-        "neighboring_relation": entry.neighboring_relation,
-        "gamma": gamma,
-        "student_gamma": gamma,
-        "lam": math.nan if lam is None else float(lam),
-        "idp3": hasattr(model, "reject_mask"),
-        **{name: means[name] for name in ("disparity", utility, "coverage")},
-        "params": _frame.expression(model),
-        "candidate": j,
-        **{name: value for name, value in means.items() if name not in columns},
-    }
+    cost = {"epsilon": run.epsilon(entry.event), "delta": part.delta, "protects": entry.protects}
+    cost["neighboring_relation"] = entry.neighboring_relation
+    held = {"gamma": gamma, "student_gamma": gamma, "lam": math.nan if lam is None else float(lam)}
+    held |= {"idp3": hasattr(model, "reject_mask")}
+    measured = {name: means[name] for name in ("disparity", utility, "coverage")}
+    row = {"dataset": "", "estimator": type(part).__name__, **cost, **held, **measured}
+    others = {name: value for name, value in means.items() if name not in columns}
+    return {**row, "params": _frame.expression(model), "candidate": j, **others}

@@ -102,9 +102,8 @@ def transfer_frontier(
             moved[f"{name}_{side}"] = both[f"{name}_{side}"]
         moved[f"{name}_shift"] = moved[f"{name}_target"] - moved[f"{name}_source"]
     for side in ("source", "target"):
-        side_frame = moved[_GUARANTEE].assign(
-            dataset="", epsilon=moved["epsilon"], **{name: moved[f"{name}_{side}"] for name in _MEASURED}
-        )
+        measured = {name: moved[f"{name}_{side}"] for name in _MEASURED}
+        side_frame = moved[_GUARANTEE].assign(dataset="", epsilon=moved["epsilon"], **measured)
         moved[f"non_dominated_{side}"] = _frame.mark_non_dominated(side_frame)
     attainable = [_attainable(row, moved, tolerance) for _, row in moved.iterrows()]
     moved["feasible"] = [not math.isnan(value) for value in attainable]
@@ -144,12 +143,9 @@ def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
 
 def _attainable(row: Any, moved: pd.DataFrame, tolerance: float) -> float:
     """Best accuracy on the target within what this point has on the source; NaN where nothing is."""
-    meets = (
-        (moved[_GUARANTEE] == row[_GUARANTEE]).all(axis=1)
-        & (moved["epsilon"] <= row["epsilon"])
-        & (moved["disparity_target"] <= row["disparity_source"] + tolerance)
-        & (moved["coverage_target"] >= row["coverage_source"] - tolerance)
-    )
+    affordable = (moved[_GUARANTEE] == row[_GUARANTEE]).all(axis=1) & (moved["epsilon"] <= row["epsilon"])
+    as_fair = moved["disparity_target"] <= row["disparity_source"] + tolerance
+    meets = affordable & as_fair & (moved["coverage_target"] >= row["coverage_source"] - tolerance)
     return float(moved.loc[meets, "accuracy_target"].max()) if meets.any() else math.nan
 
 
@@ -219,13 +215,10 @@ class EvaluationSet:
             return {"accuracy": math.nan, "disparity": math.nan, "gap_bound": math.nan, "coverage": 0.0}
         columns = np.array([classes.index(label) for label in predicted[answered].tolist()])
         counts = tally(self.codes[answered], columns, (int(self.codes.max()) + 1, len(classes)))
-        return {
-            "accuracy": float(np.mean(predicted[answered] == self.y[answered])),
-            "disparity": largest_disparity(counts),
-            # what is refused follows from the rows before it: these answers are no independent draws
-            "gap_bound": parity_bound(counts) if answered.all() else math.nan,
-            "coverage": float(answered.mean()),
-        }
+        right, gap = float(np.mean(predicted[answered] == self.y[answered])), largest_disparity(counts)
+        # what is refused follows from the rows before it: these answers are no independent draws
+        bound = parity_bound(counts) if answered.all() else math.nan
+        return {"accuracy": right, "disparity": gap, "gap_bound": bound, "coverage": float(answered.mean())}
 
 
 def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: Any, dataset: str = "") -> pd.DataFrame:
@@ -317,10 +310,6 @@ def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[s
     gamma = _frame.as_gamma(estimator.get_params(deep=False).get("gamma"))
     refuses = "sensitive_features" in inspect.signature(estimator.predict).parameters
     asked = {"sensitive_features": test.groups} if refuses else {}
-    return {
-        **_frame.stated(privacy),
-        "gamma": gamma,
-        "student_gamma": gamma,
-        "idp3": refuses,
-        **test.measure_predictions(estimator.predict(test.X, **asked), estimator.classes_),
-    }
+    held = {"gamma": gamma, "student_gamma": gamma, "idp3": refuses}
+    predicted = estimator.predict(test.X, **asked)
+    return {**_frame.stated(privacy), **held, **test.measure_predictions(predicted, estimator.classes_)}

@@ -12,18 +12,6 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._student_training import ConstantStudent as ConstantStudent, LabelGate, VoteGate
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, SoftVoting
 
-__all__ = [
-    "ConfidentVoting",
-    "ConstrainedStudent",
-    "FairPATEClassifier",
-    "FairTeachers",
-    "GNMaxVoting",
-    "GroupTeachers",
-    "LabelGate",
-    "PATEClassifier",
-    "ParityPenaltyStudent",
-    "SFPATEClassifier",
-    "SoftLabelStudent",
-    "SoftVoting",
-    "VoteGate",
-]
+__all__ = ["ConfidentVoting", "ConstrainedStudent", "FairPATEClassifier", "FairTeachers", "GNMaxVoting"]
+__all__ += ["GroupTeachers", "LabelGate", "PATEClassifier", "ParityPenaltyStudent", "SFPATEClassifier"]
+__all__ += ["SoftLabelStudent", "SoftVoting", "VoteGate"]

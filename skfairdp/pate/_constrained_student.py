@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from skfairdp.pate._soft_label_student import LEVELS, SoftLabelStudent
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 MET = 1e-6  # what a linear program calls met
 # Of a violation of 1, in accuracy. Gaps of a few thousand rows have noise of some hundredths, which no feature
@@ -50,7 +51,7 @@ class BlindRule:
         """What speaks for each class, shape (n_rows, n_classes)."""
         return likely.sum(axis=1) - np.einsum("iay,ayk->ik", likely, self.weights)
 
-    def answers(self, likely: Array) -> NDArray[np.int64]:
+    def answers(self, likely: Array) -> Codes:
         """The class for each row.
 
         A linear program puts some rows right where two classes are worth the same: ``tie``, and not the last digits of
@@ -61,7 +62,7 @@ class BlindRule:
 
 
 def group_blind_rule(
-    constraints: RateConstraints, likely: Array, groups: NDArray[np.int64], labels: Array
+    constraints: RateConstraints, likely: Array, groups: Codes, labels: Array
 ) -> tuple[BlindRule, BlindRule]:
     """Return the rule that meets the constraints on rows whose groups are known, and the one without constraints.
 
@@ -246,9 +247,9 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         *,
         noise_std: float = 0.0,
         X_public: Array | None = None,
-        groups: NDArray[np.int64] | None = None,
+        groups: Codes | None = None,
         n_groups: int | None = None,
-        groups_asked: NDArray[np.int64] | None = None,
+        groups_asked: Codes | None = None,
         bends: bool = False,
     ) -> "ConstrainedStudent":
         """Fit on released shares.
@@ -284,9 +285,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         return self._hold(public, groups, n_groups, names, self._shares.predict_proba(seen))
 
     @classmethod
-    def around(
-        cls, student: Any, constraints: Any, X: Array, groups: NDArray[np.int64], n_groups: int, n_classes: int
-    ) -> "ConstrainedStudent":
+    def around(cls, student: Any, constraints: Any, X: Array, groups: Codes, n_groups: int, n_classes: int) -> Self:
         """Return a fitted classifier with probabilities, whose answers are moved as constraints on selection rates ask.
 
         Parameters
@@ -312,9 +311,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         labels = all_probabilities(student, X, n_classes)
         return held._hold(X, groups, n_groups, (range(n_groups), range(n_classes)), labels)
 
-    def _hold(
-        self, public: Array, groups: NDArray[np.int64], n_groups: int, names: tuple[Any, Any], labels: Array
-    ) -> "ConstrainedStudent":
+    def _hold(self, public: Array, groups: Codes, n_groups: int, names: tuple[Any, Any], labels: Array) -> Self:
         """Find what each answer costs, on public rows with so likely labels."""
         self.n_features_in_, self.classes_ = public.shape[1], np.arange(labels.shape[1])
         self._fit_groups(public, groups, n_groups)
@@ -336,7 +333,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         """What estimates the labels, whether it reads the group, and centre, scale and coefficients for the groups."""
         return self._shares, self._by_group, (self._center, self._scale, self._of_groups)
 
-    def flows_from(self, other: Any, X: Array, groups: NDArray[np.int64]) -> Array:
+    def flows_from(self, other: Any, X: Array, groups: Codes) -> Array:
         """Rows by group, likely label, and what another student and this one answer.
 
         Parameters
@@ -359,16 +356,15 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         np.add.at(found.transpose(0, 2, 3, 1), (groups, other.predict(X), self.predict(X)), labels)
         return found
 
-    def _fit_groups(self, public: Array, groups: NDArray[np.int64], n_groups: int) -> None:
+    def _fit_groups(self, public: Array, groups: Codes, n_groups: int) -> None:
         """How likely each group is by the features: of public rows and their groups alone."""
         std = public.std(axis=0)
         self._center, self._scale = public.mean(axis=0), np.where(std > 0, std, 1.0)
         rows = self._standardised(public)
         penalty = np.ones((rows.shape[1], 1))
         penalty[-1] = 1e-6 * len(rows)
-        self._of_groups = fit_softmax(
-            rows, rows.T @ np.eye(n_groups)[groups], penalty, start=np.zeros((rows.shape[1], n_groups)), maxiter=500
-        )
+        start = np.zeros((rows.shape[1], n_groups))
+        self._of_groups = fit_softmax(rows, rows.T @ np.eye(n_groups)[groups], penalty, start=start, maxiter=500)
 
     def _standardised(self, X: Array) -> Array:
         with np.errstate(over="ignore"):  # of rows far outside, and scales next to nothing
@@ -386,7 +382,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         labels = [self._shares.predict_proba(with_groups(X, np.full(len(X), a), n_groups)) for a in range(n_groups)]
         return of_groups[:, :, None] * np.stack(labels, axis=1)
 
-    def predict(self, X: Array) -> NDArray[np.int64]:
+    def predict(self, X: Array) -> Codes:
         """Class codes of shape (n_rows,).
 
         {predicts_labels}
@@ -402,7 +398,7 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         return on_simplex(scores + (1 - scores.sum(axis=1, keepdims=True)) / scores.shape[1])
 
 
-def with_groups(X: Array, groups: NDArray[np.int64], n_groups: int) -> Array:
+def with_groups(X: Array, groups: Codes, n_groups: int) -> Array:
     """Rows with a column for each group."""
     return np.hstack([X, np.eye(n_groups)[groups]])
 
@@ -448,9 +444,7 @@ class NoisyParityEstimate:
         """One release."""
         return self.mechanism.event
 
-    def release(
-        self, student: Any, X: NDArray[np.float64], groups: NDArray[np.int64], asked: Any, noise: NoiseSource
-    ) -> Any:
+    def release(self, student: Any, X: Array, groups: Codes, asked: Any, noise: NoiseSource) -> Any:
         """Release counts of the student's answers to private rows; return it with the gaps of its levels corrected."""
         if not isinstance(student, SoftLabelStudent):
             return student
@@ -468,9 +462,7 @@ class NoisyParityEstimate:
         return student.with_gaps(gaps, *counts_of_levels(noisy, self.mechanism.sigma))
 
 
-def corrected(
-    noisy: NDArray[np.float64], expected: NDArray[np.float64], sigma: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def corrected(noisy: Array, expected: Array, sigma: float) -> tuple[Array, Array, Array]:
     """Rates by level, group and class that both noisy and sampled counts make likely, their errors, and group sizes.
 
     What sets the two apart changes little from level to level: a straight line for each group and class. Noisy rates
@@ -533,7 +525,7 @@ def shrink_gaps(student: Any, public: Any) -> Any:
     return student.with_gamma(student.gamma, likely)
 
 
-def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float64]:
+def comparisons(shares: Array, disparity: str) -> Array:
     """What :func:`~skfairdp.fairness.disparities` compares: weights of the groups' rates, one line a comparison."""
     alone = np.eye(len(shares))
     if disparity == "between":
@@ -545,7 +537,7 @@ def comparisons(shares: NDArray[np.float64], disparity: str) -> NDArray[np.float
     return np.where(rest > 0, alone - others / np.maximum(rest, 1e-300), 0.0)  # one group has nobody to compare with
 
 
-def likely_gap(rates: NDArray[np.float64], errors: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def likely_gap(rates: Array, errors: Array, weights: Array) -> float:
     """The largest root mean square of a disparity, whose rates are known up to errors.
     Without it the level of several whose noise happens to hide its gap would be taken."""
     unknown = np.square(weights) @ np.square(errors)

@@ -33,6 +33,7 @@ from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying
 from skfairdp.schema import Schema, with_schema
 
+Codes = NDArray[np.int64]
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
@@ -212,14 +213,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         -------
         {returns_self}
         """
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+        given = {"sensitive_features": sensitive_features, "X_public": X_public, "subject": subject}
+        data = self._read(X, y, **given, sensitive_features_public=sensitive_features_public)
         plan, n_classes, judged = self._plan(data), len(data.classes), None
         gate = self._open_gate(data.domain, n_classes) if self._gates_votes else None
 
@@ -287,8 +282,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         lessons = self._lessons
         labels = self._labels(lessons)
         taught = self._teach(lessons, labels) if judged is None else judged[0]
-        student = taught
-        student = fall_back_to_majority(student, lessons, self.classes_, type(self).__name__, self._teach)
+        student = fall_back_to_majority(taught, lessons, self.classes_, type(self).__name__, self._teach)
         self.student_ = carrying(student, self.privacy_)
         training.set_release_attributes(self, lessons, labels)
         if lessons.groups is not None:
@@ -296,9 +290,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             self._set_gap_attributes(lessons.public, lessons.groups, labels, seen)
         return self
 
-    def _set_gap_attributes(
-        self, public: Any, groups: NDArray[np.int64], labels: NDArray[np.int64], seen: Judgement | None
-    ) -> None:
+    def _set_gap_attributes(self, public: Any, groups: Codes, labels: Codes, seen: Judgement | None) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
@@ -314,8 +306,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         told = warn_of_gaps(self, is_stuck, public.X)
         judged = self._judged(public) if seen is None else (seen, "private")
         if judged is None:
-            set_judgement(self, None)
-            return
+            return set_judgement(self, None)
         judgement, rows = judged
         if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
@@ -368,9 +359,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if asked is None:
             return None
         owner = type(self).__name__
-        return fairness.RateConstraints(
-            fairness.read_rate_constraints(asked, owner), domain.tolist(), self.classes_.tolist(), owner
-        )
+        read = fairness.read_rate_constraints(asked, owner)
+        return fairness.RateConstraints(read, domain.tolist(), self.classes_.tolist(), owner)
 
     def _check_votes(self) -> None:
         if self._needs_groups and self._lessons.public.groups is None:
@@ -409,11 +399,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         super()._check()
         if self.constraints is None:
             return
-        beside = {
-            "gamma": self.gamma != 0.05,
-            "gate__disparity": self._disparity != "others",
-            "student": self.student is not None,
-        }
+        beside = {"gamma": self.gamma != 0.05, "gate__disparity": self._disparity != "others"}
+        beside["student"] = self.student is not None
         fairness.refuse_beside_constraints(type(self).__name__, beside, ", and trains a ConstrainedStudent")
         if isinstance(self._parts()["gate"], training.LabelGate):
             raise ValueError(
@@ -450,14 +437,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         return self._gated and parts["voting"].asks_gate and not isinstance(parts["gate"], training.LabelGate)
 
     @property
-    def _penalised(self) -> bool:
-        return isinstance(self.student, ParityPenaltyStudent)
-
-    @property
     def _needs_groups(self) -> bool:
-        if isinstance(self._given_student, ConstrainedStudent):
+        student = self._given_student
+        if isinstance(student, ConstrainedStudent) or self.gamma is not None:
             return True
-        return self.gamma is not None or (self._penalised and self.student.penalty_weight > 0)
+        return isinstance(student, ParityPenaltyStudent) and student.penalty_weight > 0
 
     @property
     def _votes_by_group(self) -> bool:
@@ -465,7 +449,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         student = self._given_student
         return isinstance(student, ConstrainedStudent) and student.looks_at_labels
 
-    def _open_gate(self, domain: Any, n_classes: int, counts: NDArray[np.int64] | None = None) -> fairness.FairnessGate:
+    def _open_gate(self, domain: Any, n_classes: int, counts: Codes | None = None) -> fairness.FairnessGate:
         gate: training.VoteGate = self._parts()["gate"]
         gamma, disparity = self._held_to(n_classes)
         return fairness.FairnessGate(
@@ -473,7 +457,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
-    def _labels(self, lessons: training.StudentTrainingSet) -> NDArray[np.int64]:
+    def _labels(self, lessons: training.StudentTrainingSet) -> Codes:
         """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
@@ -485,7 +469,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
         return kept
 
-    def _teach(self, lessons: training.StudentTrainingSet, labels: NDArray[np.int64] | None = None) -> Any:
+    def _teach(self, lessons: training.StudentTrainingSet, labels: Codes | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None
@@ -493,7 +477,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         constrained = self._given_student
         if isinstance(constrained, ConstrainedStudent):
             return lessons.teach(constrained.of_names(lessons.public.domain, self.classes_), labels)
-        if self._penalised:
+        if isinstance(self.student, ParityPenaltyStudent):
             return lessons.teach(training.seeded(self.student, self.random_state), labels, answered_only=answered_only)
         if self.student is not None and not isinstance(self.student, SoftLabelStudent):
             student = training.fit_student(self.student, lessons, labels, self.random_state)

@@ -17,8 +17,8 @@ from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
-from skfairdp.fairness import RateBound, RateParity, name_of, read_constraints
-from skfairdp.lagrangian import FairPerceptron, LagrangianClassifier, as_perceptron, mlp, standard_scale
+from skfairdp.fairness import RateBound, RateParity, name_of
+from skfairdp.lagrangian import FairPerceptron, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
 from skfairdp.schema import RawTable, Schema
 
@@ -129,7 +129,7 @@ def dry_run_teacher(teacher: Any, X_public: Array, *, n_rows: int, n_classes: in
 
         _attempts(attempt, teacher, X_public, n_rows, n_classes, "teacher", owner)
     elif len(X_public):
-        _teachers.rehearse_engine(engine, X_public, n_classes)
+        engine._rehearse(X_public, n_classes)
 
 
 def _attempts(
@@ -215,12 +215,6 @@ class AttributeRows(TrainingData):
         """How many there are of what is dealt to teachers, rows or subjects: public."""
         return self.n_rows if self.subjects is None else self.subjects.n
 
-    @property
-    def n_judged(self) -> int:
-        """Rows whose answers are counted, one of each subject."""
-        n_kept = len(self.X) if self.source is None else self.n_rows
-        return n_kept if self.subjects is None else min(self.subjects.n, n_kept)
-
     def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
         """The teacher of each row, by its position, or that of its subject: no group decides who teaches whom."""
         if self.subjects is not None:
@@ -238,11 +232,9 @@ class AttributeRows(TrainingData):
             for some in (judged[block] for block in row_blocks(len(judged))):
                 yield _Whole(self.X[some] * self.scale + self.center, self.y[some], groups[some])
             return
-        schema = self.schema
+        schema, read = self.schema, RawTable.read
         assert schema is not None
-        yield from self.source.each(
-            lambda chunk: RawTable.read(schema, chunk.table, owner=self.owner, may_be_empty=True)
-        )
+        yield from self.source.each(lambda chunk: read(schema, chunk.table, owner=self.owner, may_be_empty=True))
 
     def counted(self, answers: "Answers") -> Codes:
         """What a student answers to these rows, one of each subject, by group and label. Private."""
@@ -250,9 +242,8 @@ class AttributeRows(TrainingData):
             return np.sum([answers(rows) for rows in self.each()], axis=0)
         schema = self.schema
         assert schema is not None
-        return _teachers.counted_once(
-            answers, self.source, schema, self.owner, self.subjects.n, columns=self.columns, of_first=schema.groups
-        )
+        how: dict[str, Any] = {"columns": self.columns, "of_first": schema.groups}
+        return _teachers.counted_once(answers, self.source, schema, self.owner, self.subjects.n, **how)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -377,8 +368,7 @@ class FairTeachers(BaseEstimator):
 
         def attempt(X: Any, labels: Any) -> Any:
             groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
-            fitted = fair_copy(fair, 0).fit(X, labels, sensitive_features=groups)
-            return seeded_predictions(fitted, rows.X, 0)
+            return seeded_predictions(fair_copy(fair, 0).fit(X, labels, sensitive_features=groups), rows.X, 0)
 
         n_rows = -(-rows.n_rows // n_teachers)
         _attempts(attempt, fair, rows.X, n_rows, len(rows.classes), "fair_estimator", "SFPATEClassifier")
@@ -540,18 +530,3 @@ def features_and_labels(X: Array, y: Codes, n_classes: int) -> Array:
     """
     labels = np.eye(n_classes)[y][:, 1:]
     return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])
-
-
-def fair_network(variant: GroupTeachers | FairTeachers, fair_estimator: Any, constraints: Any) -> LagrangianClassifier:
-    """The network of the built-in fair learner: the one given, or the usual one of the variant."""
-    if isinstance(fair_estimator, LagrangianClassifier):
-        if fair_estimator.constraints is None:
-            raise ValueError(
-                "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: it would "
-                "need no groups. Set its 'constraints'."
-            )
-        if as_perceptron(fair_estimator) is not None:
-            return fair_estimator
-    constraints = "demographic_parity" if constraints is None else constraints
-    settings = variant._network_settings(read_constraints(constraints, "SFPATEClassifier"))
-    return LagrangianClassifier(constraints=constraints, **settings)

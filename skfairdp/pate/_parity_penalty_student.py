@@ -145,17 +145,12 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         n_groups = 0 if groups is None else int(n_groups or groups.max() + 1)
         if groups is not None and self.penalty_weight > 0:
             parity = ParityPenalty.of_rows(public, groups, n_groups, self.penalty_weight, self.temperature)
+        # two classes have two weight vectors here, whose difference is the one that alpha speaks of
+        alpha, hidden = 2 * self.alpha_ if n_classes == 2 else self.alpha_, tuple(int(width) for width in self.hidden)
+        seed = int(public_generator(self.random_state).integers(2**31 - 1))
+        how: dict[str, Any] = {"alpha": alpha, "hidden": hidden, "max_iter": int(self.max_iter), "seed": seed}
         with threadpool_limits(limits=1):  # threads do not pay for products this small
-            layers = fit_with_parity(
-                rows,
-                problem.targets,
-                parity,
-                # two classes have two weight vectors here, whose difference is the one that alpha speaks of
-                alpha=2 * self.alpha_ if n_classes == 2 else self.alpha_,
-                hidden=tuple(int(width) for width in self.hidden),
-                max_iter=int(self.max_iter),
-                seed=int(public_generator(self.random_state).integers(2**31 - 1)),
-            )
+            layers = fit_with_parity(rows, problem.targets, parity, **how)
         first = layers[0][0] / problem.scale[:, None]
         layers[0] = first, layers[0][1] - problem.center @ first
         self.coefs_, self.intercepts_ = map(list, zip(*layers, strict=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 from sklearn.base import clone
@@ -28,6 +29,8 @@ from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, So
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Terms = Callable[[Array], Array]
 
 #: Of the squared cost of the fit, as tables get where there are no public rows.
 SHARE = 0.5
@@ -115,17 +118,11 @@ class ClassSums:
         return self.mechanism.event
 
     def release(
-        self,
-        X: Array,
-        y: NDArray[np.int64],
-        X_public: Array,
-        noise: NoiseSource,
-        terms: Callable[[Array], Array] = np.asarray,
-        of: NDArray[np.int64] | None = None,
+        self, X: Array, y: Codes, public: Array, noise: NoiseSource, terms: Terms = np.asarray, of: Codes | None = None
     ) -> tuple[Array, float]:
         """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
         ``of`` is the subject of each row, where rows are those of subjects."""
-        public = terms(X_public)
+        public = terms(public)
         scale = PublicScale.of(public)
         public = scale(public)
         sums = np.zeros((self.n_classes, 1 + public.shape[1]))
@@ -170,16 +167,9 @@ class ClassSums:
         # take no step: all directions bend by about as much here.
         bend = np.sqrt((slopes + penalty).mean(axis=1, keepdims=True))
         rows /= bend.T
-        weights = fit_softmax(
-            rows,
-            stands_for * rows.sum(axis=0)[:, None] * rates + found / bend,
-            penalty / bend**2,
-            start=np.zeros(found.shape),
-            weights=stands_for,
-            offset=odds,
-            constant=-float(self.n_rows * rates @ odds),
-            maxiter=500,
-        )
+        expected, constant = stands_for * rows.sum(axis=0)[:, None] * rates, -float(self.n_rows * rates @ odds)
+        loss: dict[str, Any] = {"weights": stands_for, "offset": odds, "constant": constant, "maxiter": 500}
+        weights = fit_softmax(rows, expected + found / bend, penalty / bend**2, start=np.zeros(found.shape), **loss)
         scores = odds + rows @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
@@ -200,7 +190,7 @@ class ClassSums:
         return rates[told], apart[told], noise[told]
 
 
-def _together(of: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], Iterator[slice]]:
+def _together(of: Codes, y: Codes) -> tuple[Codes, Iterator[slice]]:
     """An order of the rows by subject and class, and blocks of them that cut no subject."""
     order = np.lexsort([y, of])
     borders = np.append(np.flatnonzero(np.diff(of[order], prepend=-1)), len(y))
@@ -209,7 +199,7 @@ def _together(of: NDArray[np.int64], y: NDArray[np.int64]) -> tuple[NDArray[np.i
     return order, (slice(start, stop) for start, stop in itertools.pairwise(edges) if stop > start)
 
 
-def _of_subjects(units: Array, y: NDArray[np.int64], of: NDArray[np.int64], n_classes: int) -> Array:
+def _of_subjects(units: Array, y: Codes, of: Codes, n_classes: int) -> Array:
     """What some subjects add, of rows in the order of subject and class: one weight for all rows of one."""
     first = np.flatnonzero(np.diff(of, prepend=-1) | np.diff(y, prepend=-1))
     added = np.add.reduceat(np.column_stack([np.ones(len(y)), units]), first, axis=0)
@@ -233,7 +223,7 @@ CAUTION = 1.0
 SMALLEST_SHARE = 1e-5
 
 
-def temperature_scaled(told: Array, queries: NDArray[np.int64], shares: Array, rehearsed: Array) -> Array:
+def temperature_scaled(told: Array, queries: Codes, shares: Array, rehearsed: Array) -> Array:
     """Labels that tables tell of rows, as sure as the votes on those rows confirm.
 
     Tables of single columns know nothing of how columns go together, and sum up what each of them says: two that say
@@ -254,7 +244,7 @@ def temperature_scaled(told: Array, queries: NDArray[np.int64], shares: Array, r
 
 
 def rehearsed_votes(
-    teacher: Any, X: Array, told: Array, queries: NDArray[np.int64], *, n_rows: int, n_teachers: int, rng: Any
+    teacher: Any, X: Array, told: Array, queries: Codes, *, n_rows: int, n_teachers: int, rng: Any
 ) -> Array:
     """Shares of the votes of teachers on rows that the tables have made, labels included."""
     n_classes, n_here = told.shape[1], min(n_teachers, TEACHERS)
@@ -361,13 +351,13 @@ class QuerySet:
     """Rows that anyone may see, and which of them are asked about."""
 
     public: PublicRows
-    queries: NDArray[np.int64]
+    queries: Codes
     sampled: SampledRows | None = None
     told: Any = None
     trust: float = 0.0
     by_group: bool = False
 
-    def limited(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def limited(self, X: Array) -> Array:
         """Private rows within the limits of the sampled ones.
 
         Where the noise hides the ends of a column, private rows lie outside of all that is asked about. What a student
@@ -375,27 +365,20 @@ class QuerySet:
         """
         return X if self.sampled is None else np.clip(X, *self.sampled.limits)
 
-    def seen_by_teachers(self, data: TrainingData, some: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Some of the private rows as teachers see them."""
-        X = data.X[some]  # a copy, by the mask
-        if self.sampled is not None:
-            np.clip(X, *self.sampled.limits, out=X)
+    def seen_by_teachers(self, X: Array, groups: Codes | None) -> Array:
+        """Rows as teachers see them: with their groups, where votes are on both."""
         if not self.by_group:
             return X
-        assert data.groups is not None
-        return with_groups(X, data.groups[some], self.public.n_groups)
+        assert groups is not None
+        return with_groups(X, groups, self.public.n_groups)
 
     @property
-    def rows(self) -> NDArray[np.float64]:
-        """All rows as teachers see them: with their groups, where votes are on both."""
-        public = self.public
-        if not self.by_group:
-            return public.X
-        assert public.groups is not None
-        return with_groups(public.X, public.groups, public.n_groups)
+    def rows(self) -> Array:
+        """All public rows as teachers see them."""
+        return self.seen_by_teachers(self.public.X, self.public.groups)
 
     @property
-    def groups(self) -> NDArray[np.int64] | None:
+    def groups(self) -> Codes | None:
         """Of the rows asked about, where there are any."""
         return None if self.public.groups is None else self.public.groups[self.queries]
 
@@ -412,42 +395,23 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     if owner.n_teachers == "auto":
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, own, unasked=owner.public_data is None)
-    rows = None if own is None else _plan_rows(owner, data, own)
-    look = None if data.groups is None or counts is not None else _plan_look(owner, data, voting, forecast)
+    budget, rows = {"epsilon": owner.epsilon, "delta": owner.delta}, None
+    if own is not None:  # tables of the private rows, from which rows to ask about are sampled
+        schema = getattr(owner, "schema", None)
+        columns, n_groups = schema and schema_columns(schema), 1 if data.domain is None else len(data.domain)
+        width = {"n_features": data.X.shape[1], "n_groups": n_groups, "n_classes": n_classes}
+        rows = own.plan(n_rows=data.n_units, **width, **budget, columns=columns, relation=data.relation)
+        data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
+    look = None if data.groups is None or counts is not None else _look_of(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
     most = voting.max_queries or voting.usual_queries
-    votes: VotePlan = voting.plan(
-        epsilon=owner.epsilon,
-        delta=owner.delta,
-        n_queries=n_public if most is None else min(n_public, most),
-        n_teachers=n_teachers,
-        n_classes=n_classes,
-        relation=data.relation,
-        beside=privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None)),
-    )
+    sizes = {"n_queries": min(n_public, most or n_public), "n_teachers": n_teachers, "n_classes": n_classes}
+    beside = privacy.compose(*(part.event for part in (rows, counts, look, sums) if part is not None))
+    votes: VotePlan = voting.plan(**budget, **sizes, relation=data.relation, beside=beside)
     return PATEPlan(votes, rows, counts, look, sums, forecast, data.rows_of)
 
 
-def _plan_rows(owner: Any, data: TrainingData, own: SyntheticRows) -> SyntheticRowsPlan:
-    """The tables of the private rows from which rows to ask about are sampled."""
-    schema = getattr(owner, "schema", None)
-    rows = own.plan(
-        n_rows=data.n_units,
-        n_features=data.X.shape[1],
-        n_groups=1 if data.domain is None else len(data.domain),
-        n_classes=len(data.classes),
-        epsilon=owner.epsilon,
-        delta=owner.delta,
-        columns=None if schema is None else schema_columns(schema),
-        relation=data.relation,
-    )
-    data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
-    return rows
-
-
-def _plan_look(
-    owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
-) -> NoisyParityEstimate | Judge | None:
+def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast) -> NoisyParityEstimate | Judge | None:
     """A look at how fair the built-in student is on private rows: at all levels of parity, or twice at constraints."""
     n_classes, student = len(data.classes), owner._given_student
     if data.domain is None or n_classes < 2:
@@ -467,7 +431,7 @@ def _plan_look(
 
 
 def ask_teachers(
-    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator, gate: Any = None
+    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: Generator, gate: Any = None
 ) -> tuple[QuerySet, ReleasedVotes]:
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
@@ -486,16 +450,13 @@ def ask_teachers(
         # What the tables say of the rows, as sure as the votes confirm: post-processing.
         rows, told = asked.rows, asked.told
         teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
-        rehearsed = rehearsed_votes(
-            teacher, rows, told, asked.queries, n_rows=data.n_units, n_teachers=n_teachers, rng=rng
-        )
+        how: dict[str, Any] = {"n_rows": data.n_units, "n_teachers": n_teachers, "rng": rng}
+        rehearsed = rehearsed_votes(teacher, rows, told, asked.queries, **how)
         asked = replace(asked, told=temperature_scaled(told, asked.queries, released.shares, rehearsed))
     return asked, replace(released, class_counts=counts, forecast=plan.forecast)
 
 
-def _release_questions(
-    owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: np.random.Generator
-) -> QuerySet:
+def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: Generator) -> QuerySet:
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
     public, sampled, told, trust = data.public, None, None, plan.trust
     if plan.rows is not None:
@@ -512,9 +473,7 @@ def _release_questions(
     return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group)
 
 
-def _count_votes(
-    owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: Generator) -> Codes:
     """The votes of teachers on disjoint parts of the private rows. **Private**: nothing is released here."""
     n_classes, rows, verbose = len(data.classes), asked.rows[asked.queries], owner.verbose
     teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
@@ -530,19 +489,20 @@ def _count_votes(
         parts = data.subjects.parts(n_teachers, rng)
     how: dict[str, Any] = {"n_classes": n_classes, "n_jobs": owner.n_jobs, "memory": owner.memory}
     if asked.sampled is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
-        teachers = _teachers.fit_teachers(
-            teacher, data.X, data.y, parts, n_teachers=n_teachers, random_state=rng, verbose=verbose, **how
-        )
+        how |= {"random_state": rng, "verbose": verbose}
+        teachers = _teachers.fit_teachers(teacher, data.X, data.y, parts, n_teachers=n_teachers, **how)
         return _teachers.vote_histogram(teachers.predict(rows), n_classes)
     seeds, votes = child_seeds(rng, n_teachers), np.zeros((len(rows), n_classes), dtype=np.int64)
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
         for mine, turn in _teachers.in_turns(parts, n_teachers, data.n_units):
             taught = turn.stop - turn.start
             # the rows have no name here: those of two turns would be a copy of the table
-            teachers = _teachers.fit_teachers(
-                teacher, asked.seen_by_teachers(data, mine), data.y[mine], parts[mine] - turn.start,
-                n_teachers=taught, seeds=seeds[turn], **how
-            )  # fmt: skip
+            X = data.X[mine]  # a copy, by the mask
+            if asked.sampled is not None:
+                np.clip(X, *asked.sampled.limits, out=X)
+            X = asked.seen_by_teachers(X, None if data.groups is None else data.groups[mine])
+            own = data.y[mine], parts[mine] - turn.start
+            teachers = _teachers.fit_teachers(teacher, X, *own, n_teachers=taught, seeds=seeds[turn], **how)
             votes += _teachers.vote_histogram(teachers.predict(rows), n_classes)
             bar.update(taught)
     return votes
@@ -594,12 +554,10 @@ def plan_counts(
     left = (1 - ALL_BUT) * forecast.share
     share = forecast.share - left
     # Of ε what the rest leaves: a pure ε is added to theirs.
-    theirs = privacy.gdp_epsilon(
-        math.sqrt(1 - share) * privacy.gdp_mu(forecast.epsilon, forecast.delta), forecast.delta
-    )
-    pure = privacy.LaplaceCounts.at(
-        forecast.epsilon - theirs, n_rows=forecast.n_rows, n_kinds=forecast.n_values, relation=forecast.relation
-    )
+    mu = math.sqrt(1 - share) * privacy.gdp_mu(forecast.epsilon, forecast.delta)
+    theirs = privacy.gdp_epsilon(mu, forecast.delta)
+    n, k, of = forecast.n_rows, forecast.n_values, forecast.relation
+    pure = privacy.LaplaceCounts.at(forecast.epsilon - theirs, n_rows=n, n_kinds=k, relation=of)
     gaussian = _gaussian_counts(forecast, share)
     return pure if pure.sigma < gaussian.sigma else gaussian, replace(forecast, share=left), own
 
@@ -607,9 +565,8 @@ def plan_counts(
 def _gaussian_counts(forecast: VoteForecast, share: float) -> privacy.NoisyVotes:
     """Counts for that share of the squared cost of the fit."""
     sigma = forecast.moved / (math.sqrt(share) * privacy.gdp_mu(forecast.epsilon, forecast.delta))
-    return privacy.NoisyVotes(
-        sigma, n_teachers=forecast.n_rows, n_classes=forecast.n_values, relation=forecast.relation
-    )
+    n, k = forecast.n_rows, forecast.n_values
+    return privacy.NoisyVotes(sigma, n_teachers=n, n_classes=k, relation=forecast.relation)
 
 
 def count_teachers(estimator: Any, n_rows: int, n_values: int, budget_share: float = 1.0, units: str = "rows") -> int:
@@ -645,7 +602,7 @@ def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int, units: str
         )
 
 
-def default_teacher(teacher: Any, public: NDArray[np.float64], n_more: int = 0) -> Any:
+def default_teacher(teacher: Any, public: Array, n_more: int = 0) -> Any:
     """The teacher given, or the one that PATE trains where none is: its penalty is in units of the public rows' spread.
 
     In units of their bounds, columns with wide ones would hardly enter. Powers of two, so that a search that samples
@@ -674,10 +631,7 @@ def check_learners(estimator: Any, data: TrainingData) -> None:
         warn_of_many_teachers(estimator, data.n_units, len(data.classes), data.units)
     if data.source is not None and data.source.spills:
         check_free_disk(_teachers.bytes_on_disk(estimator.schema, data.n_units), owner, verbose=estimator.verbose)
-    if data.public is None:
-        rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1]))
-    else:
-        rows = data.public.X
+    rows = np.random.default_rng(0).normal(size=(100, data.X.shape[1])) if data.public is None else data.public.X
     if not isinstance(estimator.student, OWN_STUDENTS):
         groups = None if data.domain is None else np.arange(len(data.domain))
         _teachers.rehearse_student(estimator.student, rows, len(data.classes), groups, parameter="student", owner=owner)

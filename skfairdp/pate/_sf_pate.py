@@ -21,7 +21,7 @@ from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_f
 from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import RateBound, RateParity, read_constraints
+from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
 from skfairdp.pate import _fair_votes as ensemble
 from skfairdp.pate._query_plan import count_teachers, warn_of_many_teachers
@@ -232,14 +232,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan, variant = self._plan(data), self._variant
         teachers = None if self.n_teachers == "auto" else int(self.n_teachers)
-        forecast = FairForecast(
-            VoteForecast(data.n_units, variant._n_values(data), self.epsilon, self.delta, teachers),
-            plan.n_queries,
-            self._voting.sigma,
-            fair_parts=isinstance(variant, ensemble.FairTeachers) and len(data.domain) > 1,
-            hard=self._releases_winners,
-            units=data.units,
-        )
+        votes = VoteForecast(data.n_units, variant._n_values(data), self.epsilon, self.delta, teachers)
+        fair_parts = isinstance(variant, ensemble.FairTeachers) and len(data.domain) > 1
+        of = plan.n_queries, self._voting.sigma, fair_parts, self._releases_winners
+        forecast = FairForecast(votes, *of, units=data.units)
         doubted = bool(forecast.problems)
         if doubted:
             warn_caller(forecast.words(type(self).__name__), FairnessWarning)
@@ -248,10 +244,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
         judge, problem = self._judge(data), None
         with self._spend(plan, data.reads) as noise:
-            votes = variant._votes(
-                data, self._fair_learner(data), queries, plan, rng, n_jobs=self.n_jobs, verbose=self.verbose
-            )
-            released = self._voting.release(votes, plan, noise, verbose=self.verbose)
+            how = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+            counted = variant._votes(data, self._fair_learner(data), queries, plan, rng, **how)
+            released = self._voting.release(counted, plan, noise, verbose=self.verbose)
             self.classes_, self.groups_ = data.classes, data.domain
             self.n_teachers_, self.n_queries_ = plan.n_teachers, len(queries)
             self.query_indices_ = queries if data.kept is None else data.kept[queries]
@@ -264,7 +259,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 problem = error
             judgement = None
             if judge is not None and problem is None:
-                judgement = self._second_try(self._looked_at(judge, data, noise), judge, data, noise)
+                judgement = self._retry(self._looked_at(judge, data, noise), judge, data, noise)
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, ensemble.GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
@@ -276,7 +271,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> ensemble.AttributeRows:
-        """Rows with standardised features. The learner is tried on them, which are public, with made-up groups."""
+        """Rows with standardised features. The learner is tried on them, which are public, with made-up groups, and so
+        is what learns from released votes, where it is the user's."""
         self._check()
         read = read_any_training(
             self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private", checks_public=True,
@@ -293,30 +289,22 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             from skfairdp._networks import check_precision
 
             check_precision(type(self).__name__)
-        n_cells = (
-            len(data.classes) * len(data.domain) if isinstance(variant, ensemble.FairTeachers) else len(data.domain)
-        )
+        n_cells = len(data.domain) * (len(data.classes) if isinstance(variant, ensemble.FairTeachers) else 1)
         if self.n_teachers != "auto":
             warn_of_many_teachers(self, data.n_units, n_cells, data.units)
         n_teachers = count_teachers(self, data.n_units, variant._n_values(data), units=data.units)
         variant._rehearse(data, fair, n_teachers)
-        self._rehearse_student(data)
-        return data
-
-    def _rehearse_student(self, data: ensemble.AttributeRows) -> None:
-        """Try what learns from released votes, where it is the user's."""
         student, owner = self._given_student, type(self).__name__
         if student is None or as_perceptron(student) is not None:
-            return
+            return data
         rows, n_classes = data.X * data.scale + data.center, len(data.classes)
-        if isinstance(self._variant, ensemble.FairTeachers):
+        if isinstance(variant, ensemble.FairTeachers):
             rehearse_student(student, rows, n_classes, None, parameter="variant__student", owner=owner)
-            return
-        learner = self._fair_learner(data)
-        rehearse_student(
-            learner, rows, n_classes, np.arange(len(data.domain)), parameter="fair_estimator", owner=owner,
-            with_weights=check_fair_learner(learner, owner),
-        )  # fmt: skip
+        else:
+            groups, weighted = np.arange(len(data.domain)), check_fair_learner(fair, owner)
+            of = {"parameter": "fair_estimator", "owner": owner}
+            rehearse_student(fair, rows, n_classes, groups, with_weights=weighted, **of)
+        return data
 
     def _judge(self, data: ensemble.AttributeRows) -> Judge | None:
         """What looks at the answers of the student; None where the fair learner does not say what it holds."""
@@ -325,16 +313,16 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if held is None or min(len(data.domain), len(data.classes)) < 2:
             return None
         looks = 2 if isinstance(self._variant, ensemble.GroupTeachers) and tightened(learner, 0.5) is not None else 1
-        return Judge(held, data.n_judged, self.epsilon, self.delta, data.attribute_relation, looks=looks)
+        n_kept = len(data.X) if data.source is None else data.n_rows
+        n_judged = n_kept if data.subjects is None else min(data.subjects.n, n_kept)  # one row of each subject
+        return Judge(held, n_judged, self.epsilon, self.delta, data.attribute_relation, looks=looks)
 
     def _looked_at(self, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Release what the answers of the student do to the groups."""
         answered = data.counted(ensemble.Answers(judge, self.student_, self._student_seed))
         return judge.release(answered.reshape(judge.shape), noise)
 
-    def _second_try(
-        self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource
-    ) -> Judgement:
+    def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
         more. The one that breaks them by less is kept.
 
@@ -363,15 +351,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _plan(self, data: ensemble.AttributeRows) -> VotePlan:
         judge, n_kept, n_values = self._judge(data), len(data.X), self._variant._n_values(data)
         most = self._voting.max_queries or (STUDENT_ROWS if self._releases_winners else n_kept)
-        votes = self._voting.plan(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_queries=min(most, n_kept),
-            n_teachers=count_teachers(self, data.n_units, n_values, units=data.units),
-            n_classes=n_values,
-            relation=data.attribute_relation,
-            beside=NOTHING if judge is None else judge.event,
-        )
+        n_teachers = count_teachers(self, data.n_units, n_values, units=data.units)
+        sizes: dict[str, int] = {"n_queries": min(most, n_kept), "n_teachers": n_teachers, "n_classes": n_values}
+        of, beside = data.attribute_relation, NOTHING if judge is None else judge.event
+        votes = self._voting.plan(epsilon=self.epsilon, delta=self.delta, relation=of, beside=beside, **sizes)
         votes = replace(votes, rows_of=data.rows_of)
         if judge is None:
             return votes
@@ -406,7 +389,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 "on. Call refit on the estimator that was fitted."
             )
         released, trial = self._released, self._tried()
-        may_be_constant = trial is not None and constant_meets(self._notions)
+        perceptron = as_perceptron(self._built_in())
+        may_be_constant = trial is not None and constant_meets(() if perceptron is None else perceptron.notions)
         if trial is None or trial.is_passed or not may_be_constant:
             self.student_ = self._student(released)
         if trial is None or trial.is_passed:
@@ -426,15 +410,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         variant, usual = self._variant, LagrangianClassifier(constraints=None)
         if isinstance(variant, ensemble.GroupTeachers):
             given = None if as_perceptron(self.fair_estimator) is not None else self.fair_estimator
-            given, usual = (
-                in_codes(
-                    learner if times == 1 or learner is None else tightened(learner, times),
-                    released.groups,
-                    released.classes,
-                    type(self).__name__,
-                )
-                for learner in (given, self._built_in())
-            )
+            own = (one if times == 1 or one is None else tightened(one, times) for one in (given, self._built_in()))
+            names = released.groups, released.classes, type(self).__name__
+            given, usual = (in_codes(learner, *names) for learner in own)
             return fair_student(released, given, usual, weight, rng)
         if as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
             return plain_student(released, None, variant.student, weight, rng)
@@ -456,12 +434,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Classes of rows that are standardised."""
         rows = X * self._released.scale + self._released.center
         return np.asarray(ensemble.seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
-
-    @property
-    def _notions(self) -> tuple[str | RateParity | RateBound, ...]:
-        """What the built-in network is held to."""
-        perceptron = as_perceptron(self._built_in())
-        return () if perceptron is None else perceptron.notions
 
     # ------------------------------------------------------------------ pieces
 
@@ -491,7 +463,19 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         self._built_in().read_net()
 
     def _built_in(self) -> LagrangianClassifier:
-        return ensemble.fair_network(self._variant, self.fair_estimator, asked_constraints(self))
+        """The network of the built-in fair learner: the one given, or the usual one of the variant."""
+        given, constraints = self.fair_estimator, asked_constraints(self)
+        if isinstance(given, LagrangianClassifier):
+            if given.constraints is None:
+                raise ValueError(
+                    "The 'fair_estimator' of SFPATEClassifier is a LagrangianClassifier with constraints=None: it "
+                    "would need no groups. Set its 'constraints'."
+                )
+            if as_perceptron(given) is not None:
+                return given
+        constraints = "demographic_parity" if constraints is None else constraints
+        settings = self._variant._network_settings(read_constraints(constraints, "SFPATEClassifier"))
+        return LagrangianClassifier(constraints=constraints, **settings)
 
     def _fair_learner(self, data: ensemble.AttributeRows) -> Any:
         """The fair learner, given or the built-in network, for rows whose groups and classes go by codes."""
@@ -525,9 +509,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     @property
     def _free_parameters(self) -> frozenset[str]:
         """What refit can change: a search pays once for all their values."""
-        return frozenset(
-            {"proximal_weight", *(FAIR if isinstance(self._variant, ensemble.GroupTeachers) else {"variant__student"})}
-        )
+        students = FAIR if isinstance(self._variant, ensemble.GroupTeachers) else {"variant__student"}
+        return frozenset({"proximal_weight", *students})
 
     def _refuse_paid(self, name: str) -> None:
         if isinstance(self._variant, ensemble.FairTeachers) and name in FAIR:

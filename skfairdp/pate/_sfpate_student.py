@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skfairdp._judge import Judgement, held_by_network
@@ -18,6 +19,7 @@ from skfairdp.pate._student_training import ConstantStudent, seeded
 from skfairdp.pate._votes import ReleasedVotes
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 FEW_ROWS = 10
 _OWNER = "SFPATEClassifier"
 #: Noise in the rates of a group that is worth a word: gaps that were left on made-up tables were about as large.
@@ -45,13 +47,7 @@ class Released:
 
     @classmethod
     def of(
-        cls,
-        rows: AttributeRows,
-        queries: NDArray[np.int64],
-        votes: ReleasedVotes,
-        *,
-        n_values: int,
-        doubted: bool = False,
+        cls, rows: AttributeRows, queries: Codes, votes: ReleasedVotes, *, n_values: int, doubted: bool = False
     ) -> "Released":
         """All that a student may learn from: everything but the groups."""
         return cls(
@@ -62,15 +58,11 @@ class Released:
     def part(self, rows: NDArray[np.int64]) -> "Released":
         """What was released about some of the rows, given by their positions in increasing order."""
         asked = np.isin(self.queries, rows)
-        return replace(
-            self,
-            X=self.X[rows],
-            y=self.y[rows],
-            queries=np.searchsorted(rows, self.queries[asked]),
-            labels=None if self.labels is None else self.labels[asked],
-            shares=None if self.shares is None else self.shares[asked],
-            is_part=True,
-        )
+        of: list[Any] = [self.labels, self.shares]
+        labels, shares = (None if one is None else one[asked] for one in of)
+        queries = np.searchsorted(rows, self.queries[asked])
+        some = replace(self, queries=queries, labels=labels, shares=shares, is_part=True)
+        return replace(some, X=self.X[rows], y=self.y[rows])
 
     def estimates(self, features: Array) -> tuple[NDArray[np.int64] | slice, Array]:
         """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each of them.
@@ -105,13 +97,12 @@ class NetworkStudent:
         return self.predict_proba(X).argmax(axis=1)
 
 
-def fair_student(released: Released, learner: Any, default: Any, weight: float, rng: np.random.Generator) -> Any:
+def fair_student(released: Released, learner: Any, default: Any, weight: float, rng: Generator) -> Any:
     """A fair learner on rows, labels and released groups (the "student" variant).
 
     ``default`` is the network used where ``learner`` is None, tied with ``weight`` to one trained without constraint.
     """
-    features = features_and_labels(released.X, released.y, released.n_classes)
-    rows, membership = released.estimates(features)
+    rows, membership = released.estimates(features_and_labels(released.X, released.y, released.n_classes))
     X, y = released.X[rows], released.y[rows]
     if not released.is_part:
         _warn_of_small_groups(released, membership)
@@ -151,7 +142,7 @@ def _warn_of_small_groups(released: Released, membership: Array) -> None:
         )
 
 
-def plain_student(released: Released, learner: Any, default: Any, weight: float, rng: np.random.Generator) -> Any:
+def plain_student(released: Released, learner: Any, default: Any, weight: float, rng: Generator) -> Any:
     """A classifier of the released labels (the "teacher" variant)."""
     rows, shares = released.estimates(released.X)
     X = released.X[rows]
@@ -164,13 +155,7 @@ def plain_student(released: Released, learner: Any, default: Any, weight: float,
 
 
 def _network(
-    released: Released,
-    default: Any,
-    X: Array,
-    targets: Any,
-    membership: Array | None,
-    weight: float,
-    rng: np.random.Generator,
+    released: Released, default: Any, X: Array, targets: Any, members: Array | None, weight: float, rng: Generator
 ) -> Any:
     if released.n_classes < 2:
         return ConstantStudent()
@@ -180,13 +165,13 @@ def _network(
     if weight > 0:  # θ*, of all rows: features and labels are public
         unconstrained = replace(perceptron, notions=())
         start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
-    network, _ = perceptron.train(X, targets, released.n_classes, membership, second, start=start, anchor=weight)
+    network, _ = perceptron.train(X, targets, released.n_classes, members, second, start=start, anchor=weight)
     judgement = None
-    if membership is not None and not released.is_part:  # what it is held to goes by positions
+    if members is not None and not released.is_part:  # what it is held to goes by positions
         held = held_by_network(perceptron.notions, range(released.n_values), range(released.n_classes), _OWNER)
         noise = 0.0 if released.shares is None else released.noise_std * len(X) / math.sqrt(len(released.queries))
         answers = network.predict_proba(X).argmax(axis=1)
-        judgement = Judgement.by_weights(held, membership, targets, answers, noise)
+        judgement = Judgement.by_weights(held, members, targets, answers, noise)
     return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes), judgement)
 
 

@@ -111,14 +111,7 @@ class ShareProblem:
 
     @classmethod
     def of(
-        cls,
-        X: Array,
-        shares: Array,
-        X_public: Array | None,
-        noise_std: float,
-        alpha: float | None,
-        *,
-        bends: bool = False,
+        cls, X: Array, shares: Array, public: Array | None, noise: float, alpha: float | None, *, bends: bool = False
     ) -> "ShareProblem":
         """Choose bends or none, scale and penalty.
 
@@ -126,7 +119,7 @@ class ShareProblem:
         The released shares themselves decide between the two and the half-way: post-processing.
         """
         X = np.asarray(X, dtype=float)
-        public = X if X_public is None else np.asarray(X_public, dtype=float)
+        public = X if public is None else np.asarray(public, dtype=float)
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
         scored = targets[:, 1:] if shares.shape[1] == 2 else targets
         candidates = []
@@ -142,7 +135,7 @@ class ShareProblem:
             for power in (0.0, 0.5, 1.0):
                 scale = common * (std / common) ** power
                 sums = squares / np.outer(scale, scale), products / scale[:, None]
-                evidence, likeliest = _evidence(*sums, scored, noise_std)
+                evidence, likeliest = _evidence(*sums, scored, noise)
                 candidates.append((evidence - doubt, likeliest, bent, center, scale))
         _, likeliest, bent, center, scale = max(candidates, key=lambda candidate: candidate[0])
         every = [X] if public is X else [X, public]
@@ -475,11 +468,6 @@ class SmoothRates:
         density = np.exp(-0.5 * np.square(scaled)) / (np.sqrt(2 * np.pi) * self.width)
         return self.members @ ndtr(scaled), self.members * density
 
-    @property
-    def out_of_reach(self) -> float:
-        """A slope below which no row is near the threshold."""
-        return _OUT_OF_REACH * self.length / (np.sqrt(2 * np.pi) * self.width)
-
 
 def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) -> Array:
     """Newton steps to the least loss among weights with which smooth rates are as far apart as wanted.
@@ -499,7 +487,7 @@ def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) ->
         left, singular, right = np.linalg.svd(slopes, full_matrices=False)
         kept = singular > 1e-3 * max(float(singular[0]), 1e-300)  # that of the last group follows from the others
         kept[len(w) - 2 :] = False
-        if singular[0] < rates.out_of_reach:
+        if singular[0] < _OUT_OF_REACH * rates.length / (np.sqrt(2 * np.pi) * rates.width):
             break
         lines, missing = right[kept], (left[:, kept].T @ (wanted - apart)) / singular[kept]
         across = cho_solve(factor, lines.T)
@@ -549,9 +537,8 @@ def _evidence(squares: Array, products: Array, targets: Array, noise_std: float)
     variance = noise_std**2 + slope * np.array([0.05, 0.1, 0.2, 0.4, 0.8])[:, None]
     prior = np.geomspace(1e-7, 1.0, 36)
     v = prior[:, None] * squared + variance[..., None]  # scatter, prior, direction
-    logs = -0.5 * (
-        outputs * np.log(v).sum(axis=2) + (moments / v).sum(axis=2) + spare * np.log(variance) + rest / variance
-    )
+    fitted = outputs * np.log(v).sum(axis=2) + (moments / v).sum(axis=2)
+    logs = -0.5 * (fitted + spare * np.log(variance) + rest / variance)
     logs[np.isnan(logs)] = -np.inf
     best = np.unravel_index(logs.argmax(), logs.shape)
     penalty = (variance / prior * slope)[best] if logs[best] > -np.inf else 1.0
@@ -566,15 +553,9 @@ def _softmax(problem: ShareProblem, rows: Array, fixed: Array | None = None, sta
     if fixed is not None:
         weights[:held] = fixed
     offset, rest = rows[:, :held] @ weights[:held], rows[:, held:]
-    weights[held:] = fit_softmax(
-        rest,
-        rest.T @ problem.scored,
-        problem.penalty[held:, None],
-        start=weights[held:],
-        offset=offset,
-        constant=-float((problem.scored * offset).sum()),
-        maxiter=500,
-    )
+    targets, penalty, constant = rest.T @ problem.scored, problem.penalty[held:, None], (problem.scored * offset).sum()
+    fixed_part: dict[str, Any] = {"offset": offset, "constant": -float(constant), "maxiter": 500}
+    weights[held:] = fit_softmax(rest, targets, penalty, start=weights[held:], **fixed_part)
     return weights
 
 

@@ -31,6 +31,7 @@ from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.privacy import composed, held_by
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 _MANY_GROUPS = 8
 _TIGHTER = (1.0, 0.9, 0.7, 0.4, 0.0)  # of γ: a rule over few distinct probabilities may miss its bound by a little
@@ -123,7 +124,7 @@ class ConstantStudent:
     def __repr__(self) -> str:
         return f"ConstantStudent(n_classes={len(self.classes_)}, constant={self.constant})"
 
-    def predict(self, X: Array) -> NDArray[np.int64]:
+    def predict(self, X: Array) -> Codes:
         return np.full(len(X), self.constant, dtype=np.int64)
 
     def predict_proba(self, X: Array) -> Array:
@@ -135,7 +136,7 @@ class StudentTrainingSet:
     """All that a student may learn from: public rows, and what was released about those that were asked about."""
 
     public: PublicRows
-    queries: NDArray[np.int64]
+    queries: Codes
     votes: ReleasedVotes
     n_classes: int
     told: Array | None = None
@@ -145,9 +146,7 @@ class StudentTrainingSet:
     limits: Array | None = None
 
     @classmethod
-    def of(
-        cls, asked: QuerySet, votes: ReleasedVotes, n_classes: int, disparity: str = "others"
-    ) -> "StudentTrainingSet":
+    def of(cls, asked: QuerySet, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> Self:
         """Lessons with their denoiser, where shares were released."""
         public, queries, told = asked.public, asked.queries, asked.told
         limits = None if asked.sampled is None else asked.sampled.limits
@@ -165,19 +164,12 @@ class StudentTrainingSet:
         """All but what can be made again."""
         return {name: value for name, value in vars(self).items() if name != "fifths"}
 
-    def part(self, rows: NDArray[np.int64]) -> "StudentTrainingSet":
+    def part(self, rows: Codes) -> "StudentTrainingSet":
         """The lessons of some of the queries, with a denoiser of their own."""
-        votes = self.votes
-        some = replace(
-            self,
-            queries=self.queries[rows],
-            votes=replace(
-                votes,
-                labels=None if votes.labels is None else votes.labels[rows],
-                shares=None if votes.shares is None else votes.shares[rows],
-            ),
-            told=None if self.told is None else self.told[rows],
-        )
+        of: list[Any] = [self.votes.labels, self.votes.shares, self.told]
+        labels, shares, told = (None if one is None else one[rows] for one in of)
+        votes = replace(self.votes, labels=labels, shares=shares)
+        some = replace(self, queries=self.queries[rows], votes=votes, told=told)
         if not isinstance(self.denoiser, SoftLabelStudent):
             return some
         student = SoftLabelStudent(disparity=self.denoiser.disparity)
@@ -202,7 +194,7 @@ class StudentTrainingSet:
         return self.trust * self.told + (1 - self.trust) * self.votes.shares
 
     @property
-    def believed(self) -> tuple[NDArray[np.int64], Array]:
+    def believed(self) -> tuple[Codes, Array]:
         """Which queries have an answer, and what the votes say of their classes: by their regression, or labels."""
         if self.denoiser is not None:
             return np.arange(len(self.queries)), np.asarray(self.denoiser.predict_proba(self.X))
@@ -221,17 +213,17 @@ class StudentTrainingSet:
         return self.public.X[self.queries]
 
     @property
-    def groups(self) -> NDArray[np.int64] | None:
+    def groups(self) -> Codes | None:
         """Of the queries."""
         return None if self.public.groups is None else self.public.groups[self.queries]
 
-    def labels(self, voting: Any) -> NDArray[np.int64]:
+    def labels(self, voting: Any) -> Codes:
         """The label of each query, ``UNANSWERED`` where there is none, before any gate on labels."""
         if self.votes.labels is not None:
             return self.votes.labels
         return voting.labels(self.denoiser.predict_proba(self.X))
 
-    def teach(self, student: Any, labels: NDArray[np.int64], *, answered_only: bool = False) -> Any:
+    def teach(self, student: Any, labels: Codes, *, answered_only: bool = False) -> Any:
         """Fit a student of shares. All released shares count, answered or not, unless told otherwise."""
         if self.n_classes < 2:
             return ConstantStudent()
@@ -242,27 +234,20 @@ class StudentTrainingSet:
             told = np.ones(len(labels), dtype=bool)
         if not told.any():  # predicting the first class is as good as any data-free rule
             return ConstantStudent(self.n_classes)
-        public, more = self.public, {}
+        public, more = self.public, dict[str, Any]()
         if self.by_group and isinstance(student, ConstrainedStudent):
             assert self.groups is not None
             more["groups_asked"] = self.groups[told]
         # Where all public rows were asked about they need not be worked on twice.
         same = len(self.queries) == len(public.X) and bool(told.all())
+        more |= {"X_public": None if same else public.X, "groups": self.groups if same else public.groups}
+        more["bends"] = self.votes.forecast is None or self.votes.forecast.noise <= CLEAR
         return student.fit(
-            self.X[told],
-            shares[told],
-            noise_std=self.noise_std,
-            X_public=None if same else public.X,
-            groups=self.groups if same else public.groups,
-            n_groups=public.n_groups or None,
-            bends=self.votes.forecast is None or self.votes.forecast.noise <= CLEAR,
-            **more,
+            self.X[told], shares[told], noise_std=self.noise_std, n_groups=public.n_groups or None, **more
         )
 
 
-def fit_student(
-    student: Any, lessons: StudentTrainingSet, labels: NDArray[np.int64], random_state: RandomStateLike
-) -> Any:
+def fit_student(student: Any, lessons: StudentTrainingSet, labels: Codes, random_state: RandomStateLike) -> Any:
     """Fit a clone of a classifier on the answered queries; a constant where there is nothing to tell apart."""
     told = labels != UNANSWERED
     if len(np.unique(labels[told])) < 2:
@@ -308,7 +293,7 @@ def seeded(student: Any, random_state: RandomStateLike) -> Any:
     return student
 
 
-def set_release_attributes(estimator: Any, lessons: StudentTrainingSet, labels: NDArray[np.int64]) -> None:
+def set_release_attributes(estimator: Any, lessons: StudentTrainingSet, labels: Codes) -> None:
     """Set the attributes that say what was asked, what was released, and which labels came of it."""
     answered = labels != UNANSWERED
     told = np.full(len(labels), None, dtype=object)

@@ -25,13 +25,10 @@ ALLOWED = 0.005
 NEAR = 0.005
 
 
-def fall_back_to_majority(
-    student: Any,
-    lessons: StudentTrainingSet,
-    classes: NDArray[Any],
-    owner: str,
-    teach: Callable[[StudentTrainingSet], Any],
-) -> Any:
+Teach = Callable[[StudentTrainingSet], Any]
+
+
+def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: Any, owner: str, teach: Teach) -> Any:
     """The student, or the most frequent class where the released votes do not show that the student beats it.
 
     All of it is post-processing of what was released, decided by public numbers. A student that stays is compared with
@@ -95,7 +92,7 @@ def _shares(lessons: StudentTrainingSet) -> NDArray[np.float64]:
     return np.eye(lessons.n_classes)[votes.labels] * (votes.labels != UNANSWERED)[:, None]
 
 
-def _beats(usual: int, lessons: StudentTrainingSet, teach: Callable[[StudentTrainingSet], Any]) -> bool:
+def _beats(usual: int, lessons: StudentTrainingSet, teach: Teach) -> bool:
     """Whether students get so much more of the votes kept from them than the usual class that nothing is at risk.
 
     A student that learned nothing, and predicts classes as often as this one, loses ``L = Σ q_k (p_usual - p_k)`` in

@@ -19,6 +19,7 @@ from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessGate
 from skfairdp.privacy import NoiseSource
 
+BitAndMaximum = tuple[privacy.NoisyThreshold, privacy.GNMax]
 UNANSWERED = -1
 #: What is released beside votes on public rows.
 NOTHING = privacy.NoOpDpEvent()
@@ -78,9 +79,8 @@ def allowed_mu(part: "Voting", epsilon: float, delta: float, n_queries: int, bes
     for leaf, times in privacy.flatten(beside).items():
         cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, privacy.GaussianDpEvent) else 1)
     mu = math.sqrt(privacy.gdp_mu(epsilon - cost[privacy.LaplaceDpEvent], delta) ** 2 - cost[privacy.GaussianDpEvent])
-    largest = max(
-        math.sqrt(4 * n_queries) / mu, *(getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma"))
-    )
+    given = [getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma")]
+    largest = max(math.sqrt(4 * n_queries) / mu, *given)
     if part.noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
         raise ValueError(
             f"noise='discrete_gaussian' would need a scale of about {largest:.3g} votes in {type(part).__name__}, more "
@@ -221,7 +221,7 @@ class Voting(BaseEstimator):
             )
         if isinstance(plan.event, privacy.NoOpDpEvent):  # one class
             return ReleasedVotes(np.zeros(len(votes), dtype=np.int64))
-        return self._release(votes, plan, noise, gate, groups, verbose)
+        return self._release(votes, plan, noise, gate=gate, groups=groups, verbose=verbose)
 
     def _plan(self, asked: Asked) -> VotePlan:
         raise NotImplementedError
@@ -237,9 +237,7 @@ class Voting(BaseEstimator):
 
         return at(privacy.calibrate_noise(cost, asked.epsilon, asked.delta, guess=guess))
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         raise NotImplementedError
 
 
@@ -283,9 +281,7 @@ class SoftVoting(Voting):
         event, releases = privacy.repeat(histogram.event, times), (f"{times} noisy vote histograms",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, histogram=histogram)
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """All shares at once."""
         assert plan.histogram is not None
         n_teachers = plan.histogram.n_teachers
@@ -336,13 +332,11 @@ class GNMaxVoting(Voting):
         event, releases = privacy.repeat(maximum.event, times), (f"{times} noisy maxima",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, maximum=maximum, n_maxima=times)
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """The winners one by one."""
         assert plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
-        for i in progress_bar(range(len(votes)), desc="voting", verbose=verbose):
+        for i in progress_bar(range(len(votes)), desc="voting", verbose=how["verbose"]):
             labels[i] = plan.maximum.release(votes[i], noise)
         return ReleasedVotes(labels)
 
@@ -398,12 +392,11 @@ class ConfidentVoting(Voting):
 
     def _plan(self, asked: Asked) -> VotePlan:
         """A threshold per query, and noisy maxima up to a count or a filter."""
-        n_queries, mu = asked.n_queries, asked.mu
-        votes = asked.of_mechanisms
+        n_queries, mu, votes = asked.n_queries, asked.mu, asked.of_mechanisms
         n_maxima = min(n_queries, self.max_answers or math.ceil(0.6 * n_queries))
 
         # Equal shares of the squared Gaussian cost for thresholds and maxima.
-        def mechanisms(factor: float) -> tuple[privacy.NoisyThreshold, privacy.GNMax]:
+        def mechanisms(factor: float) -> BitAndMaximum:
             first = self.sigma_threshold or factor * math.sqrt(2 * n_queries) / mu
             second = self.sigma or factor * math.sqrt(4 * n_maxima) / mu
             threshold = privacy.NoisyThreshold(first, threshold=self.threshold * asked.n_teachers, **votes)
@@ -425,10 +418,11 @@ class ConfidentVoting(Voting):
     ) -> VotePlan:
         step = bit.mu_squared + maximum.mu_squared
         cap = min(asked.mu, math.sqrt(asked.n_queries * step))  # never certify more than the queries could ever use
-        while (
-            privacy.epsilon_of(privacy.compose(asked.beside, privacy.GaussianDpEvent(1 / cap)), asked.delta)
-            > asked.epsilon
-        ):
+
+        def cost(cap: float) -> float:
+            return privacy.epsilon_of(privacy.compose(asked.beside, privacy.GaussianDpEvent(1 / cap)), asked.delta)
+
+        while cost(cap) > asked.epsilon:
             cap *= 1 - 1e-12  # 1/cap was rounded down
         filter_mu = cap * (1 - 1e-12)  # the filter stays below what the event states, whatever 1/cap rounded to
         if step > filter_mu**2:
@@ -437,16 +431,11 @@ class ConfidentVoting(Voting):
                 "Raise 'sigma_threshold' or 'sigma', or leave them None."
             )
         releases = (f"thresholds and noisy maxima until mu={privacy.rounded_up(filter_mu, 6)}",)
-        return plan(
-            event=privacy.GaussianDpEvent(1 / cap), releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu
-        )
+        event = privacy.GaussianDpEvent(1 / cap)
+        return plan(event=event, releases=releases, bit=bit, maximum=maximum, filter_mu=filter_mu)
 
     def _counted(
-        self,
-        plan: Callable[..., VotePlan],
-        mechanisms: Callable[[float], tuple[privacy.NoisyThreshold, privacy.GNMax]],
-        n_maxima: int,
-        asked: Asked,
+        self, plan: Callable[..., VotePlan], mechanisms: Callable[[float], BitAndMaximum], n_maxima: int, asked: Asked
     ) -> VotePlan:
         n_queries = asked.n_queries
 
@@ -470,14 +459,13 @@ class ConfidentVoting(Voting):
         releases = (f"{n_queries} thresholds", f"at most {n_maxima} noisy maxima")
         return plan(event=declared(factor), releases=releases, bit=bit, maximum=maximum, n_maxima=n_maxima)
 
-    def _release(
-        self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, gate: Any, groups: Any, verbose: int
-    ) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """Ask query by query, as far as the plan pays."""
         assert plan.bit is not None and plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         budget, everything = Budget(plan), np.ones(votes.shape[1], dtype=bool)
-        for i in progress_bar(range(len(votes)), desc="voting", verbose=verbose):
+        gate, groups = how["gate"], how["groups"]
+        for i in progress_bar(range(len(votes)), desc="voting", verbose=how["verbose"]):
             z = -1 if groups is None else int(groups[i])
             admissible = everything if gate is None else gate.admissible(z)
             n_admissible = int(np.count_nonzero(admissible))
@@ -501,18 +489,15 @@ class Budget:
     """Counts down a plan. A threshold starts only if the argmax it may lead to is paid for as well."""
 
     def __init__(self, plan: VotePlan) -> None:
-        self._plan = plan
+        self._plan, self._thresholds, self._maxima = plan, plan.n_queries, plan.n_maxima
         self._filter = privacy.GDPFilter(plan.filter_mu) if plan.filter_mu is not None else None
-        self._thresholds = plan.n_queries
-        self._maxima = plan.n_maxima
 
     def admits(self, *, may_need_argmax: bool) -> bool:
         """Whether one more query may start. Depends on public values and earlier outputs only."""
         plan = self._plan
         assert plan.bit is not None and plan.maximum is not None
         if self._filter is not None:
-            worst = plan.bit.mu_squared + (plan.maximum.mu_squared if may_need_argmax else 0.0)
-            return self._filter.fits(worst)
+            return self._filter.fits(plan.bit.mu_squared + (plan.maximum.mu_squared if may_need_argmax else 0.0))
         return self._thresholds > 0 and (self._maxima > 0 or not may_need_argmax)
 
     def spend_threshold(self) -> None:

@@ -80,26 +80,7 @@ from skfairdp.privacy._spending import (
 )
 from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_file
 
-__all__ = [
-    "ArgmaxBit",
-    "CommonValues",
-    "DiscreteGaussian",
-    "NeighboringRelation",
-    "PrivacyLedger",
-    "PrivacySpent",
-    "PrivateSelection",
-    "Protects",
-    "RareDisclosure",
-    "ReplaceSampledGaussian",
-    "ThresholdBit",
-    "attribute_event",
-    "calibrate_noise",
-    "compose",
-    "epsilon_of",
-    "gdp_delta",
-    "gdp_epsilon",
-    "gdp_mu",
-    "group_privacy",
-    "privacy_of",
-    "repeat",
-]
+__all__ = ["ArgmaxBit", "CommonValues", "DiscreteGaussian", "NeighboringRelation", "PrivacyLedger"]
+__all__ += ["PrivacySpent", "PrivateSelection", "Protects", "RareDisclosure", "ReplaceSampledGaussian"]
+__all__ += ["ThresholdBit", "attribute_event", "calibrate_noise", "compose", "epsilon_of", "gdp_delta"]
+__all__ += ["gdp_epsilon", "gdp_mu", "group_privacy", "privacy_of", "repeat"]

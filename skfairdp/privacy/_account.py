@@ -90,16 +90,10 @@ def _unlike(parts: Iterable[PrivacySpent]) -> str:
 
 def record_of(spent: PrivacySpent) -> dict[str, Any]:
     """What was paid for something, as values of a file beside it: a report that was not composed."""
-    record = {
-        "release": spent.release,
-        "label": spent.label,
-        "epsilon": "inf" if math.isinf(spent.epsilon) else spent.epsilon,
-        "delta": spent.delta,
-        "neighboring_relation": str(spent.neighboring_relation),
-        "on_record": spent.on_record,
-        "event": event_to_dict(spent.event),
-        **({"rows_of": spent.rows_of} if spent.rows_of else {}),
-    }
+    figures = {"epsilon": "inf" if math.isinf(spent.epsilon) else spent.epsilon, "delta": spent.delta}
+    of = {"neighboring_relation": str(spent.neighboring_relation), "on_record": spent.on_record}
+    record = {"release": spent.release, "label": spent.label, **figures, **of, "event": event_to_dict(spent.event)}
+    record |= {"rows_of": spent.rows_of} if spent.rows_of else {}
     return {**record, "digest": _digest(record)}
 
 

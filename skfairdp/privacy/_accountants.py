@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import attr
@@ -154,17 +154,15 @@ def _apart(leaves: Leaves) -> tuple[float, Leaves]:
     for leaf, times in leaves:
         if isinstance(leaf, RareDisclosure):
             exposed += times * leaf.probability * _UP
-        elif isinstance(leaf, WorstOf):
+            continue
+        if isinstance(leaf, WorstOf):
             branches = [_apart(_leaves_of(option)) for option in leaf.events]
             worst = max(probability for probability, _ in branches)
             if worst > 0:
                 exposed += times * worst * _UP
-                leaf = WorstOf(
-                    tuple(_events.compose(*(_events.repeat(one, n) for one, n in branch)) for _, branch in branches)
-                )
-            rest.append((leaf, times))
-        else:
-            rest.append((leaf, times))
+                hidden = ([_events.repeat(one, n) for one, n in branch] for _, branch in branches)
+                leaf = WorstOf(tuple(_events.compose(*each) for each in hidden))
+        rest.append((leaf, times))
     others = _events.flatten(_events.compose(*(_events.repeat(leaf, times) for leaf, times in rest)))
     return exposed * _UP, tuple(sorted(others.items(), key=repr))
 
@@ -218,17 +216,13 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
         return _smallest_over_orders(leaves, delta)
     if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
         return math.inf
-    events = [
-        dpa.SelfComposedDpEvent(
-            dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2)
-            if isinstance(leaf, _events.DiscreteGaussian)
-            else dpa.PoissonSampledDpEvent(leaf.sampling_probability, dpa.GaussianDpEvent(_noise_of(leaf)))
-            if _is_sampled(leaf)
-            else leaf,
-            times,
-        )
-        for leaf, times in leaves
-    ]
+    events = []
+    for leaf, times in leaves:
+        if isinstance(leaf, _events.DiscreteGaussian):
+            leaf = dpa.ZCDpEvent(float(_squared(leaf.sensitivity, leaf.sigma)) / 2)
+        elif _is_sampled(leaf):
+            leaf = dpa.PoissonSampledDpEvent(leaf.sampling_probability, dpa.GaussianDpEvent(_noise_of(leaf)))
+        events.append(dpa.SelfComposedDpEvent(leaf, times))
     return dpa.rdp_epsilon(dpa.ComposedDpEvent(events), delta)
 
 
@@ -273,10 +267,8 @@ def _inclusion_bound(leaves: Leaves, delta: float) -> float | None:
     rest = _mu_squared(tuple(pair for pair in leaves if pair not in sampled))
     if rest is None or not sampled or math.isinf(rest):
         return None
-    releases = [
-        (float(leaf.sampling_probability), getattr(leaf, "difference", 1.0) / _noise_of(leaf), int(times))
-        for leaf, times in sampled
-    ]
+    far = ((leaf, getattr(leaf, "difference", 1.0) / _noise_of(leaf), int(times)) for leaf, times in sampled)
+    releases = [(float(leaf.sampling_probability), reach, times) for leaf, reach, times in far]
     return _divergences.inclusion_epsilon(releases, delta, rest)
 
 
@@ -315,13 +307,9 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
 def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.PrivacyLossDistribution:
     """Of Gaussians, whose μ² is given, and of the other releases; kept, as a curve asks for many δ."""
     parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
-    for leaf, times in leaves:
-        if not isinstance(leaf, dpa.GaussianDpEvent):
-            parts.append(dpa.self_compose(_pld_of(leaf, grid), times))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.compose(part, tail_mass_truncation=dpa.TAIL_MASS)
-    return total
+    others = ((leaf, times) for leaf, times in leaves if not isinstance(leaf, dpa.GaussianDpEvent))
+    parts += [dpa.self_compose(_pld_of(leaf, grid), times) for leaf, times in others]
+    return reduce(lambda total, part: total.compose(part, tail_mass_truncation=dpa.TAIL_MASS), parts)
 
 
 def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
@@ -350,9 +338,8 @@ def _pld_of(leaf: DpEvent, grid: float) -> Any:
     """The privacy loss distribution of one release on the grid."""
     if isinstance(leaf, _BITS):
         half_width = math.ceil(_divergences.max_loss(leaf, 1e-18) / grid) + 1
-        return dpa.pld_from_deltas(
-            _divergences.bit_deltas(leaf, np.arange(-half_width, half_width + 1) * grid), half_width, grid
-        )
+        losses = np.arange(-half_width, half_width + 1) * grid
+        return dpa.pld_from_deltas(_divergences.bit_deltas(leaf, losses), half_width, grid)
     if isinstance(leaf, _events.ReplaceSampledGaussian):
         return _replace_sampled_pld(leaf, grid)
     if isinstance(leaf, dpa.LaplaceDpEvent):
@@ -409,12 +396,8 @@ def _pure(leaf: DpEvent, delta: float) -> float | None:
     return pure_epsilon(leaf)
 
 
-_ACCOUNTANTS: dict[str, Callable[[Leaves, float], float | None]] = {
-    "gdp": _gdp_bound,
-    "pld": _pld_bound,
-    "pure": _pure_bound,
-    "rdp": _rdp_bound,
-}
+_Bound = Callable[[Leaves, float], float | None]
+_ACCOUNTANTS: dict[str, _Bound] = {"gdp": _gdp_bound, "pld": _pld_bound, "pure": _pure_bound, "rdp": _rdp_bound}
 
 
 def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -434,9 +417,8 @@ def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _selected_rdp(leaf: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     base = _leaves_of(leaf.event)
-    return _divergences.selection_rdp(
-        orders, _rdp(base, orders), leaf.mean, leaf.shape, RDP_ORDERS, _rdp_on_the_grid(base)
-    )
+    own, law = _rdp(base, orders), (leaf.mean, leaf.shape)
+    return _divergences.selection_rdp(orders, own, *law, RDP_ORDERS, _rdp_on_the_grid(base))
 
 
 #: Rényi divergences of each elementary release at some orders.
@@ -509,8 +491,7 @@ def _largest_loss(leaf: DpEvent) -> float:
 
 def _typical_loss(leaf: DpEvent) -> float:
     """Root of the mean square of the loss of one sampled Gaussian."""
-    exponent = min(_noise_of(leaf) ** -2, 700.0)
-    return float(leaf.sampling_probability) * math.sqrt(math.expm1(exponent))
+    return float(leaf.sampling_probability) * math.sqrt(math.expm1(min(_noise_of(leaf) ** -2, 700.0)))
 
 
 def _grid(leaves: Leaves, coarseness: int = 1) -> float:

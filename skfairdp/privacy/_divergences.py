@@ -195,9 +195,8 @@ def sampled_gaussian_rdp(event: PoissonSampledDpEvent | ReplaceSampledGaussian, 
     if not noise > 0:
         return np.full(len(orders), np.inf)
     noise = min(noise, _MOST_NOISE)
-    return np.array(
-        [_sampled_divergence(event.sampling_probability, noise, replaced, float(order)) for order in orders]
-    )
+    q = event.sampling_probability
+    return np.array([_sampled_divergence(q, noise, replaced, float(order)) for order in orders])
 
 
 @lru_cache(maxsize=4096)
@@ -256,9 +255,8 @@ def _upper(event: ReplaceSampledGaussian, losses: Array) -> Array:
 
     def excess(t: Array) -> Array:
         # Both exponents rise with t: the bracket of the bound rises up to the root of this and falls after it.
-        parts = np.logaddexp(
-            np.log1p(-np.minimum(share, 1 - 1e-300)) + near * t - near**2 / 2, np.log(share) + far * t - far**2 / 2
-        )
+        first, second = near * t - near**2 / 2, far * t - far**2 / 2
+        parts = np.logaddexp(np.log1p(-np.minimum(share, 1 - 1e-300)) + first, np.log(share) + second)
         return parts + np.log(scale)
 
     low = np.full(len(losses), -1e3 - 1e3 / min(near, far))
@@ -309,10 +307,8 @@ def selection_rdp(
     if all_orders is None or all_rdp is None:
         all_orders, all_rdp = orders, rdp
     if math.isinf(shape):
-        epsilons = np.log1p(1 / (orders - 1))
-        return (
-            rdp + mean * _deltas_of_rdp(epsilons, all_orders, all_rdp) + math.log(mean) / (orders - 1)
-        ) * _SELECTION_UP
+        exposed = mean * _deltas_of_rdp(np.log1p(1 / (orders - 1)), all_orders, all_rdp)
+        return (rdp + exposed + math.log(mean) / (orders - 1)) * _SELECTION_UP
     if mean == 1:
         return rdp  # one run, always
     try:
@@ -478,9 +474,8 @@ def _window(laws: Sequence[tuple[NDArray[np.int64], Array, float, int]], delta: 
     """First and last cell between which all losses add up, but for a mass of ``_TAIL`` δ / 2 at each end (Chernoff)."""
     tail = math.log(2 / (_TAIL * delta))
     means = [float(masses @ cells) for cells, masses, *_ in laws]
-    variance = math.fsum(
-        law[3] * max(float(law[1] @ (law[0] - mean) ** 2), 0.0) for law, mean in zip(laws, means, strict=True)
-    )
+    around = zip(laws, means, strict=True)
+    variance = math.fsum(n * max(float(masses @ (cells - mean) ** 2), 0.0) for (cells, masses, _, n), mean in around)
     rate = math.sqrt(2 * tail / max(variance, 1e-300))
     low, high = -math.inf, math.inf
     for slowing in 2.0 ** -np.arange(0, 11, 1.5):

@@ -86,9 +86,8 @@ def pld_from_deltas(deltas: NDArray[np.float64], half_width: int, grid: float) -
     Connect-the-dots (Doroshenko et al. 2022) lies above the curve everywhere. The curve is symmetric in the two
     neighbours, so one distribution serves both directions.
     """
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-        grid, -half_width, half_width, np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
-    )
+    curve = np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -half_width, half_width, curve)
     return PrivacyLossDistribution(pmf)
 
 

@@ -248,13 +248,9 @@ class PrivacyLedger:
             return None
         relation = relation_of(entries, protects)
         assert relation is not None, "a ledger holds guarantees that add up"
-        return PrivacySpent.of(
-            total_event(entries, protects),
-            self.delta,
-            protects=of_kind[0].protects,
-            neighboring_relation=relation,
-            rows_of=of_kind[0].rows_of if relation.of_subjects else "",
-        )
+        event, rows_of = total_event(entries, protects), of_kind[0].rows_of if relation.of_subjects else ""
+        of: dict[str, Any] = {"protects": of_kind[0].protects, "neighboring_relation": relation, "rows_of": rows_of}
+        return PrivacySpent.of(event, self.delta, **of)
 
     def to_frame(self) -> "pd.DataFrame":
         """The entries as a table: one row each, with its ε alone and the composed ε up to it.
@@ -622,19 +618,13 @@ _COLUMNS = ("index", "label", "protects", "neighboring_relation", "releases", "e
 
 def _rows_of(chain: Chain) -> list[dict[str, Any]]:
     """One row per entry: who spent what, its ε alone, and the composed ε up to it, of the kind that costs more."""
-    return [
-        {
-            "index": index,
-            "label": entry.label,
-            "protects": str(entry.protects),
-            "neighboring_relation": str(entry.neighboring_relation),
-            "releases": "; ".join(entry.releases),
-            "epsilon": epsilon_of(entry.event, chain.delta),
-            "epsilon_total": max(replace(chain, entries=chain.entries[:index]).totals.values()),
-            "hash": chain.hashes[index],
-        }
-        for index, entry in enumerate(chain.entries, 1)
-    ]
+    rows = []
+    for index, entry in enumerate(chain.entries, 1):
+        said = entry.label, str(entry.protects), str(entry.neighboring_relation), "; ".join(entry.releases)
+        total = max(replace(chain, entries=chain.entries[:index]).totals.values())
+        cells = index, *said, epsilon_of(entry.event, chain.delta), total, chain.hashes[index]
+        rows.append(dict(zip(_COLUMNS, cells, strict=True)))
+    return rows
 
 
 def _html_of(chain: Chain, where: str) -> str:

@@ -81,14 +81,10 @@ class LedgerEntry:
     @property
     def plain(self) -> dict[str, Any]:
         """What it says, as a line of the file and a statement hold it."""
-        return {
-            "label": self.label,
-            "protects": str(self.protects),
-            "neighboring_relation": str(self.neighboring_relation),
-            "releases": list(self.releases),
-            "event": event_to_dict(self.event),
-            **({"rows_of": self.rows_of} if self.rows_of else {}),
-        }
+        of = {"protects": str(self.protects), "neighboring_relation": str(self.neighboring_relation)}
+        whose = {"rows_of": self.rows_of} if self.rows_of else {}
+        event = event_to_dict(self.event)
+        return {"label": self.label, **of, "releases": list(self.releases), "event": event, **whose}
 
     @classmethod
     def of_plain(cls, said: dict[str, Any]) -> "LedgerEntry":

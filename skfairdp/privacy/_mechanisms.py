@@ -12,16 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, ndtri
 
 from skfairdp._typing import ArrayLike
-from skfairdp.privacy import _noise
+from skfairdp.privacy import _dp_accounting as dpa, _noise
 from skfairdp.privacy._accountants import epsilon_of, quick_epsilon_of
 from skfairdp.privacy._divergences import pure_epsilon, stopping_parameter
-from skfairdp.privacy._dp_accounting import (
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    RandomizedResponseDpEvent,
-    RepeatAndSelectDpEvent,
-)
+from skfairdp.privacy._dp_accounting import DpEvent
 from skfairdp.privacy._events import ArgmaxBit, DiscreteGaussian, RareDisclosure, ThresholdBit, compose
 from skfairdp.privacy._gdp import _check_delta
 from skfairdp.privacy._noise import NoiseSource
@@ -120,7 +114,7 @@ class GaussianMechanism(_OfValues, _Noise):
         """One release of the whole vector."""
         if self.noise == "discrete_gaussian":
             return DiscreteGaussian(self.sigma, self.sensitivity)
-        return GaussianDpEvent(self.sigma / self.sensitivity)
+        return dpa.GaussianDpEvent(self.sigma / self.sensitivity)
 
     @property
     def grid(self) -> float:
@@ -307,8 +301,7 @@ class GNMax(_Noise):
         candidates = np.arange(len(counts)) if admissible is None else np.flatnonzero(admissible)
         if not len(candidates):
             raise ValueError("GNMax needs at least one admissible class.")
-        noisy = counts[candidates] + self._draw((len(candidates),), source)
-        return int(candidates[np.argmax(noisy)])
+        return int(candidates[np.argmax(counts[candidates] + self._draw((len(candidates),), source))])
 
 
 @dataclass(frozen=True)
@@ -371,8 +364,7 @@ class LaplaceCounts(_OfValues):
         relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     ) -> "LaplaceCounts":
         """With so much noise that all counts together cost at most a pure ``epsilon``."""
-        sensitivity = 1.0 if n_kinds == 2 else 2.0
-        return cls((1 + 1e-9) * sensitivity / epsilon, n_rows, n_kinds, relation)
+        return cls((1 + 1e-9) * (1.0 if n_kinds == 2 else 2.0) / epsilon, n_rows, n_kinds, relation)
 
     @property
     def sensitivity(self) -> float:
@@ -397,7 +389,7 @@ class LaplaceCounts(_OfValues):
     @property
     def event(self) -> DpEvent:
         """One release of all counts."""
-        return LaplaceDpEvent(self.scale / self.sensitivity)
+        return dpa.LaplaceDpEvent(self.scale / self.sensitivity)
 
     def noisy(self, source: NoiseSource, counts: ArrayLike) -> NDArray[np.float64]:
         """What ``source.release`` lets out."""
@@ -410,8 +402,7 @@ class LaplaceCounts(_OfValues):
         return np.concatenate([self.n_rows - second, second], axis=-1)
 
     def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.float64]:
-        steps = source.floored_laplace(round(self.scale / self.grid), shape)
-        return self.grid * steps.astype(np.float64)
+        return self.grid * source.floored_laplace(round(self.scale / self.grid), shape).astype(np.float64)
 
 
 def calibrate_noise(
@@ -538,8 +529,7 @@ def smooth_sensitivity_release_cost(order: float, beta: float, sigma: float) -> 
     if not 1 < order < limit:
         raise ValueError(f"order must lie in (1, 1/(2 beta)) = (1, {limit:g}). Got {order!r}; lower beta.")
     shift = order * math.exp(2 * beta) / sigma**2
-    scale = (beta * order - math.log1p(-2 * order * beta) / 2) / (order - 1)
-    return shift + scale
+    return shift + ((beta * order - math.log1p(-2 * order * beta) / 2) / (order - 1))
 
 
 _WORDS = 2**64
@@ -578,7 +568,7 @@ class RandomizedResponse(_OfValues):
         if not (2 <= k <= _MOST_VALUES and int(k) == k):
             raise ValueError(f"n_values of RandomizedResponse must be an integer in 2..{_MOST_VALUES}. Got {k!r}.")
         p = max(k * math.exp(-self.epsilon) / (1 + (k - 1) * math.exp(-self.epsilon)), k / _WORDS)
-        while (pure_epsilon(RandomizedResponseDpEvent(p, k)) or 0.0) > self.epsilon:
+        while (pure_epsilon(dpa.RandomizedResponseDpEvent(p, k)) or 0.0) > self.epsilon:
             p = math.nextafter(p, 1.0)
         object.__setattr__(self, "_noise_parameter", p)
         object.__setattr__(self, "_words_per_lie", math.ceil(Fraction(p) * _WORDS / k))
@@ -589,7 +579,7 @@ class RandomizedResponse(_OfValues):
     @property
     def event(self) -> DpEvent:
         """All answers together: a person's value reaches one of them only."""
-        return RandomizedResponseDpEvent(self._noise_parameter, int(self.n_values))
+        return dpa.RandomizedResponseDpEvent(self._noise_parameter, int(self.n_values))
 
     @property
     def ratio(self) -> Fraction:
@@ -793,7 +783,7 @@ class PrivateSelection:
         """The best trial, alone."""
         if self.mean == 1 and self.trial_distribution != "poisson":
             return self.base
-        return RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.trial_distribution])
+        return dpa.RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.trial_distribution])
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return P[K = k] for the number of trials K.

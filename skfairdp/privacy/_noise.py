@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+Selecting = Callable[[Any], contextlib.AbstractContextManager[Callable[[], None]]]
 _MARGIN = 2e-8  # of a cell; see NoiseSource.rounded_normal
 _DEEP_TAIL = float(ndtr(-6.0))
 _LARGEST_SCALE = 2048.0
@@ -40,7 +41,7 @@ class NoiseSource:
     def __init__(self, seed: int | None = None) -> None:
         self._seeded = None if seed is None else np.random.default_rng(seed)
         self._guard: Callable[[Any, int], None] | None = None
-        self._selecting: Callable[[Any], contextlib.AbstractContextManager[Callable[[], None]]] | None = None
+        self._selecting: Selecting | None = None
 
     @property
     def is_secret(self) -> bool:
@@ -50,11 +51,7 @@ class NoiseSource:
     def __reduce__(self) -> Any:
         raise TypeError("A NoiseSource is not pickled: a copied source would add the same noise twice.")
 
-    def guarded_by(
-        self,
-        guard: Callable[[Any, int], None],
-        selecting: Callable[[Any], contextlib.AbstractContextManager[Callable[[], None]]] | None = None,
-    ) -> "NoiseSource":
+    def guarded_by(self, guard: Callable[[Any, int], None], selecting: Selecting | None = None) -> "NoiseSource":
         """Call ``guard`` before every release, with its mechanism and how often, and before every draw, with None."""
         self._guard, self._selecting = guard, selecting
         return self
@@ -161,12 +158,8 @@ class NoiseSource:
         n_bits = 64
         while True:
             with mpmath.workprec(2 * n_bits + 128):
-                low, high = (
-                    mpmath.nint(mpmath.mpf(center) + scale * sign * _lower_quantile(edge, n_bits))
-                    if edge
-                    else mpmath.mpf(-sign) * mpmath.inf
-                    for edge in (digits, digits + 1)
-                )
+                edges = (_lower_quantile(edge, n_bits) if edge else -mpmath.inf for edge in (digits, digits + 1))
+                low, high = (mpmath.nint(mpmath.mpf(center) + scale * sign * edge) for edge in edges)
                 if low == high:
                     return float(low)
             digits = digits << 64 | int(self._words(1)[0])

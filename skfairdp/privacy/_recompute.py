@@ -40,8 +40,7 @@ def check_effort(events: Sequence[Any]) -> None:
     """Refuse events that would hold the computer for long, before anything of them is computed."""
     releases = [release for event in events for release in releases_of(event)]
     lossy = any(isinstance(leaf, _LOSSY) for leaf in _nodes(releases))
-    needed = math.fsum(_effort(leaf, lossy, 1.0, 0) for leaf, _ in releases)
-    if not needed <= _ENOUGH:
+    if not math.fsum(_effort(leaf, lossy, 1.0, 0) for leaf, _ in releases) <= _ENOUGH:
         raise ValueError(
             "its events are too large to be computed again: too many unlike releases, too many teachers or values, "
             "noise next to none, or too many worst cases inside of others"
@@ -168,9 +167,7 @@ class SecondOpinion:
         mu = self._rest_mu
         if mu is None or delta == 0:
             return None
-        if mu == 0 or math.isinf(mu):
-            return mu
-        return float(dp.get_epsilon_gaussian(1 / mu, delta, tol=1e-13))
+        return mu if mu == 0 or math.isinf(mu) else float(dp.get_epsilon_gaussian(1 / mu, delta, tol=1e-13))
 
     def _inclusions(self, delta: float) -> float | None:
         """All that was sampled at most so often is a plain Gaussian; more often happens with a share of δ."""
@@ -214,15 +211,14 @@ def _disclosed(releases: Releases) -> tuple[float, Releases]:
     for leaf, times in releases:
         if isinstance(leaf, ours.RareDisclosure):
             log_not += times * (math.log1p(-leaf.probability) if leaf.probability < 1 else -math.inf)
-        elif isinstance(leaf, ours.WorstOf):
+            continue
+        if isinstance(leaf, ours.WorstOf):
             parts = [*map(_disclosed, _options(leaf))]
             most = max(chance for chance, _ in parts)
             if most:
                 log_not += times * (math.log1p(-most) if most < 1 else -math.inf)
                 leaf = ours.WorstOf(tuple(_composed(part) if part else dp.NoOpDpEvent() for _, part in parts))
-            rest.append((leaf, times))
-        else:
-            rest.append((leaf, times))
+        rest.append((leaf, times))
     return -math.expm1(log_not), rest
 
 
@@ -265,8 +261,7 @@ def _two_steps(leaf: Any) -> Any:
         odds = math.exp(min(-2 * (_pure([(leaf, 1)]) or 0.0), 0.0))  # of a lie, between two answers
         return RandomizedResponseDpEvent(2 * odds / (1 + odds), 2) if odds > 1e-300 else dp.NonPrivateDpEvent()
     if isinstance(leaf, (ours.DiscreteGaussian, *_CURVED)):
-        votes = math.sqrt(2) if isinstance(leaf, ours.ArgmaxBit) else 1.0
-        moved = 2 * getattr(leaf, "sensitivity", votes)
+        moved = 2 * getattr(leaf, "sensitivity", math.sqrt(2) if isinstance(leaf, ours.ArgmaxBit) else 1.0)
         if getattr(leaf, "noise", "") == "gaussian":
             return dp.GaussianDpEvent(leaf.sigma / moved)
         return ours.DiscreteGaussian(leaf.sigma, moved) if math.isfinite(moved) else dp.NonPrivateDpEvent()
@@ -315,9 +310,8 @@ def _pure(releases: Releases) -> float | None:
 
 
 def _inclusion_bound(releases: Releases, delta: float) -> float | None:
-    sampled = [
-        (leaf, n) for leaf, n in releases if isinstance(leaf, dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian)
-    ]
+    kinds = dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian
+    sampled = [(leaf, times) for leaf, times in releases if isinstance(leaf, kinds)]
     rest = _mu_squared([pair for pair in releases if pair not in sampled])
     if not sampled or rest is None or math.isinf(rest):
         return None
@@ -362,9 +356,8 @@ def _smallest(bound: Callable[[float], float]) -> float:
     if not math.isfinite(values[best]):
         return values[best]
     low, high = logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)]
-    found = minimize_scalar(
-        lambda v: bound(1 + math.exp(v)), bounds=(low, high), method="bounded", options={"xatol": 1e-7}
-    )
+    how: dict[str, Any] = {"method": "bounded", "options": {"xatol": 1e-7}}
+    found = minimize_scalar(lambda v: bound(1 + math.exp(v)), bounds=(low, high), **how)
     return float(min(found.fun, values[best]))
 
 
@@ -399,9 +392,7 @@ def _renyi_of(leaf: Any, order: float) -> float:
         return _sampled(leaf.sampling_probability, leaf.noise_multiplier, order, far=-1.0)
     if isinstance(leaf, ours.WorstOf):
         return max(_renyi(option, order) for option in _options(leaf))
-    if isinstance(leaf, RepeatAndSelectDpEvent):
-        return _selected(leaf, order)
-    return math.inf
+    return _selected(leaf, order) if isinstance(leaf, RepeatAndSelectDpEvent) else math.inf
 
 
 def _laplace(scale: float, order: float) -> float:
@@ -442,8 +433,7 @@ def _selected(leaf: Any, order: float) -> float:
     mean: float = leaf.mean
     own = _renyi(base, order) + math.log(mean) / (order - 1)
     if math.isinf(leaf.shape):
-        epsilon = math.log1p(1 / (order - 1))
-        return own + mean * _delta_of(leaf.event, epsilon)
+        return own + mean * _delta_of(leaf.event, math.log1p(1 / (order - 1)))
     return own + _selection_constant(leaf)
 
 
@@ -555,8 +545,7 @@ def _typical(leaf: Any) -> float | None:
     if isinstance(leaf, dp.GaussianDpEvent):
         return None
     if isinstance(leaf, dp.PoissonSampledDpEvent | ours.ReplaceSampledGaussian):
-        noise = _noise_of(leaf)
-        loss = leaf.sampling_probability * math.sqrt(math.expm1(min(noise**-2, 700.0)))
+        loss = leaf.sampling_probability * math.sqrt(math.expm1(min(_noise_of(leaf) ** -2, 700.0)))
         least = 4e-4
         if isinstance(leaf, dp.PoissonSampledDpEvent):  # rare batches lose less; finer than an eighth, rounding counts
             rare = math.log1p(leaf.sampling_probability * math.expm1(min(_largest(leaf), 700.0)))
@@ -630,25 +619,19 @@ def _epsilon_of_losses(losses: Any, delta: float) -> float:
 
 
 def _losses_of(leaf: Any, grid: float) -> Any:
+    at: dict[str, Any] = {"value_discretization_interval": grid}
     if isinstance(leaf, dp.PoissonSampledDpEvent) and isinstance(leaf.event, dp.GaussianDpEvent):
-        return pld.from_gaussian_mechanism(
-            leaf.event.noise_multiplier, value_discretization_interval=grid, sampling_prob=leaf.sampling_probability
-        )
+        at["sampling_prob"] = leaf.sampling_probability
+        return pld.from_gaussian_mechanism(leaf.event.noise_multiplier, **at)
     if isinstance(leaf, dp.LaplaceDpEvent):
-        return pld.from_laplace_mechanism(leaf.noise_multiplier, value_discretization_interval=grid)
+        return pld.from_laplace_mechanism(leaf.noise_multiplier, **at)
     if isinstance(leaf, RandomizedResponseDpEvent):
-        return pld.from_randomized_response(leaf.noise_parameter, leaf.num_buckets, value_discretization_interval=grid)
+        return pld.from_randomized_response(leaf.noise_parameter, leaf.num_buckets, **at)
     if isinstance(leaf, ours.ReplaceSampledGaussian) and leaf.difference == 2:
         # dp-accounting reads the multiplier as noise over the norm of a contribution, at distance 2.
-        return pld.from_gaussian_mechanism(
-            leaf.noise_multiplier,
-            value_discretization_interval=grid,
-            sampling_prob=leaf.sampling_probability,
-            neighboring_relation=dp.NeighboringRelation.REPLACE_ONE,
-        )
-    if isinstance(leaf, (*_CURVED, ours.ReplaceSampledGaussian)):
-        return _from_curve(leaf, grid)
-    return None
+        at |= {"sampling_prob": leaf.sampling_probability, "neighboring_relation": dp.NeighboringRelation.REPLACE_ONE}
+        return pld.from_gaussian_mechanism(leaf.noise_multiplier, **at)
+    return _from_curve(leaf, grid) if isinstance(leaf, (*_CURVED, ours.ReplaceSampledGaussian)) else None
 
 
 def _from_curve(leaf: Any, grid: float) -> Any:
@@ -658,9 +641,8 @@ def _from_curve(leaf: Any, grid: float) -> Any:
         high *= 1.2
     steps = math.ceil(high / grid) + 1
     curve = deltas(leaf, np.arange(-steps, steps + 1, dtype=np.float64) * grid)
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-        grid, -steps, steps, np.clip(np.minimum.accumulate(curve), 0.0, 1.0)
-    )
+    curve = np.clip(np.minimum.accumulate(curve), 0.0, 1.0)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -steps, steps, curve)
     return pld.PrivacyLossDistribution(pmf)
 
 

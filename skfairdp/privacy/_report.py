@@ -79,13 +79,10 @@ class NeighboringRelation(StrEnum):
     @property
     def protects(self) -> Protects:
         """The unit that this relation protects."""
-        others = {
-            NeighboringRelation.REPLACE_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
-            NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: Protects.SENSITIVE_ATTRIBUTE,
-            NeighboringRelation.REPLACE_SUBJECT: Protects.SUBJECT,
-            NeighboringRelation.ZERO_OUT_SUBJECT: Protects.SUBJECT,
-        }
-        return others.get(self, Protects.RECORD)
+        of = NeighboringRelation
+        if self in (of.REPLACE_ATTRIBUTE, of.REPLACE_SUBJECT_ATTRIBUTE):
+            return Protects.SENSITIVE_ATTRIBUTE
+        return Protects.SUBJECT if self in (of.REPLACE_SUBJECT, of.ZERO_OUT_SUBJECT) else Protects.RECORD
 
     @property
     def of_subjects(self) -> bool:
@@ -119,16 +116,10 @@ class NeighboringRelation(StrEnum):
         -------
         bool
         """
-        weaker = {
-            NeighboringRelation.REPLACE_ONE: (NeighboringRelation.ZERO_OUT,),
-            NeighboringRelation.REPLACE_SUBJECT: (
-                NeighboringRelation.REPLACE_ONE,
-                NeighboringRelation.ZERO_OUT,
-                NeighboringRelation.ZERO_OUT_SUBJECT,
-            ),
-            NeighboringRelation.REPLACE_SUBJECT_ATTRIBUTE: (NeighboringRelation.REPLACE_ATTRIBUTE,),
-        }
-        return self is other or other in weaker.get(self, ())
+        of = NeighboringRelation
+        weaker = {of.REPLACE_ONE: {of.ZERO_OUT}, of.REPLACE_SUBJECT_ATTRIBUTE: {of.REPLACE_ATTRIBUTE}}
+        weaker[of.REPLACE_SUBJECT] = {of.REPLACE_ONE, of.ZERO_OUT, of.ZERO_OUT_SUBJECT}
+        return self is other or other in weaker.get(self, set())
 
 
 def common_relation(relations: Iterable[NeighboringRelation]) -> NeighboringRelation | None:
@@ -349,20 +340,9 @@ class PrivacySpent:
             The event is not well-formed, or holds a release whose cost is not proven for these neighbours.
         """
         mechanism_epsilon = epsilon_of(event, delta)
-        return cls(
-            epsilon=mechanism_epsilon if secret_noise else float("inf"),
-            delta=delta,
-            protects=cast("Protects", protects),
-            neighboring_relation=cast("NeighboringRelation", neighboring_relation),
-            event=event,
-            mechanism_epsilon=mechanism_epsilon,
-            public=tuple(public),
-            performed=tuple(performed),
-            label=label,
-            release=release,
-            on_record=on_record,
-            rows_of=rows_of,
-        )
+        stated = mechanism_epsilon if secret_noise else math.inf
+        released = event, mechanism_epsilon, tuple(public), tuple(performed), label, release, on_record
+        return cls(stated, delta, cast(Any, protects), cast(Any, neighboring_relation), *released, rows_of=rows_of)
 
     @property
     def own(self) -> "PrivacySpent":

@@ -7,7 +7,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from skfairdp.exceptions import UnplannedReleaseError
@@ -285,9 +284,7 @@ class Spending:
         self._open, self._process, self._left = True, os.getpid(), allowance(self.event)
         return _noise.open_source(self.noise_seed).guarded_by(self._guard, self._selecting)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None:
                 self.settle()
@@ -407,10 +404,10 @@ def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
     """One line for each scale of each mechanism; of many scales one line, with the noise of as many equal ones."""
-    lines = [
-        PerformedRelease(type(one).__name__, getattr(one, "sensitivity", None), getattr(one, "sigma", None), times)
-        for one, times in performed.items()
-    ]
+    lines = []
+    for one, times in performed.items():
+        unit, sigma = getattr(one, "sensitivity", None), getattr(one, "sigma", None)
+        lines.append(PerformedRelease(type(one).__name__, unit, sigma, times))
     if len(lines) <= _MOST_KINDS:
         return lines
     together: dict[tuple[str, float | None], tuple[int, float]] = {}

@@ -145,9 +145,8 @@ def described_releases(event: Any) -> list[dict[str, Any]]:
         described = event_to_dict(leaf)
         name, noise = _WORDS[described["type"]]
         words = {"n_options": len(described.get("events", ())), "law": str(described.get("noise")).replace("_", " ")}
-        found.append(
-            {"mechanism": name, "count": count, "noise": noise.format(**described, **words), "event": described}
-        )
+        noise = noise.format(**described, **words)
+        found.append({"mechanism": name, "count": count, "noise": noise, "event": described})
     return found
 
 
@@ -196,10 +195,8 @@ class PrivacyStatement:
     @property
     def attack(self) -> tuple[tuple[float, float], ...]:
         """Pairs (false-positive rate, largest true-positive rate) of any attack on one person's data."""
-        return tuple(
-            (_number(point["false_positive_rate"]), _number(point["true_positive_rate"]))
-            for point in self.content["attack"]
-        )
+        rates = ("false_positive_rate", "true_positive_rate")
+        return tuple((_number(p[rates[0]]), _number(p[rates[1]])) for p in self.content["attack"])
 
     # ------------------------------------------------------------------ forms
 
@@ -296,18 +293,14 @@ class PrivacyStatement:
         ]
         add("What an attack can find", ("false alarms", "true cases found, at most"), tests)
         if len(content["parts"]) > 1:
-            parts = [
-                (part["label"] or "a fit", part["unit"], _bound(part["epsilon"]), _figure(part["delta"]))
-                for part in content["parts"]
-            ]
+            every = content["parts"]
+            parts = [(p["label"] or "a fit", p["unit"], _bound(p["epsilon"]), _figure(p["delta"])) for p in every]
             add("What was added up", ("spent by", "what it protects", "ε alone", "at δ"), parts)
         releases = [(row["mechanism"], str(row["count"]), row["noise"]) for row in content["releases"]]
         add("What ε covers", ("release", "how many", "noise"), releases)
         if content["performed"]:
-            made = [
-                (row["mechanism"], str(row["times"]), _figure(row["sensitivity"]), _figure(row["sigma"]))
-                for row in content["performed"]
-            ]
+            rows = content["performed"]
+            made = [(r["mechanism"], str(r["times"]), _figure(r["sensitivity"]), _figure(r["sigma"])) for r in rows]
             add("What was released", ("mechanism", "how often", "sensitivity", "noise (standard deviation)"), made)
         public = [(fact["name"], fact["how"], fact["consequence"]) for fact in content["public"]]
         add("What was taken as public", ("what", "how it was obtained", "consequence"), public)
@@ -326,16 +319,12 @@ class PrivacyStatement:
             return NO_LEDGER
         rows = [(entry["label"], "; ".join(entry["releases"]) or "-") for entry in ledger["entries"]]
         at = _figure(ledger["delta"])
-        alone = len(ledger["totals"]) == 1
-        totals = [
-            (
-                "all of them, in what they reveal about one sensitive attribute"
-                if total["protects"] == "sensitive attribute" and not alone
-                else f"all that protect one {total['protects']}",
-                f"ε = {_bound(total['epsilon'])} at δ = {at}",
-            )
-            for total in ledger["totals"]
-        ]
+        totals = []
+        for total in ledger["totals"]:
+            which = f"all that protect one {total['protects']}"
+            if total["protects"] == "sensitive attribute" and len(ledger["totals"]) > 1:
+                which = "all of them, in what they reveal about one sensitive attribute"
+            totals.append((which, f"ε = {_bound(total['epsilon'])} at δ = {at}"))
         more = [
             (f"not on this ledger, and on top: {label}", f"ε = {_bound(epsilon)} at δ = {_figure(delta)}")
             for label, epsilon, delta in _off_ledger(self.content)
@@ -355,15 +344,22 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
         cap = spent.epsilon if spent.delta == 0 else math.inf
         at = {delta: min(epsilon_of(spent.event, delta), cap) for delta in DELTAS} | {spent.delta: spent.epsilon}
         curve = sorted(at.items(), reverse=True)  # the largest δ first
+    parts, facts = [], []
+    for part in spent.parts or (spent,):
+        charged = bool(ledger is not None and part.on_record and ledger.continues(part.on_record))
+        figures = {"delta": _plain(part.delta), "epsilon": _plain(part.epsilon), "on_ledger": charged}
+        parts.append({"label": part.label, **_guarded(part), **figures, "event": event_to_dict(part.event)})
+    for fact in spent.public:
+        said = {"name": str(getattr(fact, "name", fact)), "how": str(getattr(fact, "how", "given"))}
+        so = str(getattr(fact, "consequence", "") or "")
+        facts.append({**said, "value": getattr(fact, "value", None), "consequence": so})
     content = {
         "format": FORMAT,
         "subject": subject,
         **_guarded(spent),
         "relation_text": RELATIONS[str(spent.neighboring_relation)],
         "noise_is_secret": secret,
-        "epsilon": _plain(spent.epsilon),
-        "delta": _plain(spent.delta),
-        "mechanism_epsilon": _plain(spent.mechanism_epsilon),
+        **{name: _plain(getattr(spent, name)) for name in ("epsilon", "delta", "mechanism_epsilon")},
         "accountant": spent.accountant,
         "mu": None if mu is None else _plain(mu),
         "curve": [{"delta": delta, "epsilon": _plain(epsilon)} for delta, epsilon in curve],
@@ -372,23 +368,13 @@ def state(spent: Any, *, subject: str, ledger: Any = None) -> PrivacyStatement:
             for rate in FALSE_POSITIVE_RATES
         ],
         "event": event_to_dict(spent.event),
-        "parts": [
-            {
-                "label": part.label,
-                **_guarded(part),
-                "delta": _plain(part.delta),
-                "epsilon": _plain(part.epsilon),
-                "on_ledger": bool(ledger is not None and part.on_record and ledger.continues(part.on_record)),
-                "event": event_to_dict(part.event),
-            }
-            for part in spent.parts or (spent,)
-        ],
+        "parts": parts,
         "releases": described_releases(spent.event),
         "performed": [
             {**vars(release), "sensitivity": _plain(release.sensitivity), "sigma": _plain(release.sigma)}
             for release in getattr(spent, "performed", ())
         ],
-        "public": [_public(fact) for fact in spent.public],
+        "public": facts,
         "post_processing": POST_PROCESSING,
         "ledger": None if ledger is None else _ledger_story(ledger),
         "versions": _versions(),
@@ -405,15 +391,6 @@ def digest_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _public(fact: Any) -> dict[str, Any]:
-    return {
-        "name": str(getattr(fact, "name", fact)),
-        "how": str(getattr(fact, "how", "given")),
-        "value": getattr(fact, "value", None),
-        "consequence": str(getattr(fact, "consequence", "") or ""),
-    }
-
-
 def _guarded(spent: Any) -> dict[str, str]:
     """What is protected, in one word and in a sentence, and among which neighbours."""
     relation = str(spent.neighboring_relation)
@@ -424,9 +401,8 @@ def _guarded(spent: Any) -> dict[str, str]:
 
 def _off_ledger(content: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """Label, ε and δ of what was added up and is on no ledger, or on another one."""
-    return [
-        (part["label"] or "a fit", part["epsilon"], part["delta"]) for part in content["parts"] if not part["on_ledger"]
-    ]
+    off = (part for part in content["parts"] if not part["on_ledger"])
+    return [(part["label"] or "a fit", part["epsilon"], part["delta"]) for part in off]
 
 
 def _ledger_story(ledger: Any) -> dict[str, Any]:
@@ -441,13 +417,9 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
         relation = relation_of(entries, protects)
         total = _plain(epsilon_of(total_event(entries, protects), ledger.delta))
         totals.append({"protects": protects, "neighboring_relation": str(relation), "epsilon": total})
-    return {
-        **({"id": ledger.id} if ledger.id else {}),
-        "epsilon": _plain(ledger.epsilon),
-        "delta": ledger.delta,
-        "totals": totals,
-        "entries": [entry.plain for entry in entries],
-    }
+    named = {"id": ledger.id} if ledger.id else {}
+    ceiling = {"epsilon": _plain(ledger.epsilon), "delta": ledger.delta}
+    return {**named, **ceiling, "totals": totals, "entries": [entry.plain for entry in entries]}
 
 
 @cache
@@ -497,8 +469,7 @@ def _cell(text: Any) -> str:
 
 def _markdown_table(rows: list[tuple[str, ...]]) -> str:
     head, *body = rows
-    lines = [head, ("---",) * len(head), *body]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in [head, ("---",) * len(head), *body])
 
 
 def _paragraph(text: str) -> str:
@@ -567,24 +538,15 @@ def registry_entry(
         **_means(content, justification),
         "administrative": {"sources": sources, "registry_authors": list(registry_authors)},
     }
-    slug = "-".join((name, "-".join(data_curators), publication_date[:4]))
-    return {
-        "url_slug": re.sub(r"[\W_]+", "-", slug.lower()).strip("-"),
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            part: {name: value for name, value in fields.items() if value is not None}
-            for part, fields in deployment.items()
-        },
-    }
+    slug = re.sub(r"[\W_]+", "-", "-".join((name, *data_curators, publication_date[:4])).lower()).strip("-")
+    filled = {part: {n: v for n, v in fields.items() if v is not None} for part, fields in deployment.items()}
+    return {"url_slug": slug, "status": "Draft", "tier": 3, "deployment": filled}
 
 
 def _guarantee_of(statement: PrivacyStatement, data_domain: str | None) -> dict[str, dict[str, Any]]:
     content = statement.content
-    unprotected = [
-        f"{fact['name']} ({fact['how']}){': ' + fact['consequence'] if fact['consequence'] else ''}"
-        for fact in content["public"]
-    ]
+    facts = [(f"{fact['name']} ({fact['how']})", fact["consequence"]) for fact in content["public"]]
+    unprotected = [": ".join(filter(None, said)) for said in facts]
     unit = _UNITS.get(content["neighboring_relation"], _UNITS[content["protects"]])
     curve = [f"epsilon = {rounded_up(epsilon, 6)} at delta = {delta:.6g}" for delta, epsilon in statement.curve]
     mu = [] if statement.mu is None else [f"mu = {rounded_up(statement.mu, 6)} (Gaussian differential privacy)"]

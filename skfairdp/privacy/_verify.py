@@ -231,9 +231,8 @@ def _check_words(document: Mapping[str, Any]) -> None:
         words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
-    if others := sorted(
-        {fact["how"] for fact in document["public"]} - {"given", "read", "held out", "computed", "released"}
-    ):
+    obtained = {fact["how"] for fact in document["public"]}
+    if others := sorted(obtained - {"given", "read", "held out", "computed", "released"}):
         raise ValueError(f"a public fact cannot be obtained as {others[0]!r}")
     if others := sorted({*document["versions"]} ^ {"python", "skfairdp", "numpy", "scipy", "dp-accounting"}):
         raise ValueError(f"'versions' of a statement are those of five packages, and {others[0]!r} is not as there")
@@ -296,12 +295,16 @@ def _curve_and_attacks(document: Mapping[str, Any], opinion: SecondOpinion, delt
 
 
 def _guarantee(document: Mapping[str, Any]) -> list[Check]:
+    """The unit, and what people read: in the words that every statement has."""
     relation, protects = document["neighboring_relation"], document["protects"]
     if relation not in _PROTECTS:
         raise ValueError(f"the neighbouring relation {relation!r} is unknown")
     unit = _PROTECTS[relation]
     checks = [Check("unit of protection", str(protects), unit, protects == unit)]
-    checks.append(_sentences(document))
+    words = {"relation_text": statement.RELATIONS[relation], "post_processing": statement.POST_PROCESSING}
+    other = sorted(name for name, text in words.items() if document[name] != text)
+    other += [] if all(map(_unit, (document, *document["parts"]))) else ["unit"]
+    checks.append(Check("sentences", "as written", ", ".join(other) or "as written", not other))
     if relation in _OF_SUBJECTS:
         checks.append(_one_kind_of_subjects(document))
     return [*checks, _fits("relation fits the releases", document["event"], relation)]
@@ -310,16 +313,10 @@ def _guarantee(document: Mapping[str, Any]) -> list[Check]:
 def _one_kind_of_subjects(document: Mapping[str, Any]) -> Check:
     """Facts, parts and the ledger's entry name the column that the statement is of."""
     facts = [one.get("value") or "" for one in document["public"] if one.get("name") == "ids of the subjects"]
-    entries = (document.get("ledger") or {}).get("entries", [])
-    own = document["protects"]
-    charged = [
-        one.get("rows_of", "")
-        for one in entries
-        if one.get("neighboring_relation") in _OF_SUBJECTS and one.get("protects") == own
-    ]
-    added = [part.get("rows_of", "") for part in document["parts"]]
-    said = str(document.get("rows_of", ""))
-    others = sorted({str(one) for one in (*facts, *charged, *added)} - {said})
+    entries, own = (document.get("ledger") or {}).get("entries", []), document["protects"]
+    charged = [e for e in entries if e.get("neighboring_relation") in _OF_SUBJECTS and e.get("protects") == own]
+    said, rows_of = str(document.get("rows_of", "")), [e.get("rows_of", "") for e in (*charged, *document["parts"])]
+    others = sorted({str(one) for one in (*facts, *rows_of)} - {said})
     return Check("one kind of subjects", said or "no name", ", ".join(map(repr, others)) or "the same", not others)
 
 
@@ -327,18 +324,6 @@ def _fits(figure: str, event: Any, relation: str) -> Check:
     """Every release in the tree has a proof for these neighbours."""
     wrong = sorted(name for name in _kinds(event) if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name])
     return Check(figure, relation, ", ".join(wrong) or "yes", not wrong)
-
-
-def _sentences(document: Mapping[str, Any]) -> Check:
-    """What people read says what the figures are of: in the words that every statement has."""
-    words = {
-        "relation_text": statement.RELATIONS[document["neighboring_relation"]],
-        "post_processing": statement.POST_PROCESSING,
-    }
-    other = sorted(name for name, text in words.items() if document[name] != text)
-    units = (_unit(document), *(_unit(part) for part in document["parts"]))
-    other += [] if all(units) else ["unit"]
-    return Check("sentences", "as written", ", ".join(other) or "as written", not other)
 
 
 def _unit(row: Mapping[str, Any]) -> bool:
@@ -386,8 +371,7 @@ def _made(performed: Any, event: Any) -> Check:
                 raise ValueError("the sensitivity of a release must be above 0")
         left = None if left is None else left.after(made, times, laplace=row["mechanism"] == "LaplaceCounts")
         short = short or (row["mechanism"] if left is None else "")
-    shown = sum(row["times"] for row in performed if row["mechanism"] == _SHOWN)
-    if shown > _rare(event):
+    if sum(row["times"] for row in performed if row["mechanism"] == _SHOWN) > _rare(event):
         short = short or _SHOWN
     return Check("releases made", str(paid), f"more by {short}" if short else "no more", not short)
 
@@ -396,10 +380,8 @@ def _rare(event: Any) -> float:
     """How often a value that few records share may be shown."""
     found = 0.0
     for leaf, times in flatten(event).items():
-        if type(leaf).__name__ == "WorstOf":
-            found += times * sum(map(_rare, leaf.events))
-        else:
-            found += {"RareDisclosure": times, "NonPrivateDpEvent": math.inf}.get(type(leaf).__name__, 0)
+        worst = times * sum(map(_rare, leaf.events)) if type(leaf).__name__ == "WorstOf" else 0
+        found += {"RareDisclosure": times, "NonPrivateDpEvent": math.inf}.get(type(leaf).__name__, worst)
     return found
 
 
@@ -441,18 +423,15 @@ def _whole(document: Mapping[str, Any], parts: Any, event: Any) -> Check:
         counted = NeighboringRelation(_SUBJECTS[0]) if own == _BY_NONE and whole.protects == "record" else own
         if not (for_attribute or counted.implies(whole)) or not _fits("", part["event"], own).holds:
             wrong = f"one for {own}"
-    # of what counts twice it is the figure that is compared, below
-    if not any(_twice(document, part) for part, _ in parts) and flatten(compose(*(one for _, one in parts))) != flatten(
-        event
-    ):
+    twice = any(_twice(document, part) for part, _ in parts)  # of that it is the figure that is compared, below
+    if not twice and flatten(compose(*(one for _, one in parts))) != flatten(event):
         wrong = "other releases"
     return Check("parts", f"{len(parts)} added up", wrong or "the whole", not wrong)
 
 
 def _added_up(document: Mapping[str, Any], parts: Any, whole: SecondOpinion) -> list[Check]:
     """The figures of what was added up, and that each public fact which was released is paid for by one of them."""
-    checks, opinions = [], []
-    events = []
+    checks, opinions, events = [], [], []
     for part, event in parts:
         opinion = whole if len(parts) == 1 else SecondOpinion(event)
         opinions.append(opinion)
@@ -663,14 +642,10 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
 
 def _add_up(entries: Any) -> list[Check]:
     """Each entry's releases have a proof for its neighbours, and the fits of a kind have one relation in common."""
-    checks = [
-        _fits(f"ledger: relation of fit {number} fits its releases", entry["event"], entry["neighboring_relation"])
-        for number, entry in enumerate(entries, 1)
-    ]
-    checks = [check for check in checks if not check.holds]  # of many fits only those that are refuted are listed
-    relations = sorted(
-        {entry["neighboring_relation"] for entry in entries if entry["protects"] != "sensitive attribute"}
-    )
+    said = "ledger: relation of fit {} fits its releases"
+    every = (_fits(said.format(n), e["event"], e["neighboring_relation"]) for n, e in enumerate(entries, 1))
+    checks = [check for check in every if not check.holds]  # of many fits only those that are refuted are listed
+    relations = sorted({e["neighboring_relation"] for e in entries if e["protects"] != "sensitive attribute"})
     if len(relations) > 1 and any(entry["protects"] == "record" for entry in entries):
         common = "add or remove one record" not in relations  # a record replaced by any other implies by a null one
         checks.append(Check("ledger: relations add up", ", ".join(relations), "yes" if common else "no", common))

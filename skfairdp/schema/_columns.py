@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,12 +56,17 @@ class Column(_Paid, ABC):
     kind: ClassVar[str]
     missing: bool
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.read.__doc__, cls.restore.__doc__ = Column.read.__doc__, Column.restore.__doc__
+
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number that :meth:`read` gives."""
         low, high = self.read(self._limits())
         return float(low), float(high)
 
+    @abstractmethod
     def read(self, values: Any) -> NDArray[np.float64]:
         """Read a column as numbers: the value, or the position among the declared ones.
 
@@ -72,7 +77,6 @@ class Column(_Paid, ABC):
         ndarray of shape (n_rows,)
             NaN where there is no value.
         """
-        return self._read(values)
 
     def fits(self, values: Any) -> NDArray[np.bool_]:
         """Tell which cells are what the declaration allows. The answer is as private as the cells.
@@ -105,6 +109,7 @@ class Column(_Paid, ABC):
         beyond = self._beyond(raw)
         return {"missing": missing, "unreadable": np.isnan(raw) & ~missing & ~beyond, "beyond": beyond & ~missing}
 
+    @abstractmethod
     def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         """Make a column again, in the one dtype that the declaration gives.
 
@@ -118,7 +123,6 @@ class Column(_Paid, ABC):
         Series of shape (n_rows,)
             With pandas' usual index.
         """
-        return self._restore(numbers)
 
     def __repr__(self) -> str:
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.repr}
@@ -135,12 +139,9 @@ class Column(_Paid, ABC):
         """
         return {"kind": self.kind, **self._declared(), **({"missing": True} if self.missing else {})}
 
-    @abstractmethod
-    def _read(self, values: Any) -> NDArray[np.float64]: ...
-
     def _values(self, values: Any) -> NDArray[np.float64]:
         """What each cell is before bounds are set, NaN for what is none."""
-        return self._read(values)
+        return self.read(values)
 
     def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
         low, high = self._values(self._limits())
@@ -150,11 +151,8 @@ class Column(_Paid, ABC):
     def _limits(self) -> list[Any]:
         """The first and the last value."""
 
-    @abstractmethod
-    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]": ...
-
-    @abstractmethod
-    def _declared(self) -> dict[str, Any]: ...
+    def _declared(self) -> dict[str, Any]:
+        return {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,7 +219,7 @@ class Number(Column):
     def _limits(self) -> list[Any]:
         return [self.low, self.high]
 
-    def _read(self, values: Any) -> NDArray[np.float64]:
+    def read(self, values: Any) -> NDArray[np.float64]:
         numbers = np.clip(self._values(values), self.low, self.high)
         if not self.missing:
             numbers = np.where(np.isnan(numbers), (self.low + self.high) / 2, numbers)
@@ -229,7 +227,7 @@ class Number(Column):
             numbers = np.clip(self.low + self.step * np.round((numbers - self.low) / self.step), self.low, self.high)
         return numbers
 
-    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+    def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of whole numbers where step and bounds are whole, else of floats.
         steps = (self.low, self.high, 0.5 if self.step is None else self.step)
         whole = all(float(value).is_integer() for value in steps)
@@ -291,7 +289,7 @@ class Category(Column):
                 f"'missing' is False. Got others={self.others!r}, missing={self.missing!r}."
             )
 
-    def _read(self, values: Any) -> NDArray[np.float64]:
+    def read(self, values: Any) -> NDArray[np.float64]:
         places = self._values(values)
         return places if self.others is None else np.where(np.isnan(places), self.values.index(self.others), places)
 
@@ -306,7 +304,7 @@ class Category(Column):
     def _limits(self) -> list[Any]:
         return [self.values[0], self.values[-1]]
 
-    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+    def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A categorical column with exactly these categories.
         codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
         return pd.Series(pd.Categorical.from_codes(codes, categories=list(self.values)))
@@ -337,18 +335,15 @@ class Boolean(Column):
     missing: bool = False
     kind: ClassVar[str] = "boolean"
 
-    def _read(self, values: Any) -> NDArray[np.float64]:
+    def read(self, values: Any) -> NDArray[np.float64]:
         return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **TRUTHS})
 
     def _limits(self) -> list[Any]:
         return [False, True]
 
-    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+    def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of pandas' booleans, which may be missing.
         return pd.Series(numbers).astype("Float64").astype("boolean")
-
-    def _declared(self) -> dict[str, Any]:
-        return {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -386,9 +381,8 @@ class Date(Column):
 
     def __post_init__(self) -> None:
         try:
-            first, last = (
-                day if isinstance(day, date) else date.fromisoformat(str(day)) for day in (self.first, self.last)
-            )
+            days = self.first, self.last
+            first, last = (day if isinstance(day, date) else date.fromisoformat(str(day)) for day in days)
         except ValueError:
             first = last = _EPOCH
         if not first < last:
@@ -407,12 +401,12 @@ class Date(Column):
     def _limits(self) -> list[Any]:
         return [self.first, self.last]
 
-    def _read(self, values: Any) -> NDArray[np.float64]:
+    def read(self, values: Any) -> NDArray[np.float64]:
         low, high = self._values(self._limits())
         days = np.clip(self._values(values), low, high)
         return days if self.missing else np.where(np.isnan(days), (low + high) // 2, days)
 
-    def _restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
+    def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of timestamps.
         return pd.Series(pd.to_datetime(numbers, unit="D", origin="unix")).astype("datetime64[s]")
 
@@ -544,8 +538,7 @@ def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str 
     cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         own = _as_numbers(cells.cat.categories.to_series(), decimal, thousands, unit)
-        by_code: NDArray[np.float64] = np.append(own, np.nan)
-        return np.asarray(by_code[cells.cat.codes.to_numpy()])
+        return np.asarray(np.append(own, np.nan)[cells.cat.codes.to_numpy()])
     if pd.api.types.is_numeric_dtype(cells.dtype):
         numbers = np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
@@ -601,21 +594,9 @@ def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float
     return math.nan if text[:1] in ("+", "-") and sign else _number_of(sign + text)
 
 
-def remembered(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The same function of texts, asked once for each; in a column the same ones come again and again."""
-    seen: dict[str, Any] = {}
-
-    def known(text: str) -> Any:
-        if text not in seen:
-            seen[text] = read(text)
-        return seen[text]
-
-    return known
-
-
 def of_each(cells: Iterable[Any], read: Callable[[Any], Any], of_text: Callable[[str], Any] | None = None) -> list[Any]:
     """What is read of each cell; a text once, however often it comes, and in a way of its own if there is one."""
-    known = remembered(of_text or read)
+    known = cache(of_text or read)  # in a column the same texts come again and again
     return [known(cell) if type(cell) is str else read(cell) for cell in cells]
 
 
@@ -688,8 +669,7 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
     cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        by_code: NDArray[np.float64] = np.array([*map(place, cells.cat.categories), math.nan])
-        return np.asarray(by_code[cells.cat.codes.to_numpy()])
+        return np.asarray(np.array([*map(place, cells.cat.categories), math.nan])[cells.cat.codes.to_numpy()])
     if cells.dtype == object or not pd.api.types.is_numeric_dtype(cells.dtype):
         return np.array([place(cell) for cell in cells], dtype=np.float64)
     codes, distinct = pd.factorize(cells)  # -1 where there is none

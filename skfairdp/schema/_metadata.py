@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,7 @@ def _from_checks(column: Any) -> Column | str:
         return _bounded("date", checks, missing)
     if dtype.startswith(("int", "uint")):
         return _bounded("whole", checks, missing)
-    if dtype.startswith(("float", "decimal")):
-        return _bounded("number", checks, missing)
-    return "category"
+    return _bounded("number", checks, missing) if dtype.startswith(("float", "decimal")) else "category"
 
 
 _LEAST = {"greater_than_or_equal_to": True, "greater_than": False}  # whether the bound itself is allowed
@@ -76,12 +74,7 @@ def _bounded(kind: str, checks: list[tuple[str, Mapping[str, Any]]], missing: bo
     return Number(least, most, step=1, missing=missing)
 
 
-_SDTYPES: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
-    "numerical": lambda said: "whole" if "int" in str(said.get("computer_representation", "")).lower() else "number",
-    "categorical": lambda said: "category",
-    "boolean": lambda said: "boolean",
-    "datetime": lambda said: "date",
-}
+_SDTYPES = {"numerical": "number", "categorical": "category", "boolean": "boolean", "datetime": "date"}
 
 
 def sdv_columns(metadata: Any, table: str | None) -> Said:
@@ -100,10 +93,9 @@ def sdv_columns(metadata: Any, table: str | None) -> Said:
         isinstance(said, Mapping) and "sdtype" in said for said in columns.values()
     ):
         raise ValueError("Schema.from_sdv takes metadata in which 'columns' maps each name to its 'sdtype'.")
-    return {
-        str(name): None if said.get("pii") else _SDTYPES.get(said["sdtype"], lambda said: None)(said)
-        for name, said in columns.items()
-    }
+    kinds = {str(name): None if said.get("pii") else _SDTYPES.get(said["sdtype"]) for name, said in columns.items()}
+    whole = [str(name) for name, said in columns.items() if "int" in str(said.get("computer_representation")).lower()]
+    return {name: "whole" if kind == "number" and name in whole else kind for name, kind in kinds.items()}
 
 
 def _content_of(metadata: Any) -> Mapping[str, Any]:
@@ -122,13 +114,11 @@ def _content_of(metadata: Any) -> Mapping[str, Any]:
     return metadata
 
 
-def completed(
-    said: Said, columns: Mapping[str, Column | None], roles: tuple[str, ...], maker: str
-) -> dict[str, Column]:
+def completed(said: Said, columns: Mapping[str, Column | None], roles: tuple[str, ...], by: str) -> dict[str, Column]:
     """What was said, and what the user adds; what nobody said is asked for."""
     absent = [name for name in (*columns, *roles) if name not in said]
     if absent:
-        raise ValueError(f"{maker} got names that are not in the description: {absent}. It has {list(said)[:20]}.")
+        raise ValueError(f"{by} got names that are not in the description: {absent}. It has {list(said)[:20]}.")
     merged: Said = {**said, **columns}
     merged = {name: Boolean(missing=name not in roles) if told == "boolean" else told for name, told in merged.items()}
     asked = {name: "category" if name in roles else told for name, told in merged.items()
@@ -136,7 +126,7 @@ def completed(
     if asked:
         wanted = "; ".join(f"{name}: {_WANTED[str(kind)]}" for name, kind in asked.items())
         raise ValueError(
-            f"{maker} needs facts that are not in the description ({wanted}). Add it in 'columns', for example "
+            f"{by} needs facts that are not in the description ({wanted}). Add it in 'columns', for example "
             f"columns={{{next(iter(asked))!r}: {_EXAMPLES[str(next(iter(asked.values())))]}}}, or spend epsilon on it "
             f"with Schema.release(table, epsilon=..., known={asked})."
         )
@@ -255,9 +245,8 @@ def is_numbering(column: "pd.Series[Any]") -> bool:
 
 def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: int) -> _columns.Column:
     """The narrowest declaration that fits public rows."""
-    if (
-        isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role
-    ):  # no cell need be looked at alone
+    # Of numbers no cell need be looked at alone.
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf" and not role:
         numbers = series.to_numpy(np.float64)
         known = numbers[~np.isnan(numbers)]
         if len(known) and known.min() < known.max():

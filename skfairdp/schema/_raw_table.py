@@ -137,11 +137,8 @@ class SchemaEncoder(TransformerMixin, NamedEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        tags.input_tags.two_d_array = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags.requires_fit = tags.input_tags.two_d_array = False
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
 
@@ -161,11 +158,9 @@ def number_places(schema: Schema) -> tuple[NumberPlace, ...]:
 
     {public_schema}
     """
-    return tuple(
-        NumberPlace(place.start, place.start + 1 if schema.columns[name].missing else None)
-        for name, place in feature_places(schema).items()
-        if isinstance(schema.columns[name], Number | Date)
-    )
+    places = {name: place.start for name, place in feature_places(schema).items()}
+    numbers = {name: column for name, column in schema.columns.items() if isinstance(column, Number | Date)}
+    return tuple(NumberPlace(at, at + 1 if numbers[n].missing else None) for n, at in places.items() if n in numbers)
 
 
 @shared_docs
@@ -182,9 +177,8 @@ def feature_places(schema: Schema) -> dict[str, slice]:
 
 
 def _suffixes(column: Column) -> list[str]:
-    if isinstance(column, Category):
-        return [f"_{value}" for value in column.values] + (["_missing"] if column.missing else [])
-    return [""] + (["_missing"] if column.missing else [])
+    own = [f"_{value}" for value in column.values] if isinstance(column, Category) else [""]
+    return own + ["_missing"] * column.missing
 
 
 def _encoded(column: Column, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -262,14 +256,13 @@ class RawTable:
     @classmethod
     def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X", may_be_empty: bool = False) -> "RawTable":
         """Read a table that must have all features of the schema."""
+        no_table = False
         try:
             column_names(table)
         except SameNameError:
             raise
         except ValueError:
             no_table = True
-        else:
-            no_table = False
         if no_table and (way := gathered(table)) is not None:
             raise ValueError(
                 f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, which is "
@@ -296,8 +289,7 @@ class RawTable:
             names = []
         cells = as_columns(as_dataframe(table, names)) if names else []
         numbers = {str(name): schema.columns[str(name)].read(own) for name, own in zip(names, cells, strict=True)}
-        n_rows = table.shape[0] if hasattr(table, "shape") else len(table)
-        return cls(schema, owner, table, numbers, n_rows)
+        return cls(schema, owner, table, numbers, table.shape[0] if hasattr(table, "shape") else len(table))
 
     @property
     def features(self) -> NDArray[np.float64]:
@@ -409,8 +401,7 @@ class RawTable:
         {cells_of_labels}
             None where it is none of the classes.
         """
-        labels = np.array([*self.classes.tolist(), None], dtype=object)
-        return labels[self.labels(y, unknown=-1)]
+        return np.array([*self.classes.tolist(), None], dtype=object)[self.labels(y, unknown=-1)]
 
     # ------------------------------------------------------------------ groups
 

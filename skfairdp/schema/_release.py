@@ -430,12 +430,6 @@ def _kind_of_object(cell: Any) -> int:
         return _TEXT
 
 
-def _refuse_no_kind(plan: "SchemaPlan", frame: pd.DataFrame) -> None:
-    for name, column in plan.columns.items():
-        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
-            raise private_error("no kind", owner="Schema.release", name=repr(name))
-
-
 def _has_no_kind(column: "pd.Series[Any]") -> bool:
     """Whether something is in a column, and none of it a number, a day, a text or a truth."""
     some = False
@@ -498,9 +492,7 @@ def plan_release(
     relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ONE,
 ) -> SchemaPlan:
     """Share the budget among the columns that are to be found: half of μ² for label and groups, half for the others."""
-    kinds = {
-        name: said for name, said in columns.items() if not isinstance(said, _columns.Column) and said != "boolean"
-    }
+    kinds = {n: said for n, said in columns.items() if not isinstance(said, _columns.Column) and said != "boolean"}
     mu, share = dict[str, float](), 0.0
     event, releases = privacy.compose(), tuple[str, ...]()
     if kinds:
@@ -513,16 +505,9 @@ def plan_release(
         gaussians = [privacy.repeat(GaussianDpEvent((1 - 1e-12) / one), n) for one, n in Counter(mu.values()).items()]
         event = privacy.compose(*gaussians, *([privacy.repeat(RareDisclosure(share), len(listed))] if listed else []))
         releases = (f"noisy counts of the values of {len(kinds)} columns",)
-    plan: dict[str, _columns.Column | ColumnRelease] = {}
-    for name, said in columns.items():
-        if isinstance(said, _columns.Column):
-            plan[name] = said
-        else:
-            is_role = name in roles
-            is_found = said != "boolean"
-            plan[name] = (
-                ColumnRelease(said, mu[name], share, is_role, relation) if is_found else Boolean(missing=not is_role)
-            )
+    found = {name: ColumnRelease(kind, mu[name], share, name in roles, relation) for name, kind in kinds.items()}
+    truths = {name: Boolean(missing=name not in roles) for name, said in columns.items() if said == "boolean"}
+    plan: dict[str, Any] = {**columns, **found, **truths}
     return SchemaPlan(plan, event, delta, relation, releases, roles)
 
 
@@ -633,11 +618,9 @@ def _kept(
     found: Mapping[str, _columns.Column | None], plan: SchemaPlan, spent: privacy.PrivacySpent, n_rows: int
 ) -> dict[str, _columns.Column]:
     """The columns in which something was found; those that were not given know what was paid for them."""
-    columns = {
-        name: replace(column, privacy_=spent) if isinstance(plan.columns[name], ColumnRelease) else column
-        for name, column in found.items()
-        if column is not None
-    }
+    columns = {name: column for name, column in found.items() if column is not None}
+    bought = [name for name in columns if isinstance(plan.columns[name], ColumnRelease)]
+    columns |= {name: replace(columns[name], privacy_=spent) for name in bought}
     absent = [name for name in found if name not in columns]
     needed = [name for name in absent if name in plan.roles]
     if needed or not set(columns) - set(plan.roles):

@@ -47,10 +47,8 @@ class CompactRows:
 
     def table(self, rows: NDArray[Any]) -> RawTable:
         """The inverse of :meth:`fill`."""
-        numbers = {
-            name: _numbers(self.schema.columns[name], rows[field])
-            for (field, _), name in zip(self.fields, self.names, strict=True)
-        }
+        places = zip(self.fields, self.names, strict=True)
+        numbers = {name: _numbers(self.schema.columns[name], rows[field]) for (field, _), name in places}
         return RawTable(self.schema, self.owner, None, numbers, len(rows))
 
 
@@ -233,7 +231,6 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
     rows = np.concatenate(found[0])
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
-    order = np.lexsort(
-        [rows[name] for name in reversed(dtype.names or ())]
-    )  # equal keys by what is public of their rows
+    # Equal keys by what is public of their rows.
+    order = np.lexsort([rows[name] for name in reversed(dtype.names or ())])
     return compact.table(rows[order[:most]])

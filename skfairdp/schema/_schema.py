@@ -17,18 +17,8 @@ from numpy.typing import NDArray
 from skfairdp._docs import shared_docs
 from skfairdp._utils import private_error, write_text
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, composed, held_by, record_of, releases_of
-from skfairdp.schema import _columns
+from skfairdp.schema import _columns, _metadata
 from skfairdp.schema._frames import as_dataframe, column_names
-from skfairdp.schema._metadata import (
-    completed,
-    content_of,
-    described,
-    guessed,
-    is_numbering,
-    pandera_columns,
-    sdv_columns,
-    text_of,
-)
 from skfairdp.schema._release import planned_schema, released_columns, say_identifiers
 
 
@@ -414,12 +404,8 @@ class Schema:
     def _description(self) -> dict[str, Any]:
         """What it says of a table, wherever that is from."""
         rows = {name: said for name in ("n_rows", "subject") if (said := getattr(self, name)) is not None}
-        return {
-            "columns": {name: column.to_dict() for name, column in self.columns.items()},
-            "label": self.label,
-            "groups": list(self.groups),
-            **rows,
-        }
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        return {"columns": columns, "label": self.label, "groups": list(self.groups), **rows}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
@@ -452,7 +438,7 @@ class Schema:
         ----------
         {path_of_schema}
         """
-        write_text(path, text_of(self.to_dict(), Path(path)))
+        write_text(path, _metadata.text_of(self.to_dict(), Path(path)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
@@ -467,7 +453,7 @@ class Schema:
         Schema
             The description.
         """
-        return cls.from_dict(content_of(Path(path)))
+        return cls.from_dict(_metadata.content_of(Path(path)))
 
     @classmethod
     def load_known(cls, path: str | Path) -> dict[str, Any]:
@@ -484,7 +470,7 @@ class Schema:
             ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
             Of a column with a null the kind is known, and nothing else.
         """
-        content = content_of(Path(path))
+        content = _metadata.content_of(Path(path))
         declared, releases = _declared(content)
         known = {name: _columns.known_from_dict(said, name) for name, said in declared.items()}
         known = _with_origins(known, content, releases)
@@ -511,8 +497,9 @@ class Schema:
             The description.
         """
         frame, roles = as_dataframe(table, column_names(table)), _roles(label, groups)
-        columns = {name: described(frame[name], name, name in roles, max_categories) for name in frame.columns}
-        say_identifiers(columns, "Schema.from_public", [name for name in columns if is_numbering(frame[name])])
+        columns = {n: _metadata.described(frame[n], n, n in roles, max_categories) for n in frame.columns}
+        numbered = [name for name in columns if _metadata.is_numbering(frame[name])]
+        say_identifiers(columns, "Schema.from_public", numbered)
         if paid := held_by(table):  # rows that a generator made
             columns = {name: replace(column, privacy_=composed(*paid)) for name, column in columns.items()}
         schema = cls(columns, label=label, groups=groups)
@@ -541,12 +528,8 @@ class Schema:
 
         {describes_or_raises}
         """
-        roles = _roles(label, groups)
-        return cls(
-            completed(pandera_columns(schema), dict(columns or {}), roles, "Schema.from_pandera"),
-            label=label,
-            groups=groups,
-        )
+        said, roles = _metadata.pandera_columns(schema), _roles(label, groups)
+        return cls(_metadata.completed(said, columns or {}, roles, "Schema.from_pandera"), label=label, groups=groups)
 
     @classmethod
     def from_sdv(
@@ -580,10 +563,8 @@ class Schema:
         >>> Schema.from_sdv(metadata, columns={"age": Number(17, 90)}).features
         ('age',)
         """
-        roles = _roles(label, groups)
-        return cls(
-            completed(sdv_columns(metadata, table), dict(columns), roles, "Schema.from_sdv"), label=label, groups=groups
-        )
+        said, roles = _metadata.sdv_columns(metadata, table), _roles(label, groups)
+        return cls(_metadata.completed(said, columns, roles, "Schema.from_sdv"), label=label, groups=groups)
 
     @classmethod
     def release(
@@ -712,7 +693,7 @@ class Schema:
         """
         names, roles = [name for name in column_names(table) if name != subject], _roles(label, groups)
         frame = as_dataframe(table, names)
-        columns = {name: _skeleton(frame[name].dtype, name in roles) | guessed(frame[name], name) for name in names}
+        columns = {n: _skeleton(frame[n].dtype, n in roles) | _metadata.guessed(frame[n], n) for n in names}
         named = roles[: 0 if label is None else 1]
         whose = {} if subject is None else {"subject": subject}
         return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :]), **whose}

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp.schema._columns import TIME_OF_DAY, _number_written, remembered
+from skfairdp.schema._columns import TIME_OF_DAY, _number_written
 
 _EVIDENCE = 4.0  # standard deviations of the noise by which a way has to read more than one before it
 
@@ -71,7 +71,7 @@ class Writings:
 
     def counts(self, cells: Iterable[Any]) -> NDArray[np.int64]:
         """Count texts by the ways that read them; other cells count nothing."""
-        place = remembered(lambda text: self.readings.get(self.reading(text), -1))
+        place = cache(lambda text: self.readings.get(self.reading(text), -1))
         places = np.array([place(cell) if type(cell) is str else -1 for cell in cells], dtype=np.int64)
         return np.bincount(places[places >= 0], minlength=len(self.readings))
 

@@ -419,8 +419,8 @@ def test_seeded_noise_ledgers_and_missing_claims_are_refused():
 def test_in_one_run_each_canary_is_placed_by_a_coin_of_its_own(monkeypatch):
     """Where forms follow places, whoever knows the places guesses all of them: a sound fit would be accused."""
     tossed = []
-    real = _audit_estimator.audit_one_run_f_dp
-    monkeypatch.setattr(_audit_estimator, "audit_one_run_f_dp", lambda scores, coins, **options:
+    real = _audit_estimator.bounds.audit_one_run_f_dp
+    monkeypatch.setattr(_audit_estimator.bounds, "audit_one_run_f_dp", lambda scores, coins, **options:
                         tossed.append(np.array(coins, dtype=bool)) or real(scores, coins, **options))  # fmt: skip
     for seed in range(2):
         audit(ToyNB(), X, Y, n_runs=1, random_state=seed)

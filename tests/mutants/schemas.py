@@ -229,4 +229,4 @@ def bounds_of_the_rows(patch):
     def read(self, values):
         return np.nan_to_num(_columns._as_numbers(values), nan=self.low)
 
-    patch.setattr(_columns.Number, "_read", read)
+    patch.setattr(_columns.Number, "read", read)

@@ -207,7 +207,7 @@ def total_of_finished_fits(patch):
 
     def finished(self, kind, delta, events):
         said = [spent for spent, _ in self._fits if _totals._kind(spent) == kind]
-        spent = _totals.PrivacySpent.of(_totals.compose(*(s.event for s in said)), delta, protects=kind[0],
+        spent = _totals.PrivacySpent.of(_totals.privacy.compose(*(s.event for s in said)), delta, protects=kind[0],
                                         neighboring_relation=kind[1])  # fmt: skip
         return {"protects": kind[0], "neighboring_relation": kind[1], "delta": delta,
                 "epsilon_total": spent.epsilon, "n_fits": len(said)}  # fmt: skip

@@ -26,7 +26,7 @@ def stratified_folds(patch):
 def test_folds_for_free(patch):
     """Scores of private folds taken for post-processing of the models: they read rows no model has seen."""
 
-    def unscored(splits, fits, score, n_scores, *, n_rows):
+    def unscored(splits, fits, score, n_scores, n_rows):
         return split_event(splits, fits, score, 0, n_rows=n_rows)
 
     patch.setattr(_search_data, "split_event", unscored)
@@ -36,7 +36,7 @@ def test_folds_for_free(patch):
 def one_fit_for_all_folds(patch):
     """Folds taken for a parallel composition: a record is in all train parts but one."""
 
-    def parallel(splits, fits, score, n_scores, *, n_rows):
+    def parallel(splits, fits, score, n_scores, n_rows):
         return compose(fits[0], repeat(score, n_scores))
 
     patch.setattr(_search_data, "split_event", parallel)
@@ -46,7 +46,7 @@ def one_fit_for_all_folds(patch):
 def holdout_scores_for_free(patch):
     """A holdout's score left out where it costs more than the fit: its rows pay for the score."""
 
-    def unscored(splits, fits, score, n_scores, *, n_rows):
+    def unscored(splits, fits, score, n_scores, n_rows):
         return fits[0]
 
     patch.setattr(_search_data, "split_event", unscored)

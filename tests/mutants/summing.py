@@ -28,10 +28,10 @@ def scaled_by_the_private_rows(patch):
     """Planted: centre, scale and length of the private rows. Right: of the public ones."""
     honest, scale_of = ClassSums.release, PublicScale.of
 
-    def told(self, X, y, X_public, noise, terms=np.asarray, of=None):
+    def told(self, X, y, public, noise, terms=np.asarray, of=None):
         with patch.context() as meanwhile:  # teachers have a scale as well
             meanwhile.setattr(PublicScale, "of", classmethod(lambda cls, public: scale_of(terms(X))))
-            return honest(self, X, y, X_public, noise, terms, of)
+            return honest(self, X, y, public, noise, terms, of)
 
     patch.setattr(ClassSums, "release", told)
 
