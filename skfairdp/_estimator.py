@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import Pipeline
@@ -18,7 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import amounts_of, read_labels
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
@@ -337,7 +336,7 @@ class PrivateEstimator(SpendsPrivacy):
     def _unfitted(self) -> Any:
         return clone(self)
 
-    def _predicted(self, X: Any, sensitive_features: Any) -> NDArray[Any]:
+    def _predicted(self, X: Any, sensitive_features: Any) -> Array:
         """Predictions of rows, with their groups where these are read."""
         takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
         more = {"sensitive_features": sensitive_features} if takes_groups else {}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp._usefulness import (
     DOUBTFUL,
     Comparison,
@@ -90,9 +90,7 @@ class MajorityBaselineTest:
         target = self.target
         return what_is_enough(self, lambda other: other.noise <= target)
 
-    def release(
-        self, module: Any, X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int, noise: NoiseSource
-    ) -> tuple[Any, Comparison]:
+    def release(self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource) -> tuple[Any, Comparison]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
         class.
         """
@@ -112,7 +110,7 @@ class MajorityBaselineTest:
         found = self._compared(rates, usual, float(self.gain.release([float(ahead)], noise)[0]))
         return module if found.may_stay else constant_module(rates), found
 
-    def _compared(self, rates: NDArray[np.float64], usual: int, ahead: float) -> Comparison:
+    def _compared(self, rates: Floats, usual: int, ahead: float) -> Comparison:
         """The module beside that class, by what was released."""
         by_heart = learned_by_heart(rates, spread_by_rows(rates, self.n_features, self.n_rows))
         return Comparison(
@@ -123,7 +121,7 @@ class MajorityBaselineTest:
             where=f"of the {units_of(self.relation)}, by noisy counts that were released,",
         )
 
-    def warn(self, found: Comparison, module: Any, classes: NDArray[Any], owner: str) -> None:
+    def warn(self, found: Comparison, module: Any, classes: Array, owner: str) -> None:
         """Say that the module is not clearly better than that class; both are what :meth:`release` returned."""
         from skfairdp._networks import is_constant
 

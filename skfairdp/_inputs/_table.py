@@ -4,11 +4,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from skfairdp._inputs._data import Table
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import (
     as_amounts,
     as_dense,
@@ -58,7 +58,7 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
 
 def read_unprotected(
     estimator: BaseEstimator, X: Any, y: Any, sensitive_features: Any = None
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int64]]:
+) -> tuple[Floats, Array, Ints]:
     """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside
     one.
     """
@@ -79,7 +79,7 @@ def check_public_table(table: Table, X: Any, y: Any, sensitive_features: Any, ow
         table.raw.check("X", label=y is None)
 
 
-def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
+def read_features(estimator: BaseEstimator, X: Any) -> Floats:
     """Read the X of a prediction, which has the columns of the fit's."""
     return read_columns(estimator, X, reset=False, with_groups=False).X
 
@@ -154,7 +154,7 @@ def _raw_table(estimator: Any, X: Any, *, reset: bool, with_groups: bool, name: 
     return Table(raw.features, groups, raw)
 
 
-def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> NDArray[Any]:
+def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> Array:
     """Read one label per row, to compare predictions with."""
     if getattr(estimator, "schema", None) is not None:
         schema: Any = schema_of(estimator)
@@ -173,7 +173,7 @@ def read_classes(
     *,
     public: bool = False,
     raw: RawTable | None = None,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[Array, Ints]:
     """Read the labels and what classes there are."""
     numbered = note_label_codes(estimator, y)
     if raw is not None:
@@ -215,7 +215,7 @@ def read_amounts(
     *,
     public: bool = False,
     raw: RawTable | None = None,
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
+) -> tuple[Array, Floats]:
     """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
     low, high = amount_bounds(estimator)
     amounts = amounts_of(estimator, y, n_rows, raw)
@@ -223,7 +223,7 @@ def read_amounts(
     return np.empty(0), np.clip(amounts, low, high)
 
 
-def amounts_of(estimator: BaseEstimator, y: Any, n_rows: int, raw: RawTable | None) -> NDArray[np.float64]:
+def amounts_of(estimator: BaseEstimator, y: Any, n_rows: int, raw: RawTable | None) -> Floats:
     """One amount per row: of y, or of the column that a schema names."""
     if raw is None or raw.schema.label is None:
         return as_amounts(y, n_rows, owner=type(estimator).__name__)
@@ -255,7 +255,7 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
     return low, high
 
 
-def warn_of_other_units(owner: str, what: str, quantiles: NDArray[np.float64], bounds: tuple[float, float]) -> None:
+def warn_of_other_units(owner: str, what: str, quantiles: Floats, bounds: tuple[float, float]) -> None:
     """Say so where nearly every amount is at one bound or beyond it, by released quantiles between 0 and 1 of both."""
     for bound, apart in zip(bounds, (quantiles, 1 - quantiles), strict=True):
         if (apart < AT_BOUND).all():
@@ -277,7 +277,7 @@ def read_private_groups(
     reads: PublicReads,
     *,
     raw: RawTable | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+) -> tuple[Ints, Objects]:
     """Read the group of every private row."""
     if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
         schema: Any = schema_of(estimator)
@@ -309,9 +309,9 @@ def read_private_groups(
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
 
 
-def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = "") -> NDArray[np.object_]:
+def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = "") -> Objects:
     """The group of every private row, as it was given or lies in X."""
-    groups: NDArray[np.object_] | None = in_X if given is None else as_groups(given, n_rows, owner=owner)
+    groups: Objects | None = in_X if given is None else as_groups(given, n_rows, owner=owner)
     if groups is None:
         raise ValueError(
             f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
@@ -320,7 +320,7 @@ def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = 
     return groups
 
 
-def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> NDArray[np.int64]:
+def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> Ints:
     """Codes of the private groups, where the public rows say what groups there are."""
     if table.raw is not None:
         return table.raw.groups(sensitive_features)
@@ -329,7 +329,7 @@ def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features:
     return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
 
 
-def groups_to_come(estimator: BaseEstimator, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
+def groups_to_come(estimator: BaseEstimator, X: Any, given: Any, n_rows: int) -> Ints:
     """Codes of the groups of rows to predict, by ``groups_`` of a fitted estimator."""
     owner, schema = type(estimator).__name__, parameter_of(estimator, "schema")
     columns = parameter_of(estimator, "sensitive_columns")
@@ -352,7 +352,7 @@ def groups_twice(owner: str) -> ValueError:
 # ---- what an estimator and its rows may hold -----------------------------------------------------------------
 
 
-def refuse_large(public: NDArray[np.float64], whose: str) -> None:
+def refuse_large(public: Floats, whose: str) -> None:
     if max(public.max(), -public.min()) > LARGEST_PUBLIC:
         raise ValueError(f"{whose} numbers beyond {LARGEST_PUBLIC:g}, whose squares overflow. Scale the features.")
 

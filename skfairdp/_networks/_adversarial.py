@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
+from skfairdp._typing import Array, Bools, Floats, Ints
 from skfairdp._utils import child_seeds
 
 
@@ -178,7 +178,7 @@ class GeneratorNet(nn.Module):
         n_cells: int,
         n_codes: Sequence[int],
         n_units: int,
-        allowed: NDArray[np.bool_],
+        allowed: Bools,
         hidden: Sequence[int] | ImageLayers,
         latent: int,
         seed: int,
@@ -200,7 +200,7 @@ class GeneratorNet(nn.Module):
         out = self.layers(torch.cat([noise, _one_hot_cells(cells, self.n_cells)], dim=1))
         return out.masked_fill(self.forbidden, -1e9) if self.n_codes else torch.tanh(out)
 
-    def fakes(self, cells: NDArray[np.int64], rng: np.random.Generator) -> torch.Tensor:
+    def fakes(self, cells: Ints, rng: np.random.Generator) -> torch.Tensor:
         """Rows that gradients flow through: units as they are, codes one-hot by the straight-through Gumbel trick."""
         device = next(self.parameters()).device
         noise = torch.as_tensor(rng.normal(size=(len(cells), self.latent)).astype(np.float32), device=device)
@@ -216,7 +216,7 @@ class GeneratorNet(nn.Module):
         return torch.cat(blocks, dim=1)
 
     @torch.no_grad()
-    def rows(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.floating | np.integer]:
+    def rows(self, cells: Ints, rng: np.random.Generator) -> NDArray[np.floating | np.integer]:
         """Codes (n_rows, n_columns) or units (n_rows, n_units)."""
         parts = []
         for start in range(0, len(cells), _CHUNK):
@@ -318,15 +318,15 @@ class AdversarialTraining:
 
     def __init__(
         self,
-        values: NDArray[Any],
-        cells: NDArray[np.int64],
-        rates: NDArray[np.float64],
+        values: Array,
+        cells: Ints,
+        rates: Floats,
         n_codes: Sequence[int],
-        allowed: NDArray[np.bool_],
-        batches: Callable[[int], NDArray[np.int64]],
+        allowed: Bools,
+        batches: Callable[[int], Ints],
         n_discriminators: int,
         *,
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
         hidden: Sequence[int] | ImageLayers,
         latent: int,
         lr: float,
@@ -364,7 +364,7 @@ class AdversarialTraining:
         condition = _one_hot_cells(torch.as_tensor(cells, device=self.device), len(self._rates))
         return values, torch.cat([values, condition], dim=1)
 
-    def cells(self, shown: torch.Tensor) -> NDArray[np.int64]:
+    def cells(self, shown: torch.Tensor) -> Ints:
         """Public: the cell of each shown row."""
         return np.asarray(shown[:, self.width :].argmax(dim=1).cpu().numpy())
 
@@ -377,7 +377,7 @@ class AdversarialTraining:
             weights = None if self._weights is None else self._weights[index]
             self.teachers.step(self._real[index], shown, gold=self._gold, weights=weights)
 
-    def votes(self, shown: torch.Tensor) -> NDArray[np.int64]:
+    def votes(self, shown: torch.Tensor) -> Ints:
         """Private: how many discriminators take each shown row for real."""
         return np.asarray((self.teachers.scores(shown.detach()) > 0).sum(dim=0).cpu().numpy())
 
@@ -393,7 +393,7 @@ class AdversarialTraining:
         self._optimizer.step()
 
     def follow_student(
-        self, asked: Sequence[torch.Tensor], real: NDArray[np.bool_], *, student_steps: int, generator_steps: int
+        self, asked: Sequence[torch.Tensor], real: Bools, *, student_steps: int, generator_steps: int
     ) -> None:
         """Teach a student which generated rows were *released* as real, then move the generator by the student."""
         shown = torch.cat(list(asked))

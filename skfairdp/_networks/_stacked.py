@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from skfairdp._networks._process import seconds_of_steps
+from skfairdp._typing import Bools, Floats, Ints
 from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
@@ -42,8 +43,8 @@ class StackedNet(Protocol):
 
 
 def batch_stream(
-    sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: int, epochs: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
+    sizes: Ints, seeds: Sequence[int], *, batch_size: int, epochs: int
+) -> Iterator[tuple[Ints, NDArray[np.float32], Ints]]:
     """Yield the minibatches of many networks, step by step.
 
     Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
@@ -84,8 +85,8 @@ def one_vector(parts: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]
 def train_stacked(
     net: StackedNet,
     X: NDArray[np.floating],
-    y: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    y: Ints,
+    sizes: Ints,
     seeds: Sequence[int],
     *,
     epochs: int = 30,
@@ -124,7 +125,7 @@ def predict_stacked(
     net: StackedNet,
     params: list[Tensor],
     X: NDArray[np.floating],
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     *,
     device: torch.device | str = "cpu",
 ) -> NDArray[np.int32]:
@@ -140,11 +141,11 @@ def predict_stacked_proba(
     net: StackedNet,
     params: list[Tensor],
     X: NDArray[np.floating],
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     *,
     device: torch.device | str = "cpu",
     step: float | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
 
     Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there. With
@@ -159,11 +160,7 @@ def predict_stacked_proba(
 
 
 def _scores(
-    net: StackedNet,
-    params: list[Tensor],
-    X: NDArray[np.floating],
-    allowed: NDArray[np.bool_],
-    device: torch.device | str,
+    net: StackedNet, params: list[Tensor], X: NDArray[np.floating], allowed: Bools, device: torch.device | str
 ) -> Iterator[tuple[int, Tensor]]:
     """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from skfairdp._typing import Array
 from skfairdp._utils import Plain, plain, restored
 
 #: Classes from there are known by name; any other one is stored itself, so that a reader has to trust it.
@@ -39,8 +39,8 @@ class StoredModule(Plain):
 
     kind: Any
     attributes: dict[str, Any]
-    parameters: dict[str, tuple[NDArray[Any], bool] | None]
-    buffers: dict[str, NDArray[Any] | None]
+    parameters: dict[str, tuple[Array, bool] | None]
+    buffers: dict[str, Array | None]
     layers: dict[str, Any]
 
     def restored(self) -> nn.Module:

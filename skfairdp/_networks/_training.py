@@ -25,11 +25,12 @@ from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RowStore
 
-Array = NDArray[np.floating[Any]]
+Reals = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class PrivateRows:
             return cls(X, targets, None)
         return cls(places.lay(X), places.lay(targets), present)
 
-    def drawn(self, batch: NDArray[np.int64]) -> "PrivateRows":
+    def drawn(self, batch: Ints) -> "PrivateRows":
         """The rows of a batch."""
         rows = torch.from_numpy(batch).to(self.X.device)
         if self.of_each is not None:
@@ -163,30 +164,30 @@ class Network:
         """The layer that scales the columns of a table, where there is one."""
         return next((layer for layer in self.module.children() if isinstance(layer, ColumnScales)), None)
 
-    def tensor(self, X: Array) -> Tensor:
+    def tensor(self, X: Reals) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         dtype = input_dtype(self.module)
         narrow = np.float32 if dtype.is_floating_point and dtype.itemsize <= 4 else None  # else two copies are made
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, and no warning tells it
             return torch.from_numpy(np.array(X, dtype=narrow)).to(dtype=dtype, device=self.device)
 
-    def rows(self, X: Array | RowStore) -> "Tensor | RowsOnDemand":
+    def rows(self, X: Reals | RowStore) -> "Tensor | RowsOnDemand":
         """The same of an array; of rows that are kept elsewhere, what makes such copies of those that are asked for."""
         return RowsOnDemand(X, self) if isinstance(X, RowStore) else self.tensor(X)
 
-    def codes(self, codes: NDArray[np.int64]) -> Tensor:
+    def codes(self, codes: Ints) -> Tensor:
         """Codes of classes or groups, at the place of the parameters; a copy."""
         return _copied(codes).to(self.device)
 
     def trained(
         self,
-        X: Array | RowStore,
-        y: NDArray[np.int64],
+        X: Reals | RowStore,
+        y: Ints,
         step: DPStep,
         source: NoiseSource,
         *,
-        groups: NDArray[np.int64] | None = None,
-        of_each: NDArray[np.int64] | None = None,
+        groups: Ints | None = None,
+        of_each: Ints | None = None,
         loss: RowLoss | None = None,
         penalty: PublicTerm | None = None,
         verbose: int = 0,
@@ -236,7 +237,7 @@ class Network:
 class RowsOnDemand:
     """Private rows of which only those are made that a step asks for, by positions of any shape; -1 is one of zeros."""
 
-    def __init__(self, X: RowStore, network: Network, places: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, X: RowStore, network: Network, places: Ints | None = None) -> None:
         self._X, self._network, self._places = X, network, places
         self.device = network.device
 
@@ -277,17 +278,17 @@ def prepare_network(
     return Network(built, net.device, fused, vectorized, hooked, net)
 
 
-def _copied(values: NDArray[Any]) -> Tensor:
+def _copied(values: Array) -> Tensor:
     return torch.from_numpy(np.array(values))  # arrays from a memory map cannot be written to
 
 
-def private_logits(module: nn.Module, X: Array, batch: int) -> NDArray[np.float64]:
+def private_logits(module: nn.Module, X: Reals, batch: int) -> Floats:
     """Logits of private rows in calls of ``batch`` rows, see :func:`private_outputs`."""
     return private_outputs(module, _copied(X).to(input_dtype(module)), batch).double().numpy()
 
 
 @torch.no_grad()
-def predict_logits(module: nn.Module, X: Array | Tensor, batch: int = 8192) -> NDArray[np.float64]:
+def predict_logits(module: nn.Module, X: Reals | Tensor, batch: int = 8192) -> Floats:
     """Logits of shape (n_rows, n_classes), in batches; of a tensor as it is, which may lie on another device."""
     precision = input_dtype(module)
     parts = (X[i : i + batch] for i in range(0, max(len(X), 1), batch))

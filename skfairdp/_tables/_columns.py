@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skfairdp._tables._counting import BinSearch
 from skfairdp._tables._declared import as_entries, as_numbers, as_objects, codes_of_entries
+from skfairdp._typing import Bools, Floats, Ints
 from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
@@ -46,7 +47,7 @@ class Column(PlainState):
         return self.n_values + int(self.nullable) + 1
 
     @property
-    def sampled(self) -> NDArray[np.bool_]:
+    def sampled(self) -> Bools:
         """Codes that may be sampled: all but the last, which stands for values outside the public domain."""
         return np.arange(self.n_codes) < self.n_codes - 1
 
@@ -57,7 +58,7 @@ class Column(PlainState):
         """What encodes values, some at a time, of so many in all."""
         return self.encode
 
-    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator) -> Any:
         raise NotImplementedError
 
 
@@ -78,7 +79,7 @@ class CategoryColumn(Column):
         missing = self.null_code if self.nullable else other
         return codes_of_entries(as_entries(values), self.values, missing=missing, other=other)
 
-    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator) -> Any:
         places = np.where(codes < self.n_values, codes, -1)
         if isinstance(self.dtype, pd.CategoricalDtype):
             return pd.Categorical.from_codes(places, categories=pd.Index(self.values), ordered=self.ordered)
@@ -94,7 +95,7 @@ class CategoryColumn(Column):
 class NumberColumn(Column):
     """A column of numbers, cut into bins that start at public or released places."""
 
-    starts: NDArray[np.float64]
+    starts: Floats
     high: float
     integer: bool = False
 
@@ -115,7 +116,7 @@ class NumberColumn(Column):
         bins[~np.isfinite(numbers)] = self.null_code if self.nullable else self.n_codes - 1
         return bins
 
-    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: np.random.Generator) -> Any:
         """Values drawn evenly from each bin."""
         present = codes < self.n_values
         inside = np.where(present, codes, 0)
@@ -145,9 +146,7 @@ def _after(value: float, integer: bool) -> float:
     return value + 1.0 if integer else float(np.nextafter(value, np.inf))
 
 
-def quantile_starts(
-    values: NDArray[np.float64], n_bins: int, low: float, high: float, integer: bool
-) -> NDArray[np.float64]:
+def quantile_starts(values: Floats, n_bins: int, low: float, high: float, integer: bool) -> Floats:
     """Starts of bins with equally many of the (public) values; one that fills a bin alone gets a bin of its own."""
     inside = np.clip(values[np.isfinite(values)], low, high)
     if not len(inside):
@@ -159,7 +158,7 @@ def quantile_starts(
     return np.array(sorted(start for start in starts if low <= start <= high))
 
 
-def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArray[np.float64], float]:
+def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[Floats, float]:
     """Starts of the many bins that private numbers are counted in once, and the largest value of the last.
 
     Between bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
@@ -183,9 +182,7 @@ def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArra
     return np.unique(starts[(starts >= low) & (starts <= high)]), high
 
 
-def merged_grid(
-    starts: NDArray[np.float64], high: float, noisy: NDArray[np.float64], sigma: float, n_bins: int
-) -> tuple[NDArray[np.float64], float]:
+def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
     """Merge fine bins into about ``n_bins`` of equal noisy counts. Post-processing.
 
     Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept. Where
@@ -208,12 +205,12 @@ def merged_grid(
     return starts[kept], end
 
 
-def _has_bounds(starts: NDArray[np.float64]) -> bool:
+def _has_bounds(starts: Floats) -> bool:
     """Whether a fine grid lies between bounds that are known."""
     return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
 
 
-def _occupied(noisy: NDArray[np.float64], sigma: float, longest: int) -> tuple[int, int] | None:
+def _occupied(noisy: Floats, sigma: float, longest: int) -> tuple[int, int] | None:
     """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing.
 
     Few rows in many bins do not show in any bin, but in some of them together. So runs of bins up to the ``longest``
@@ -243,9 +240,7 @@ def _occupied(noisy: NDArray[np.float64], sigma: float, longest: int) -> tuple[i
     return int(begin[left]), int(end[right])
 
 
-def _spanned(
-    evidence: NDArray[np.float64], begin: NDArray[np.float64], end: NDArray[np.float64]
-) -> tuple[float, float]:
+def _spanned(evidence: Floats, begin: Floats, end: Floats) -> tuple[float, float]:
     """From where to where the clearest run reaches, and those that lie apart from all that are clearer."""
     order = np.argsort(-evidence, kind="stable")
     low, high = begin[order[0]], end[order[0]]
@@ -257,7 +252,7 @@ def _spanned(
 
 def release_bins(
     columns: Sequence[Column],
-    counts: Sequence[NDArray[np.int64]],
+    counts: Sequence[Ints],
     mechanism: GaussianMechanism,
     noise: NoiseSource,
     n_bins: int,
@@ -284,7 +279,7 @@ def release_bins(
     return found
 
 
-def is_out_of_scale(starts: NDArray[np.float64], noisy: NDArray[np.float64], evidence: float, n_rows: int) -> bool:
+def is_out_of_scale(starts: Floats, noisy: Floats, evidence: float, n_rows: int) -> bool:
     """Whether a grid without bounds does not tell many of the numbers apart: in its bins next to 0, or the outermost.
 
     Post-processing. ``evidence`` is what the noise of a single bin hardly reaches.
@@ -295,7 +290,7 @@ def is_out_of_scale(starts: NDArray[np.float64], noisy: NDArray[np.float64], evi
     return bool(noisy[ends].sum() > max(evidence * math.sqrt(len(ends)), _OUT_OF_SCALE * n_rows))
 
 
-def say_out_of_scale(columns: Sequence[str], grid: NDArray[np.float64]) -> None:
+def say_out_of_scale(columns: Sequence[str], grid: Floats) -> None:
     """Without bounds a fit tells numbers apart between two sizes only."""
     if columns:
         sizes = np.abs(grid[np.abs(grid) > 1e-300])
@@ -322,7 +317,7 @@ def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:
         )
 
 
-def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+def on_simplex(noisy: Floats) -> Floats:
     """Nearest non-negative vectors with the totals of the given ones, as shares; even where the total is not positive.
 
     Rows of a matrix are projected one by one (Euclidean projection; Duchi et al. 2008).
@@ -338,7 +333,7 @@ def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares.reshape(np.shape(noisy))
 
 
-def drawn_cells(rates: NDArray[np.float64], n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def drawn_cells(rates: Floats, n_samples: int, rng: np.random.Generator) -> Ints:
     """Groups and labels in random order, each as often as its share says, up to one row that is drawn at random."""
     expected = rates * n_samples
     times = np.floor(expected).astype(np.int64)

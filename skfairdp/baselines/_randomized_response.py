@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
@@ -30,7 +29,7 @@ from skfairdp._inputs import (
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, Objects
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval, answers_as_fitted
@@ -46,7 +45,7 @@ class RandomizedGroups:
     """The plan of a release of every row's group, or every subject's; its δ is 0."""
 
     mechanism: RandomizedResponse
-    domain: NDArray[np.object_]
+    domain: Objects
     n_rows: int
     relation: privacy.NeighboringRelation
     rows_of: str = ""
@@ -55,7 +54,7 @@ class RandomizedGroups:
     def of(
         cls,
         epsilon: float,
-        domain: NDArray[np.object_],
+        domain: Objects,
         n_rows: int,
         *,
         owner: str,
@@ -134,7 +133,7 @@ class GroupRandomizer(SpendsPrivacy):
 
     delta = 0.0
 
-    def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> NDArray[np.object_] | pd.Series:
+    def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> Objects | pd.Series:
         """Return a randomised group per row.
 
         Parameters
@@ -228,7 +227,7 @@ class GroupRandomizer(SpendsPrivacy):
         self.groups_, self.mechanism_ = domain, plan.mechanism
         return _with_groups(source, schema, domain, answers, owner)
 
-    def weights(self, released: ArrayLike | pd.Series) -> NDArray[np.float64]:
+    def weights(self, released: ArrayLike | pd.Series) -> Floats:
         """Return the unbiased reading of released groups: a signed weight for each row and group.
 
         Parameters
@@ -248,13 +247,13 @@ class GroupRandomizer(SpendsPrivacy):
         return self.mechanism_.weights(codes)
 
 
-def _codes(schema: Schema, owner: str, n_groups: int, chunk: Chunk) -> NDArray[Any]:
+def _codes(schema: Schema, owner: str, n_groups: int, chunk: Chunk) -> Array:
     """The groups of a chunk, in the smallest type."""
     return RawTable.roles(schema, chunk.table, owner=owner).groups().astype(np.min_scalar_type(n_groups - 1))
 
 
 def _with_groups(
-    source: RowSource, schema: Schema, domain: NDArray[np.object_], answers: NDArray[Any], owner: str
+    source: RowSource, schema: Schema, domain: Objects, answers: Array, owner: str
 ) -> Iterator[pd.DataFrame]:
     """The chunks of a source, with released groups in place of their own."""
     start = 0
@@ -426,7 +425,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         if self.fair_estimator is not None or not may_fall_back(data.y):
             return None
 
-        def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        def answers(learned: Ints, asked: Ints) -> Ints:
             if len(np.unique(data.y[learned])) < 2:
                 return np.full(len(asked), data.y[learned[0]])
             given = {name: values[learned] for name, values in released.items()}
@@ -451,7 +450,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         )  # fmt: skip
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Predict the class of each row; the group is not needed.
 
         {predicts_labels}
@@ -463,7 +462,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
     @available_if(_has_probabilities)
     @answers_as_fitted
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Class probabilities of the learner; only where it has them.
 
         {predicts_proba}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
+from skfairdp._typing import Array, Ints
 from skfairdp._utils import RandomStateLike, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder
 from skfairdp.datasets._images import _checked_count
@@ -303,7 +304,7 @@ def _folder(name: str, pattern: str, data_home: str | os.PathLike[str] | None, h
     )
 
 
-def _chosen(n: int, n_samples: int | None, random_state: RandomStateLike, owner: str) -> NDArray[np.int64]:
+def _chosen(n: int, n_samples: int | None, random_state: RandomStateLike, owner: str) -> Ints:
     """Positions of the pictures to read, in their order."""
     if n_samples is None:
         return np.arange(n)
@@ -336,7 +337,7 @@ def _attributes(path: Path) -> pd.DataFrame:
     return pd.DataFrame(values, index=[row[0] for row in rows], columns=names)
 
 
-def _celeba_split(path: Path, names: "pd.Index[str]") -> NDArray[Any] | None:
+def _celeba_split(path: Path, names: "pd.Index[str]") -> Array | None:
     if not path.is_file():
         return None
     parts = dict(line.split() for line in path.read_text(encoding="utf-8").splitlines() if len(line.split()) == 2)
@@ -359,7 +360,7 @@ def _labels_of(
     return table
 
 
-def _races(path: Path, people: NDArray[Any]) -> NDArray[Any]:
+def _races(path: Path, people: Array) -> Array:
     """The race of each person, by the first word of what the sheet says."""
     table = _labels_of(path, ("PATIENT", "PRIMARY_RACE"), _CHEXPERT_HOMEPAGE)
     said = dict(zip(table["PATIENT"], table["PRIMARY_RACE"].str.split("[ ,]").str[0], strict=True))
@@ -370,7 +371,7 @@ def _races(path: Path, people: NDArray[Any]) -> NDArray[Any]:
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 def _faces(
-    name: str, folder: Path, files: Sequence[Path], target: NDArray[np.int64], groups: NDArray[Any], size: int,
+    name: str, folder: Path, files: Sequence[Path], target: Ints, groups: Array, size: int,
     target_names: list[str], homepage: str, **more: Any,
 ) -> Any:  # fmt: skip
     return Bunch(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
-from skfairdp._typing import ArrayLike, RandomStateLike
+from skfairdp._typing import ArrayLike, Floats, Ints, RandomStateLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
@@ -245,7 +244,7 @@ class PFGuardGenerator(PrivateEstimator):
 
     def _release(
         self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: np.random.Generator
-    ) -> tuple[Any, NDArray[np.float64], Model]:
+    ) -> tuple[Any, Floats, Model]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
@@ -254,7 +253,7 @@ class PFGuardGenerator(PrivateEstimator):
         return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
 
     def _learn(
-        self, data: GeneratorData, released: tuple[Any, NDArray[np.float64], Model], rng: np.random.Generator
+        self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: np.random.Generator
     ) -> "PFGuardGenerator":
         """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
         self._codec, self.observed_rates_, self.model_ = released
@@ -367,10 +366,10 @@ class PFGuardGenerator(PrivateEstimator):
         gain = forecast.gain if looks else None
         return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
 
-    def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> NDArray[np.float64]:
+    def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> Floats:
         """Shares of groups and labels from their noisy counts."""
         shape = data.layout.n_groups, data.layout.n_classes
-        self._noisy_counts: tuple[NDArray[np.float64], float] | None = None
+        self._noisy_counts: tuple[Floats, float] | None = None
         if plan.counts is None:
             return np.ones(shape)
         noisy = plan.counts.release(data.cell_counts, noise).reshape(shape)
@@ -379,7 +378,7 @@ class PFGuardGenerator(PrivateEstimator):
             self._warn_of_small_groups(*self._noisy_counts)
         return on_simplex(noisy.ravel()).reshape(shape)
 
-    def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float) -> None:
+    def _warn_of_small_groups(self, noisy: Floats, sigma: float) -> None:
         """Say where balance rests on too few rows, by released counts only."""
         least = 4 * sigma * np.sqrt(noisy.shape[1])
         small = int(np.count_nonzero(noisy.sum(axis=1) < least))
@@ -482,9 +481,7 @@ class PFGuardGenerator(PrivateEstimator):
                 note_paid(some, self.privacy_)
         return rows
 
-    def _draw(
-        self, n_samples: int, conditions: Any, random_state: RandomStateLike
-    ) -> tuple[Any, Any, NDArray[np.int64]]:
+    def _draw(self, n_samples: int, conditions: Any, random_state: RandomStateLike) -> tuple[Any, Any, Ints]:
         """Rows, the codes of their labels, or amounts, and those of their groups."""
         check_is_fitted(self, "model_")
         owner = type(self).__name__

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, validate_data
@@ -23,6 +22,7 @@ from skfairdp import _inputs, _tables, _utils
 from skfairdp._rows import Chunk, RowSource, Subjects, check_free_disk, keyed_by_subject, opened, other_rows
 from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
 from skfairdp._teachers import bytes_on_disk, counted_once
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
@@ -68,8 +68,8 @@ def raw_table(schema: Schema, sampled: pd.DataFrame, labels: Any, groups: Any) -
     return schema.restore({name: numbers[name] for name in schema.columns if name in numbers})
 
 
-def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    numbers: Mapping[str, NDArray[np.float64]] = {
+def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, Floats]:
+    numbers: Mapping[str, Floats] = {
         name: sampled[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in schema.features
     }
     # A bin may reach between two steps of a number, and its noise may count a missing value where none may be.
@@ -79,7 +79,7 @@ def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, NDArray[np.floa
     }
 
 
-Counts = NDArray[np.int64]
+Counts = Ints
 
 _MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, and kept until they are asked for
 
@@ -201,7 +201,7 @@ class GeneratorData:
     """All that a fit learns from, and the public shape of it."""
 
     rows: Any
-    cells: NDArray[np.int64]
+    cells: Ints
     layout: Layout
     encoder: TableEncoder | UnitEncoder
     public: Any
@@ -210,9 +210,9 @@ class GeneratorData:
     form: SampleForm
     reads: PublicReads
     subjects: Subjects | None = None
-    amounts: NDArray[np.float64] | None = None
+    amounts: Floats | None = None
 
-    def looked_at(self, most: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
+    def looked_at(self, most: int) -> tuple[Ints | None, Ints, Ints]:
         """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows.
 
         Of more than so many it is public which are drawn: how many there are depends on nobody's rows.
@@ -228,25 +228,23 @@ class GeneratorData:
         return rows[drawn], self.cells[of[drawn]], drawn
 
     @cached_property
-    def _first(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    def _first(self) -> tuple[list[Ints], Ints]:
         if isinstance(self.rows, StreamedTable):
             assert isinstance(self.encoder, TableEncoder)
             return self.rows.first_counts(self.encoder)
         return self.encoder.fine_counts(self.rows), np.bincount(self.cells, minlength=self.layout.n_cells)
 
     @property
-    def fine_counts(self) -> list[NDArray[np.int64]]:
+    def fine_counts(self) -> list[Ints]:
         """Private: the histograms of columns whose bins have to be paid for."""
         return self._first[0]
 
     @property
-    def cell_counts(self) -> NDArray[np.int64]:
+    def cell_counts(self) -> Ints:
         """Private: rows of each group and label."""
         return self._first[1]
 
-    def encoded(
-        self, encoder: TableEncoder | UnitEncoder, observed: NDArray[np.float64], rates: NDArray[np.float64]
-    ) -> Rows:
+    def encoded(self, encoder: TableEncoder | UnitEncoder, observed: Floats, rates: Floats) -> Rows:
         """What a backend learns from, by an encoder that is settled."""
         streamed = isinstance(self.rows, StreamedTable)
         rows = partial(StreamedRows, table=self.rows, encoder=encoder) if streamed else Rows
@@ -499,7 +497,7 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
 # ---- labels ------------------------------------------------------------------------------------------------------
 def _read_labels(
     estimator: Any, features: _Features, y: Any, reads: PublicReads
-) -> tuple[NDArray[np.int64], NDArray[Any] | None, Form | None]:
+) -> tuple[Ints, Array | None, Form | None]:
     """Codes of the private labels, the classes, and how labels are handed out."""
     n_rows, raw = len(features.rows), features.raw
     if estimator._reads_amounts:  # of which classes are made later, at released places
@@ -537,7 +535,7 @@ def read_balance(estimator: Any, classes: Any, domain: Any) -> Balance:
 # ---- groups ------------------------------------------------------------------------------------------------------
 def _read_groups(
     estimator: Any, features: _Features, sensitive_features: Any, reads: PublicReads
-) -> tuple[NDArray[np.int64], NDArray[np.object_] | None, Form | None]:
+) -> tuple[Ints, Objects | None, Form | None]:
     """Codes of the private groups, their domain, and how groups are handed out."""
     owner, n_rows, raw = type(estimator).__name__, len(features.rows), features.raw
     if raw is not None and (sensitive_features is not None or raw.has_groups):

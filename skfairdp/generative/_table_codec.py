@@ -31,6 +31,7 @@ from skfairdp._tables import (
     quantile_starts,
     release_bins,
 )
+from skfairdp._typing import Array, Ints
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
@@ -121,12 +122,12 @@ class TableEncoder:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
-    def fine_counts(self, table: Table) -> list[NDArray[np.int64]]:
+    def fine_counts(self, table: Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
         fine = [self.columns[j] for j in self.unsettled]
         encodings = [column.encoding(len(table)) for column in fine]
 
-        def count(block: tuple[slice, Table]) -> NDArray[np.int64]:
+        def count(block: tuple[slice, Table]) -> Ints:
             codes = [encode(values) for encode, values in zip(encodings, block[1].columns, strict=True)]
             sizes = [column.n_codes for column in fine]
             return np.concatenate([np.bincount(of, minlength=size) for of, size in zip(codes, sizes, strict=True)])
@@ -138,7 +139,7 @@ class TableEncoder:
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def release_bins(
-        self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
+        self, counts: list[Ints], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
@@ -164,7 +165,7 @@ class TableEncoder:
             pass
         return codes
 
-    def made_up(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def made_up(self, n_rows: int, rng: np.random.Generator) -> Ints:
         """Codes of made-up rows: of each column any that may be sampled."""
         return np.column_stack([rng.choice(np.flatnonzero(column.sampled), n_rows) for column in self.columns])
 
@@ -172,7 +173,7 @@ class TableEncoder:
         self,
         codes: NDArray[np.integer],
         rng: np.random.Generator,
-        further: Mapping[int, tuple[Any, NDArray[Any]]] | None = None,
+        further: Mapping[int, tuple[Any, Array]] | None = None,
     ) -> Any:
         """Return a table in the container given to fit."""
         values = [column.decode(codes[:, j].astype(np.int64), rng) for j, column in enumerate(self.columns)]
@@ -283,7 +284,7 @@ def _distinct(series: pd.Series, name: Any, owner: str) -> list[Any]:
     return distinct
 
 
-def _one_array(columns: list[Any]) -> NDArray[Any]:
+def _one_array(columns: list[Any]) -> Array:
     """Columns side by side: of one type of numbers where all are numbers or booleans, else of objects."""
     arrays = [_as_array(column) for column in columns]
     if any(array.dtype.kind not in "biuf" for array in arrays):
@@ -291,7 +292,7 @@ def _one_array(columns: list[Any]) -> NDArray[Any]:
     return np.column_stack(arrays)
 
 
-def _as_array(column: Any) -> NDArray[Any]:
+def _as_array(column: Any) -> Array:
     if isinstance(column, np.ndarray):
         return column
     dtype = column.dtype
@@ -372,7 +373,7 @@ class UnitEncoder:
     n_codes: tuple[int, ...] = ()
     sensitivity: float = 0.0  # nothing is paid for
 
-    def fine_counts(self, rows: Any) -> list[NDArray[np.int64]]:
+    def fine_counts(self, rows: Any) -> list[Ints]:
         """Nothing has to be paid for."""
         return []
 
@@ -380,7 +381,7 @@ class UnitEncoder:
         """Bounds are public: nothing is released."""
         return self
 
-    def encode(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+    def encode(self, rows: Array) -> NDArray[np.float32]:
         """Units (n_rows, n_numbers); what is missing or no number counts as the lower bound."""
         numbers = np.nan_to_num(as_numbers(rows.reshape(-1)).reshape(len(rows), -1), nan=self.low)
         units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
@@ -390,7 +391,7 @@ class UnitEncoder:
         """Units of made-up rows."""
         return rng.uniform(-1, 1, (n_rows, math.prod(self.shape))).astype(np.float32)
 
-    def decode(self, units: NDArray[np.floating], rng: np.random.Generator, further: Any = None) -> NDArray[Any]:
+    def decode(self, units: NDArray[np.floating], rng: np.random.Generator, further: Any = None) -> Array:
         """Rows of the shape and dtype given to fit."""
         numbers = self.low + (np.asarray(units, dtype=np.float64) + 1) / 2 * (self.high - self.low)
         numbers = np.clip(numbers, self.low, self.high)

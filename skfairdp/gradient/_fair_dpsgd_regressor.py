@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
@@ -23,7 +22,7 @@ from skfairdp._inputs import (
     warn_of_other_units,
 )
 from skfairdp._transport import as_amounts_within, as_scores
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
@@ -296,7 +295,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     @answers_as_fitted
     def predict(
         self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Predict the amount of each row; the group is needed with ``constraints="demographic_parity"`` alone.
 
         Parameters
@@ -382,7 +381,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def _asked(self) -> AmountConstraints:
         return AmountConstraints.asked(self, amount_bounds(self))
 
-    def _exposure(self, exposure: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
+    def _exposure(self, exposure: Any, X: Any, n_rows: int) -> Floats:
         owner = type(self).__name__
         if exposure is None:
             return np.ones(n_rows)

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._column_tables import scaled_by_public_rows
@@ -18,7 +17,7 @@ from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, r
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Ints
 from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
@@ -265,9 +264,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self._tell(trial, falls_back, judgement)
         return self
 
-    def _tried(
-        self, predicted: NDArray[np.int64], rows: "Tensor", data: TrainingData, net: "Net", seed: int
-    ) -> Comparison:
+    def _tried(self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", seed: int) -> Comparison:
         """Whether the network beats one class alone on its rows, less what networks like it lose on others.
 
         These are taught by some of the rows and asked about all. They are held to nothing: what constraints cost shows
@@ -281,7 +278,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             return on_its_rows
         known: list[float] = []
 
-        def answers(learned: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+        def answers(learned: Ints, others: Ints) -> Ints:
             of_part = FairnessConstraints((), data.y[learned], len(data.classes))
             module, _ = train_with_groups(net, rows[learned], of_part, None, dual_settings(self), seed=seed)
             found = predict_logits(module, rows).argmax(axis=1)
@@ -328,9 +325,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             checks_public=True,
         )
 
-    def _rows(
-        self, data: TrainingData, network: "Network", seed: int
-    ) -> "tuple[Tensor, TrainingData, NDArray[np.int64] | None]":
+    def _rows(self, data: TrainingData, network: "Network", seed: int) -> "tuple[Tensor, TrainingData, Ints | None]":
         """The rows as the network reads them, the data with X that releases are made of, and which rows those are."""
         import torch
 
@@ -378,7 +373,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _primal(self) -> GroupModel | NoisyGradients:
         return self._parts()["primal"]
 
-    def _constraints(self, data: TrainingData, y: NDArray[np.int64]) -> FairnessConstraints:
+    def _constraints(self, data: TrainingData, y: Ints) -> FairnessConstraints:
         """Those of rows with these codes of classes."""
         assert data.domain is not None
         owner = type(self).__name__

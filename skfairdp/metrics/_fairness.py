@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import ks_2samp, wasserstein_distance
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Bools, Ints, Objects
 from skfairdp._utils import (
     as_groups,
     check_same_index,
@@ -34,7 +33,7 @@ from skfairdp.fairness import (
 )
 
 
-def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> NDArray[np.object_]:
+def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> Objects:
     """Return one column of labels as plain Python scalars; a ValueError names what is wrong with it."""
     refuse_masked(y, owner=owner, name=name)
     try:
@@ -53,7 +52,7 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
     return out
 
 
-def read_rejected(y_pred: NDArray[np.object_], reject_label: Hashable | None, owner: str) -> NDArray[np.bool_]:
+def read_rejected(y_pred: Objects, reject_label: Hashable | None, owner: str) -> Bools:
     """Return which predictions are refusals; ``reject_label=None`` means none is."""
     if reject_label is None:
         return np.zeros(len(y_pred), dtype=bool)
@@ -64,9 +63,7 @@ def read_rejected(y_pred: NDArray[np.object_], reject_label: Hashable | None, ow
     return np.array([label == reject_label for label in y_pred], dtype=bool)
 
 
-def group_codes(
-    sensitive_features: Any, groups: Any, n_rows: int, owner: str
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+def group_codes(sensitive_features: Any, groups: Any, n_rows: int, owner: str) -> tuple[Ints, Objects]:
     """Return each row's group code and the groups (``groups`` as given, else those that occur)."""
     return encode_within(as_groups(sensitive_features, n_rows, owner=owner), groups, owner=owner)
 
@@ -212,7 +209,7 @@ def _read(
     groups: Sequence[Hashable] | None,
     reject_label: Hashable | None,
     owner: str,
-) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.int64], NDArray[np.object_]]:
+) -> tuple[Objects, Bools, Ints, Objects]:
     """Return predictions, which of them are refusals, group codes and groups."""
     check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", owner))
@@ -221,14 +218,7 @@ def _read(
     return predicted, read_rejected(predicted, reject_label, owner), codes, domain
 
 
-def _largest_difference(
-    hit: NDArray[Any],
-    codes: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    n_groups: int,
-    owner: str,
-) -> float:
+def _largest_difference(hit: Array, codes: Ints, cells: Ints, kept: Bools, n_groups: int, owner: str) -> float:
     """Return the largest difference between two groups' mean of ``hit`` within one cell."""
     shape = (int(cells.max()) + 1, n_groups)
     right = kept & hit.astype(bool)
@@ -590,7 +580,7 @@ def _counted(
     groups: Sequence[Hashable] | None,
     level: float,
     owner: str,
-) -> tuple[RateConstraints, NDArray[np.int64]]:
+) -> tuple[RateConstraints, Ints]:
     """What is asked, and the counts it is asked of."""
     if not 0.5 < level < 1:
         raise ValueError(f"The 'level' of {owner} must lie between 0.5 and 1. Got {level!r} instead.")
@@ -608,7 +598,7 @@ def _counted(
     return asked, asked.tally(codes, truths, answers)
 
 
-def _labels(classes: Sequence[Hashable] | None, seen: NDArray[Any], owner: str) -> NDArray[Any]:
+def _labels(classes: Sequence[Hashable] | None, seen: Array, owner: str) -> Array:
     if classes is not None:
         return given_domain(classes, owner=owner, parameter="classes")
     found = group_domain(seen)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats
 from skfairdp._utils import check_same_index
 from skfairdp.metrics._fairness import (
     accuracy_disparity,
@@ -86,7 +85,7 @@ def distribution_disparity(sensitive_features: Any, *, groups: Sequence[Hashable
     return float(np.linalg.norm(shares - 1 / len(shares)))
 
 
-def _shares(sensitive_features: Any, groups: Any, owner: str) -> NDArray[np.float64]:
+def _shares(sensitive_features: Any, groups: Any, owner: str) -> Floats:
     n_rows = len(sensitive_features)
     if n_rows == 0:
         raise ValueError(f"sensitive_features of {owner} must have at least one row.")

@@ -10,10 +10,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
+from skfairdp._typing import Floats
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.papers import _adversarial
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
@@ -298,7 +298,7 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
         n_groups = self.layout.n_groups if by_group else 1
         rule = self._rule(n_groups)
 
-        def release(shown: Any) -> NDArray[np.float64]:
+        def release(shown: Any) -> Floats:
             groups = training.cells(shown) // (self.layout.n_cells // n_groups)
             counts = self.counts_at(scale, tuple(np.bincount(groups, minlength=n_groups).tolist()))
             gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)

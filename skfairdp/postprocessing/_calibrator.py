@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -20,7 +19,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, Objects
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
@@ -49,7 +48,7 @@ class _Found:
     """A calibrated model, its answers to the rows that calibrated it, and their gap."""
 
     calibrated: Any
-    answers: NDArray[np.int64]
+    answers: Ints
     gap_before: float
     gap_after: float
     is_met: bool
@@ -332,7 +331,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             )
 
     def _found_by(
-        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
+        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: Ints | None
     ) -> "_Found":
         """A model calibrated by these rows, and what its answers to them come to."""
         if self.constraints is None:
@@ -351,7 +350,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
 
     def _judged(
-        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
+        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: Ints | None
     ) -> Judgement:
         """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
         answers = np.empty(len(rows.groups), dtype=np.int64)
@@ -362,7 +361,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return Judgement.by_rows(self._held(), rows.groups, labels, answers)
 
     @answers_as_fitted
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
         """Predict the class of each row.
 
         Parameters
@@ -397,7 +396,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     @available_if(_has_tuned_probabilities)
     @answers_as_fitted
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).
 
         {predicts_proba}
@@ -552,7 +551,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         """The constraints, none where there are none."""
         return () if self.constraints is None else read_rate_constraints(self.constraints, _OWNER)
 
-    def _labels(self, X: Any, y: Any, classes: NDArray[Any], domain: NDArray[np.object_]) -> NDArray[np.int64] | None:
+    def _labels(self, X: Any, y: Any, classes: Array, domain: Objects) -> Ints | None:
         """The code of each public row's label; None where there are none and no constraint needs them."""
         asked = self._asked()
         constrained.constraints_of(asked, domain, classes, _OWNER)
@@ -575,7 +574,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         method._check(model, _OWNER)
         return method
 
-    def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, NDArray[np.object_]]:
+    def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, Objects]:
         """The public rows with what the model says of them, and the groups."""
         features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
         domain, codes = inputs.public_groups(groups, inputs.declared_groups(self), inputs.shape_of(X)[0], owner=_OWNER)
@@ -594,7 +593,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         whole = self.sensitive_columns is not None and inputs.reads_whole(model, X)
         return (X if whole else table), table, groups
 
-    def _warn(self, rows: CalibrationRows, labels: NDArray[np.int64] | None, after: NDArray[np.int64]) -> None:
+    def _warn(self, rows: CalibrationRows, labels: Ints | None, after: Ints) -> None:
         sizes = np.bincount(rows.groups if labels is None else 2 * rows.groups + labels)
         smallest, counted = int(sizes[sizes > 0].min()), "public rows" if labels is None else "public rows of a label"
         if smallest < _FEW_ROWS:
