@@ -17,7 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._inputs import amounts_of, read_labels
-from skfairdp._typing import Array, ArrayLike
+from skfairdp._typing import Array, MaybeArray
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
@@ -358,12 +358,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     @answers_as_fitted
     def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, sample_weight: MaybeArray = None
     ) -> float:
         """Accuracy on the given rows.
 
@@ -408,12 +403,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
 
     @answers_as_fitted
     def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, sample_weight: MaybeArray = None
     ) -> float:
         """R² on the given rows.
 

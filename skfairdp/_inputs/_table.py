@@ -166,13 +166,7 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) ->
 
 
 def read_classes(
-    estimator: BaseEstimator,
-    y: Any,
-    n_rows: int,
-    reads: PublicReads,
-    *,
-    public: bool = False,
-    raw: RawTable | None = None,
+    estimator: Any, y: Any, n_rows: int, reads: PublicReads, *, public: bool = False, raw: RawTable | None = None
 ) -> tuple[Array, Ints]:
     """Read the labels and what classes there are."""
     numbered = note_label_codes(estimator, y)
@@ -208,13 +202,7 @@ def read_classes(
 
 
 def read_amounts(
-    estimator: BaseEstimator,
-    y: Any,
-    n_rows: int,
-    reads: PublicReads,
-    *,
-    public: bool = False,
-    raw: RawTable | None = None,
+    estimator: Any, y: Any, n_rows: int, reads: PublicReads, *, public: bool = False, raw: RawTable | None = None
 ) -> tuple[Array, Floats]:
     """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
     low, high = amount_bounds(estimator)

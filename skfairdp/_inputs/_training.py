@@ -130,7 +130,7 @@ PublicRowsFrom = Literal["given", "given or own", "optional", "none"]
 
 
 def read_training(
-    estimator: BaseEstimator,
+    estimator: Any,
     X: Any,
     y: Any,
     *,
@@ -202,7 +202,7 @@ def in_them(schema: Schema, known: Collection[str], *, private: bool) -> tuple[s
 
 
 def read_any_training(
-    estimator: BaseEstimator,
+    estimator: Any,
     X: Any,
     y: Any,
     *,

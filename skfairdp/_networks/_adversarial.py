@@ -11,16 +11,18 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
+from torch.types import Device
 
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
-from skfairdp._typing import Array, Bools, Floats, Ints
+from skfairdp._typing import Array, Bools, Codes, Floats, Ints, Reals
 from skfairdp._utils import child_seeds
 
 
@@ -148,7 +150,7 @@ _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and
 
 
 # ---- networks ----------------------------------------------------------------------------------------------------
-def _one_hot_rows(codes: NDArray[np.integer], n_codes: Sequence[int]) -> torch.Tensor:
+def _one_hot_rows(codes: Codes, n_codes: Sequence[int]) -> torch.Tensor:
     """Codes (n_rows, n_columns) as the blocks of a one-hot row (n_rows, sum(n_codes))."""
     starts = np.cumsum([0, *n_codes[:-1]])
     out = torch.zeros(len(codes), int(np.sum(n_codes)))
@@ -200,7 +202,7 @@ class GeneratorNet(nn.Module):
         out = self.layers(torch.cat([noise, _one_hot_cells(cells, self.n_cells)], dim=1))
         return out.masked_fill(self.forbidden, -1e9) if self.n_codes else torch.tanh(out)
 
-    def fakes(self, cells: Ints, rng: np.random.Generator) -> torch.Tensor:
+    def fakes(self, cells: Ints, rng: Generator) -> torch.Tensor:
         """Rows that gradients flow through: units as they are, codes one-hot by the straight-through Gumbel trick."""
         device = next(self.parameters()).device
         noise = torch.as_tensor(rng.normal(size=(len(cells), self.latent)).astype(np.float32), device=device)
@@ -216,7 +218,7 @@ class GeneratorNet(nn.Module):
         return torch.cat(blocks, dim=1)
 
     @torch.no_grad()
-    def rows(self, cells: Ints, rng: np.random.Generator) -> NDArray[np.floating | np.integer]:
+    def rows(self, cells: Ints, rng: Generator) -> NDArray[np.floating | np.integer]:
         """Codes (n_rows, n_columns) or units (n_rows, n_units)."""
         parts = []
         for start in range(0, len(cells), _CHUNK):
@@ -253,7 +255,7 @@ class StackedDiscriminators:
         *,
         loss: str,
         lr: float,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ) -> None:
         self.net: StackedMLP | StackedImageScores
         if isinstance(hidden, ImageLayers):
@@ -337,7 +339,7 @@ class AdversarialTraining:
         gold: bool,
         device: str,
         owner: str,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> None:
         self.device = resolve_device(device, owner=owner)
         self._rates, self._rng, self._batches = rates / rates.sum(), rng, batches
@@ -386,7 +388,7 @@ class AdversarialTraining:
         gradients = self.teachers.input_gradients(shown.detach(), which)
         return np.asarray(gradients[..., : self.width].cpu().numpy())
 
-    def follow(self, values: torch.Tensor, directions: NDArray[np.floating]) -> None:
+    def follow(self, values: torch.Tensor, directions: Reals) -> None:
         """One step of the generator along *released* directions, one for each row of ``values``."""
         self._optimizer.zero_grad()
         values.backward(-torch.as_tensor(directions, dtype=values.dtype, device=self.device) / len(values))

@@ -17,6 +17,8 @@ from skfairdp._networks._process import own_generator
 from skfairdp._networks._shorthands import MLP
 from skfairdp._typing import Floats, Ints
 
+Keep = Callable[[Ints], bool]
+
 
 def group_contrasts(groups: Tensor, n_groups: int, dtype: torch.dtype) -> Tensor:
     """Weights of shape (n_compared, n_rows) that take the mean of a group minus the mean of all others.
@@ -202,15 +204,7 @@ def rows_read_by(module: nn.Module, predict: Callable[[], Any]) -> Tensor:
 
 
 def fine_tune_for_parity(
-    module: nn.Module,
-    X: Tensor,
-    groups: Ints,
-    n_groups: int,
-    keep: Callable[[Ints], bool],
-    *,
-    steps: int,
-    lr: float,
-    temperature: float,
+    module: nn.Module, X: Tensor, groups: Ints, n_groups: int, keep: Keep, *, steps: int, lr: float, temperature: float
 ) -> nn.Module | None:
     """Return a copy of the module at its best iterate, or None where no iterate is kept.
 

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.types import Device
 
 from skfairdp._networks._process import seconds_of_steps
-from skfairdp._typing import Bools, Floats, Ints
+from skfairdp._typing import Bools, Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
@@ -84,7 +85,7 @@ def one_vector(parts: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]
 
 def train_stacked(
     net: StackedNet,
-    X: NDArray[np.floating],
+    X: Reals,
     y: Ints,
     sizes: Ints,
     seeds: Sequence[int],
@@ -93,7 +94,7 @@ def train_stacked(
     batch_size: int = 32,
     lr: float = 1e-3,
     weight_decay: float = 0.0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
 ) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
     The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it."""
@@ -122,12 +123,7 @@ def train_stacked(
 
 @torch.no_grad()
 def predict_stacked(
-    net: StackedNet,
-    params: list[Tensor],
-    X: NDArray[np.floating],
-    allowed: Bools,
-    *,
-    device: torch.device | str = "cpu",
+    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, *, device: Device = "cpu"
 ) -> NDArray[np.int32]:
     """Return each network's most likely class for each row."""
     out = np.empty((allowed.shape[0], X.shape[0]), dtype=np.int32)
@@ -140,10 +136,10 @@ def predict_stacked(
 def predict_stacked_proba(
     net: StackedNet,
     params: list[Tensor],
-    X: NDArray[np.floating],
+    X: Reals,
     allowed: Bools,
     *,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
     step: float | None = None,
 ) -> Floats:
     """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
@@ -160,7 +156,7 @@ def predict_stacked_proba(
 
 
 def _scores(
-    net: StackedNet, params: list[Tensor], X: NDArray[np.floating], allowed: Bools, device: torch.device | str
+    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, device: Device
 ) -> Iterator[tuple[int, Tensor]]:
     """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks import _process
@@ -25,12 +24,10 @@ from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
-from skfairdp._typing import Array, Floats, Ints
+from skfairdp._typing import Array, Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RowStore
-
-Reals = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import LISTED, id_hashes
@@ -105,13 +106,13 @@ class Subjects:
         """The table without the column that names them, which is no feature; as it is where it has none."""
         return as_pandas(table).drop(columns=self.name) if self.name in (column_names(table) or ()) else table
 
-    def parts(self, n_teachers: int, rng: np.random.Generator) -> Ints:
+    def parts(self, n_teachers: int, rng: Generator) -> Ints:
         """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
         hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
         teachers: Ints = (hashes % np.uint64(n_teachers)).astype(np.int64)
         return teachers[self.of]
 
-    def rows_of_each(self, most: int, rng: np.random.Generator) -> Ints:
+    def rows_of_each(self, most: int, rng: Generator) -> Ints:
         """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
 
         Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.

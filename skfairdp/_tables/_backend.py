@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 
 from skfairdp import privacy
@@ -85,7 +86,7 @@ class Model(ABC):
     """What a backend leaves: released values only, picklable."""
 
     @abstractmethod
-    def sample(self, cells: Ints, rng: np.random.Generator) -> Array:
+    def sample(self, cells: Ints, rng: Generator) -> Array:
         """Codes or units of shape (len(cells), n_columns), one row for each given group and label."""
 
     def log_likelihood(self, values: Array) -> Floats | None:
@@ -114,7 +115,7 @@ class BackendPlan(ABC):
         """The kinds of release, in words, for the ledger."""
 
     @abstractmethod
-    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> Model:
+    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> Model:
         """Make the releases of ``event_at(scale)`` and nothing else. ``rng`` is public randomness."""
 
 

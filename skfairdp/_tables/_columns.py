@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from skfairdp._tables._counting import BinSearch
 from skfairdp._tables._declared import as_entries, as_numbers, as_objects, codes_of_entries
-from skfairdp._typing import Bools, Floats, Ints
+from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
@@ -51,14 +51,14 @@ class Column(PlainState):
         """Codes that may be sampled: all but the last, which stands for values outside the public domain."""
         return np.arange(self.n_codes) < self.n_codes - 1
 
-    def encode(self, values: Any) -> NDArray[np.integer]:
+    def encode(self, values: Any) -> Codes:
         raise NotImplementedError
 
-    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
+    def encoding(self, n_rows: int) -> Callable[[Any], Codes]:
         """What encodes values, some at a time, of so many in all."""
         return self.encode
 
-    def decode(self, codes: Ints, rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: Generator) -> Any:
         raise NotImplementedError
 
 
@@ -73,13 +73,13 @@ class CategoryColumn(Column):
     def n_values(self) -> int:
         return len(self.values)
 
-    def encode(self, values: Any) -> NDArray[np.integer]:
+    def encode(self, values: Any) -> Codes:
         """Code of each value; one outside the list gets the last."""
         other = self.n_codes - 1
         missing = self.null_code if self.nullable else other
         return codes_of_entries(as_entries(values), self.values, missing=missing, other=other)
 
-    def decode(self, codes: Ints, rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: Generator) -> Any:
         places = np.where(codes < self.n_values, codes, -1)
         if isinstance(self.dtype, pd.CategoricalDtype):
             return pd.Categorical.from_codes(places, categories=pd.Index(self.values), ordered=self.ordered)
@@ -103,20 +103,20 @@ class NumberColumn(Column):
     def n_values(self) -> int:
         return len(self.starts)
 
-    def encode(self, values: Any) -> NDArray[np.integer]:
+    def encode(self, values: Any) -> Codes:
         """Bin of each value; beyond the bounds counts as the bound, infinity and what is no number as missing."""
         return self.encoding(len(values))(values)
 
-    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
+    def encoding(self, n_rows: int) -> Callable[[Any], Codes]:
         return partial(self._encode, BinSearch(self.starts[1:], n_rows))  # what is below the first is in its bin
 
-    def _encode(self, search: BinSearch, values: Any) -> NDArray[np.integer]:
+    def _encode(self, search: BinSearch, values: Any) -> Codes:
         numbers = as_numbers(values)
         bins = search(numbers)
         bins[~np.isfinite(numbers)] = self.null_code if self.nullable else self.n_codes - 1
         return bins
 
-    def decode(self, codes: Ints, rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: Generator) -> Any:
         """Values drawn evenly from each bin."""
         present = codes < self.n_values
         inside = np.where(present, codes, 0)
@@ -333,7 +333,7 @@ def on_simplex(noisy: Floats) -> Floats:
     return shares.reshape(np.shape(noisy))
 
 
-def drawn_cells(rates: Floats, n_samples: int, rng: np.random.Generator) -> Ints:
+def drawn_cells(rates: Floats, n_samples: int, rng: Generator) -> Ints:
     """Groups and labels in random order, each as often as its share says, up to one row that is drawn at random."""
     expected = rates * n_samples
     times = np.floor(expected).astype(np.int64)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._typing import Array, Floats, Ints
+from skfairdp._typing import Array, Codes, Floats, Ints
 
 Counts = Ints
 Part = TypeVar("Part")
@@ -29,9 +29,7 @@ def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if n_codes <= 2**8 else np.uint16 if n_codes <= 2**16 else np.uint32
 
 
-def counted_pairs(
-    values: NDArray[np.integer], n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]
-) -> Iterator[Counts]:
+def counted_pairs(values: Codes, n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterator[Counts]:
     """Joint counts of each pair of columns, one after the other."""
     columns = np.ascontiguousarray(values.T, dtype=code_type(max(n_codes, default=1)))
     for batch in _batches(n_codes, pairs):
@@ -136,7 +134,7 @@ class BinSearch:
         if self._n_compared <= _MOST_COMPARED:
             self._below = (np.cumsum(at_rank) - at_rank)[ranks].astype(np.uint16)
 
-    def __call__(self, numbers: Floats) -> NDArray[np.integer]:
+    def __call__(self, numbers: Floats) -> Codes:
         """Starts at most each number, of a type that holds a few more; of NaN anything."""
         numbers = np.ascontiguousarray(numbers)
         if len(self.starts) <= _FEW:

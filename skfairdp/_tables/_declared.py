@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 
 from skfairdp._typing import Array, Bools, Floats, Ints, Objects
 from skfairdp._utils import PlainState, as_pandas, given_domain, private_error
@@ -253,7 +254,7 @@ class SampleForm(PlainState):
     group_columns: tuple[tuple[int, Any, Any], ...]
     owner: str
 
-    def placed(self, codes: Ints, rng: np.random.Generator) -> Any:
+    def placed(self, codes: Ints, rng: Generator) -> Any:
         """What is known of sampled labels: their codes."""
         return codes
 

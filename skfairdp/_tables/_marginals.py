@@ -8,12 +8,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._tables._columns import on_simplex
-from skfairdp._typing import Bools, Floats, Ints
+from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp._utils._sklearn import StrOptions
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 
@@ -176,7 +177,7 @@ class TreeModel(Model):
         self.order = order
         self.tables = tables
 
-    def sample(self, cells: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample(self, cells: Ints, rng: Generator) -> NDArray[np.int32]:
         """Codes (len(cells), n_columns), one row for each given group and label."""
         codes = np.empty((len(cells), len(self.order)), dtype=np.int32)
         for (column, parent), table in zip(self.order, self.tables, strict=True):
@@ -190,7 +191,7 @@ class TreeModel(Model):
             codes[:, column] = np.clip(place, 0, n_codes - 1)
         return codes
 
-    def log_likelihood_of(self, codes: NDArray[np.integer], columns: Sequence[int]) -> Floats:
+    def log_likelihood_of(self, codes: Codes, columns: Sequence[int]) -> Floats:
         """Log density of the codes of some columns in each cell, the others summed out, (n_rows, n_cells)."""
         rows = np.arange(len(codes))
         total = np.zeros((len(codes), self.tables[0].shape[0]))
@@ -211,7 +212,7 @@ class TreeModel(Model):
                 below[parent] = found * below.get(parent, 1.0)
         return total
 
-    def log_likelihood(self, codes: NDArray[np.integer]) -> Floats:
+    def log_likelihood(self, codes: Codes) -> Floats:
         """Log density of rows in each cell, (n_rows, n_cells)."""
         n_cells = self.tables[0].shape[0]
         total = np.zeros((len(codes), n_cells))
@@ -378,7 +379,7 @@ class MarginalsPlan(BackendPlan):
         pairs = (f"{d * (d - 1) // 2} scores of pairs", f"{self.n_pairs} tables of pairs")
         return (*tables, *pairs) if self.tree else tables
 
-    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> TreeModel:
+    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: Generator) -> TreeModel:
         given_cell = self._release_tables(rows, scale, noise)
         edges: list[tuple[int, int]] = []
         if self.tree:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.optimize import isotonic_regression
 
 from skfairdp._tables._columns import NumberColumn
-from skfairdp._typing import Floats, Ints
+from skfairdp._typing import Codes, Floats, Ints
 from skfairdp.schema import Category, Number, Schema, feature_places
 
 #: What a bin at either end of a column has to hold, with those further out, of the evidence of a single one: about two
@@ -53,7 +53,7 @@ class MatrixColumn:
             numbers = self._stepped((numbers * (high - low) + low + high) / 2)
         return np.where(block[:, 1] > 0.5, np.nan, numbers) if len(self.positions) > 1 else numbers
 
-    def write(self, codes: NDArray[np.integer], X: Floats, rng: np.random.Generator) -> None:
+    def write(self, codes: Codes, X: Floats, rng: Generator) -> None:
         """Put codes into the rows of a matrix that holds zeros."""
         assert self.coding is not None
         entries = np.asarray(self.coding.decode(codes.astype(np.int64), rng), dtype=np.float64)
@@ -162,7 +162,7 @@ class MatrixColumn:
         return np.clip(numbers, low, high)
 
 
-def coded(columns: Sequence[MatrixColumn], X: Floats) -> Iterator[tuple[slice, list[NDArray[np.integer]]]]:
+def coded(columns: Sequence[MatrixColumn], X: Floats) -> Iterator[tuple[slice, list[Codes]]]:
     """The codes of each column of a matrix, some rows at a time: rows are fetched once for all columns."""
     encodings = [column.coding.encoding(len(X)) for column in columns if column.coding is not None]
     step = max(1, _ENTRIES // X.shape[1])

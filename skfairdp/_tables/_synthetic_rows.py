@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.special import softmax
 from scipy.stats import norm
 from sklearn.base import BaseEstimator
@@ -17,7 +17,7 @@ from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, 
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
-from skfairdp._typing import Floats, Ints
+from skfairdp._typing import Codes, Floats, Ints
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 
@@ -215,9 +215,7 @@ class SyntheticRowsPlan:
         words += ["counts of groups and labels"] if self.counts else []
         return (*words, *self.backend.releases)
 
-    def release(
-        self, X: Floats, y: Ints, groups: Ints | None, noise: NoiseSource, rng: np.random.Generator
-    ) -> SampledRows:
+    def release(self, X: Floats, y: Ints, groups: Ints | None, noise: NoiseSource, rng: Generator) -> SampledRows:
         """Release the tables and sample rows."""
         columns = self._with_bins(X, noise)
         codings = [column.coding for column in columns if column.coding is not None]
@@ -266,7 +264,7 @@ class SyntheticRowsPlan:
     # ------------------------------------------------------------------ released values only from here on
 
     def _sampled(
-        self, model: Model, observed: Floats, columns: Sequence[MatrixColumn], n_small: int, rng: np.random.Generator
+        self, model: Model, observed: Floats, columns: Sequence[MatrixColumn], n_small: int, rng: Generator
     ) -> SampledRows:
         # Two rows at least of each group and label: no group may be without rows, whatever the noise did to its count.
         rates = np.maximum(observed, 2.0 / self.n_sampled)
@@ -287,7 +285,7 @@ class SyntheticRowsPlan:
         return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small, limits)
 
 
-def _encoded(columns: Sequence[MatrixColumn], X: Floats, n_codes: int) -> NDArray[np.integer]:
+def _encoded(columns: Sequence[MatrixColumn], X: Floats, n_codes: int) -> Codes:
     """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
     codes = np.empty((len(X), len(columns)), dtype=code_type(n_codes), order="F")
     for some, of_columns in coded(columns, X):

@@ -13,11 +13,10 @@ from uuid import UUID
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, column_or_1d
 
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, Objects
+from skfairdp._typing import Array, ArrayLike, Codes, Floats, Ints, Objects
 from skfairdp._utils._containers import as_pandas, label_array, refuse_masked
 from skfairdp._utils._messages import PrivateRowsError, private_error, warn_caller, without_values
 from skfairdp.exceptions import FairnessWarning
@@ -59,7 +58,7 @@ def copy_label_encoding(estimator: Any, reader: Any) -> None:
         setattr(estimator, _NUMBERED, True)
 
 
-def decode_labels(estimator: Any, codes: NDArray[np.integer]) -> Array:
+def decode_labels(estimator: Any, codes: Codes) -> Array:
     """The classes with these codes; the codes themselves where the estimator answers with numbers."""
     return np.asarray(codes) if labels_are_codes(estimator) else np.asarray(estimator.classes_)[codes]
 
@@ -68,11 +67,7 @@ def decode_labels(estimator: Any, codes: NDArray[np.integer]) -> Array:
 
 
 def as_groups(
-    sensitive_features: ArrayLike | pd.DataFrame | pd.Series,
-    n_rows: int,
-    *,
-    owner: str,
-    name: str = "sensitive_features",
+    sensitive_features: ArrayLike | pd.DataFrame, n_rows: int, *, owner: str, name: str = "sensitive_features"
 ) -> Objects:
     """Read one group per row."""
     refuse_masked(sensitive_features, owner=owner, name=name)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
-from skfairdp._typing import Array, ArrayLike, Floats, Ints
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray
 from skfairdp._utils import NamedEstimator, group_membership, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
@@ -109,12 +109,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        group_weights: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: MaybeArray = None, group_weights: MaybeArray = None
     ) -> "ParityLogisticRegression":
         """Fit under the constraint.
 

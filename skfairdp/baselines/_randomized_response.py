@@ -29,7 +29,7 @@ from skfairdp._inputs import (
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, Objects
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval, answers_as_fitted
@@ -337,7 +337,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     fair_estimator: Any = None
     epsilon: float = 1.0
     debias: bool = True
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -357,12 +357,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     delta = 0.0
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "RandomizedResponseClassifier":
         """Release the groups and fit the learner on them.
 

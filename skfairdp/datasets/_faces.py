@@ -1,6 +1,5 @@
 """Images of people with groups, as published, read with Pillow: UTKFace, CelebA, FairFace and CheXpert."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import Array, Ints
+from skfairdp._typing import Array, Folder, Ints
 from skfairdp._utils import RandomStateLike, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder
 from skfairdp.datasets._images import _checked_count
@@ -36,7 +35,7 @@ _RACES = ("White", "Black", "Asian")
 @shared_docs
 def fetch_utkface(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "gender",
     sensitive: str = "race",
     size: int = 32,
@@ -103,7 +102,7 @@ def fetch_utkface(
 @shared_docs
 def fetch_celeba(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "Smiling",
     sensitive: str = "Male",
     size: int = 32,
@@ -164,7 +163,7 @@ def fetch_celeba(
 @shared_docs
 def fetch_fairface(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "gender",
     sensitive: str = "race",
     size: int = 32,
@@ -221,7 +220,7 @@ def fetch_fairface(
 @shared_docs
 def fetch_chexpert(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "No Finding",
     sensitive: str = "sex",
     size: int = 32,
@@ -290,7 +289,7 @@ def fetch_chexpert(
 
 
 # ---- where the pictures are, and which are taken ------------------------------------------------------------------
-def _folder(name: str, pattern: str, data_home: str | os.PathLike[str] | None, homepage: str, what: str) -> Path:
+def _folder(name: str, pattern: str, data_home: Folder, homepage: str, what: str) -> Path:
     """Return the subfolder ``name`` of the data folder, or that itself, whichever holds a file like ``pattern``."""
     home = data_folder(data_home)
     if home:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from skfairdp._typing import Array, ArrayLike, Bools, Floats
+from skfairdp._typing import Array, ArrayLike, Bools, Floats, Folder
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from_openml
 
@@ -22,7 +22,7 @@ from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
 
-def idx_folder(places: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
+def idx_folder(places: tuple[str, ...], data_home: Folder) -> Path | None:
     """Return the first of ``places`` below the data folder that holds the training images; None where none does."""
     home = data_folder(data_home)
     if not home:
@@ -82,7 +82,7 @@ _FASHION_PLACES = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", "")
 _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
-def fetch_mnist(*, kind: str = "digits", data_home: str | os.PathLike[str] | None = None) -> Any:
+def fetch_mnist(*, kind: str = "digits", data_home: Folder = None) -> Any:
     """Load MNIST or Fashion-MNIST: 70,000 images, the 60,000 training rows first, in the original order.
 
     There is no group in them; :func:`make_color_mnist` and :func:`make_rotated_subgroups` add one.
@@ -141,7 +141,7 @@ def fetch_mnist(*, kind: str = "digits", data_home: str | os.PathLike[str] | Non
     return _published("mnist", images, target, where, _DIGITS, [str(digit) for digit in range(10)], _HOMEPAGE)
 
 
-def _clothes(data_home: str | os.PathLike[str] | None) -> Any:
+def _clothes(data_home: Folder) -> Any:
     folder = idx_folder(_FASHION_PLACES, data_home)
     if folder is None:
         home = data_folder(data_home)
@@ -320,7 +320,7 @@ def _arrays_of(path: os.PathLike[str]) -> tuple[Array, Array]:
         ) from None
 
 
-def _from_openml(data_home: str | os.PathLike[str] | None) -> tuple[Array, Array]:
+def _from_openml(data_home: Folder) -> tuple[Array, Array]:
     try:
         bunch = from_openml(_OPENML_ID, data_home, as_frame=False)
     except (OSError, ValueError, ImportError) as error:

@@ -1,6 +1,6 @@
 """Synthetic classification data whose gap between groups is known exactly."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -241,12 +241,7 @@ def make_rotated_subgroups(
 
 
 def make_class_bias(
-    images: ArrayLike,
-    labels: ArrayLike,
-    *,
-    minority: Hashable,
-    level: float = 2.0,
-    random_state: RandomStateLike = None,
+    images: ArrayLike, labels: ArrayLike, *, minority: Any, level: float = 2.0, random_state: RandomStateLike = None
 ) -> Bunch:
     """Leave out rows of one class, so that one in ``level`` stays.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._typing import ArrayLike, Bools, Floats, Ints, Objects
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray, Objects
 from skfairdp.fairness._rates import RateConstraints
 
 GAPS = ("others", "overall", "between")
@@ -17,7 +17,7 @@ def check_option(value: Any, allowed: tuple[str, ...], name: str, owner: str) ->
         raise ValueError(f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead.")
 
 
-def as_counts(counts: ArrayLike | None, shape: tuple[int, int] | None, *, owner: str) -> Ints:
+def as_counts(counts: MaybeArray, shape: tuple[int, int] | None, *, owner: str) -> Ints:
     """Return ``counts`` (None: zeros) as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
     if counts is None and shape is not None:
         return np.zeros(shape, dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._typing import ArrayLike, Bools, Floats, Ints
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray
 from skfairdp._utils import invalid_parameter
 from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities, disparities_of, tally
@@ -237,7 +237,7 @@ class FairnessGate:
         min_count: int = 50,
         disparity: str = "others",
         gate: str = "excess",
-        counts: ArrayLike | None = None,
+        counts: MaybeArray = None,
     ) -> None:
         _check_integer(n_groups, 1, "n_groups")
         _check_integer(n_classes, 1, "n_classes")

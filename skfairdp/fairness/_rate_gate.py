@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from skfairdp._typing import ArrayLike, Bools, Floats, Ints
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray
 from skfairdp.fairness._gaps import as_counts
 from skfairdp.fairness._gate import decided_in_blocks
 from skfairdp.fairness._gate_stream import TOLERANCE
@@ -38,8 +38,8 @@ class RateGate:
         constraints: RateConstraints,
         *,
         min_count: int = 50,
-        labelled: ArrayLike | None = None,
-        outstanding: ArrayLike | None = None,
+        labelled: MaybeArray = None,
+        outstanding: MaybeArray = None,
     ) -> None:
         self.constraints, self.min_count = constraints, max(int(min_count), 1)
         self.n_groups, self.n_classes = len(constraints.groups), len(constraints.classes)
@@ -205,7 +205,7 @@ class AnswerGate:
     ``difference_bound`` beside the ratio leaves room.
     """
 
-    def __init__(self, constraints: RateConstraints, *, min_count: int = 50, counts: ArrayLike | None = None) -> None:
+    def __init__(self, constraints: RateConstraints, *, min_count: int = 50, counts: MaybeArray = None) -> None:
         if constraints.needs_labels:
             raise ValueError("AnswerGate holds constraints on selection rates. RateGate holds those that need labels.")
         self.constraints, self.min_count = constraints, int(min_count)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from scipy.stats import norm
 
 from skfairdp._column_tables import ColumnTables, where_amounts_lie
@@ -65,7 +66,7 @@ class AmountLevels:
         starts = np.interp(np.arange(1, self.n_classes) / self.n_classes, levels, values)
         return np.searchsorted(starts, amounts, side="right").astype(np.int64)
 
-    def drawn(self, classes: Ints, rng: np.random.Generator) -> Floats:
+    def drawn(self, classes: Ints, rng: Generator) -> Floats:
         """An amount of each class."""
         return np.interp((classes + rng.random(len(classes))) / self.n_classes, *self._quantiles)
 
@@ -76,7 +77,7 @@ class AmountForm(SampleForm):
 
     amounts: AmountLevels | None = field(default=None)
 
-    def placed(self, codes: Ints, rng: np.random.Generator) -> Any:
+    def placed(self, codes: Ints, rng: Generator) -> Any:
         """Amounts of sampled rows."""
         assert self.amounts is not None
         return self.amounts.drawn(codes, rng)

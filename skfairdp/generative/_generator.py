@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
+from numpy.random import Generator
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
-from skfairdp._typing import ArrayLike, Floats, Ints, RandomStateLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
@@ -169,7 +169,7 @@ class PFGuardGenerator(PrivateEstimator):
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
     categories: Mapping[Any, Sequence[Any]] | None = None
     dtypes: Any = None
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -202,12 +202,12 @@ class PFGuardGenerator(PrivateEstimator):
 
     def fit(
         self,
-        X: ArrayLike | pd.DataFrame,
-        y: ArrayLike | None = None,
+        X: ArrayLike,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | pd.DataFrame | None = None,
+        sensitive_features: MaybeArray = None,
         X_public: Any = None,
-        subject: ArrayLike | str | None = None,
+        subject: SubjectLike = None,
     ) -> "PFGuardGenerator":
         """Learn a generator of X, y and groups.
 
@@ -243,7 +243,7 @@ class PFGuardGenerator(PrivateEstimator):
         return self._learn(data, released, rng)
 
     def _release(
-        self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: np.random.Generator
+        self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator
     ) -> tuple[Any, Floats, Model]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
@@ -252,9 +252,7 @@ class PFGuardGenerator(PrivateEstimator):
         rows = data.encoded(encoder, observed, rates)
         return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
 
-    def _learn(
-        self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: np.random.Generator
-    ) -> "PFGuardGenerator":
+    def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":
         """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
         self._codec, self.observed_rates_, self.model_ = released
         self._form, self._schema = data.form, self.schema
@@ -280,7 +278,7 @@ class PFGuardGenerator(PrivateEstimator):
                 UtilityWarning,
             )
 
-    def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: np.random.Generator) -> None:
+    def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: Generator) -> None:
         """Decide how often each group and label is drawn, from released values only."""
         model, observed = self.model_, self.observed_rates_
         rates = target_rates(observed, balance)

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import softmax
 
 from skfairdp._tables import MarginalsBackend, Model
@@ -71,7 +72,7 @@ def given_label_rates(given: Any, groups: list[Any], n_classes: int, owner: str)
     return rates
 
 
-def fair_label_rates(model: Model, observed: Floats, rng: np.random.Generator) -> Floats:
+def fair_label_rates(model: Model, observed: Floats, rng: Generator) -> Floats:
     """Shares of the labels in each group under which a classifier trained on the synthetic rows is least unfair.
 
     Rows of every group and label are drawn from the model (4,000 of each; fewer where there are many groups times
@@ -197,13 +198,13 @@ class AdmissibleLabels:
         of_cells = [softmax(self.model.log_likelihood_of(part, self.columns) + known, axis=1) for part in parts]
         return np.concatenate(of_cells).reshape(-1, *self.observed.shape).sum(axis=1)
 
-    def draw(self, values: Array, rng: np.random.Generator) -> Ints:
+    def draw(self, values: Array, rng: Generator) -> Ints:
         """A label for each row."""
         reached = np.cumsum(self.shares(values), axis=1)
         marks = rng.random((len(values), 1)) * reached[:, -1:]
         return np.asarray((marks >= reached[:, :-1]).sum(axis=1), dtype=np.int64)
 
-    def rates(self, drawn: Floats, n_rows: int, rng: np.random.Generator) -> Floats:
+    def rates(self, drawn: Floats, n_rows: int, rng: Generator) -> Floats:
         """Shares of groups and labels after the labels are drawn anew, measured on rows of the model."""
         of_groups = drawn.sum(axis=1)
         out = np.zeros(drawn.shape)

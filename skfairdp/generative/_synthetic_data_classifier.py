@@ -23,7 +23,7 @@ from skfairdp._judge import Judge, Judgement
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import Array, ArrayLike, Floats, Ints
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval
@@ -160,7 +160,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
     categories: Mapping[Any, Sequence[Any]] | None = None
     dtypes: Any = None
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -188,12 +188,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     classes_: Array = field(init=False)
 
     def fit(
-        self,
-        X: ArrayLike | pd.DataFrame,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | pd.DataFrame | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "SyntheticDataClassifier":
         """Learn a generator, draw rows from it, and train the learner on them.
 

@@ -19,7 +19,7 @@ from skfairdp._inputs import amount_bounds, refuse_chunks
 from skfairdp._row_wise import row_wise_amounts
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import ArrayLike, Floats, Ints
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._utils import RandomStateLike, public_generator, silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
@@ -156,12 +156,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     }  # fmt: skip
 
     def fit(
-        self,
-        X: ArrayLike | pd.DataFrame,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | pd.DataFrame | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "SyntheticDataRegressor":
         """Learn a generator, draw rows from it, and train the learner on them.
 

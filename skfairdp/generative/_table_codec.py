@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
@@ -31,7 +32,7 @@ from skfairdp._tables import (
     quantile_starts,
     release_bins,
 )
-from skfairdp._typing import Array, Ints
+from skfairdp._typing import Array, Codes, Ints, Reals
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
@@ -165,16 +166,11 @@ class TableEncoder:
             pass
         return codes
 
-    def made_up(self, n_rows: int, rng: np.random.Generator) -> Ints:
+    def made_up(self, n_rows: int, rng: Generator) -> Ints:
         """Codes of made-up rows: of each column any that may be sampled."""
         return np.column_stack([rng.choice(np.flatnonzero(column.sampled), n_rows) for column in self.columns])
 
-    def decode(
-        self,
-        codes: NDArray[np.integer],
-        rng: np.random.Generator,
-        further: Mapping[int, tuple[Any, Array]] | None = None,
-    ) -> Any:
+    def decode(self, codes: Codes, rng: Generator, further: Mapping[int, tuple[Any, Array]] | None = None) -> Any:
         """Return a table in the container given to fit."""
         values = [column.decode(codes[:, j].astype(np.int64), rng) for j, column in enumerate(self.columns)]
         labels = list(range(len(values))) if self.labels is None else list(self.labels)
@@ -387,11 +383,11 @@ class UnitEncoder:
         units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
         return units.astype(np.float32)
 
-    def made_up(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    def made_up(self, n_rows: int, rng: Generator) -> NDArray[np.float32]:
         """Units of made-up rows."""
         return rng.uniform(-1, 1, (n_rows, math.prod(self.shape))).astype(np.float32)
 
-    def decode(self, units: NDArray[np.floating], rng: np.random.Generator, further: Any = None) -> Array:
+    def decode(self, units: Reals, rng: Generator, further: Any = None) -> Array:
         """Rows of the shape and dtype given to fit."""
         numbers = self.low + (np.asarray(units, dtype=np.float64) + 1) / 2 * (self.high - self.low)
         numbers = np.clip(numbers, self.low, self.high)

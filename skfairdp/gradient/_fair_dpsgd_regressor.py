@@ -22,7 +22,7 @@ from skfairdp._inputs import (
     warn_of_other_units,
 )
 from skfairdp._transport import as_amounts_within, as_scores
-from skfairdp._typing import ArrayLike, Floats
+from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
@@ -223,13 +223,13 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
+        sensitive_features: MaybeArray = None,
+        exposure: MaybeArray = None,
         X_public: ArrayLike | PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        sensitive_features_public: MaybeArray = None,
+        subject: SubjectLike = None,
     ) -> "FairDPSGDRegressor":
         """Train the network.
 
@@ -293,9 +293,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         return self
 
     @answers_as_fitted
-    def predict(
-        self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> Floats:
+    def predict(self, X: ArrayLike, *, sensitive_features: MaybeArray = None, exposure: MaybeArray = None) -> Floats:
         """Predict the amount of each row; the group is needed with ``constraints="demographic_parity"`` alone.
 
         Parameters
@@ -325,12 +323,12 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     @answers_as_fitted
     def score(
         self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
+        X: Any,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sensitive_features: MaybeArray = None,
+        exposure: MaybeArray = None,
+        sample_weight: MaybeArray = None,
     ) -> float:
         """R² on the given rows.
 

@@ -14,7 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike, Floats, Ints
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
@@ -138,12 +138,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        group_weights: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: MaybeArray = None, group_weights: MaybeArray = None
     ) -> "LagrangianClassifier":
         """Fit under the constraint.
 

@@ -17,7 +17,7 @@ from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, r
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike, Ints
+from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
@@ -170,7 +170,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     budget_split: Mapping[str, float] | None = None
     net: Any = "mlp"
     average_last: float = 0.25
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -194,12 +194,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "PFLDClassifier":
         """Train the network.
 

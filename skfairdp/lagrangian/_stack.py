@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.types import Device
 
 from skfairdp._networks import StackedMLP, batch_stream, one_vector
-from skfairdp._typing import Floats, Ints
+from skfairdp._typing import Floats, Ints, Reals
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
@@ -23,7 +24,7 @@ class StackedParity:
     A segment is a cell of a network: the cells of the first network come first, then those of the second, and so on."""
 
     def __init__(
-        self, constraints: FairnessConstraints, membership: Floats, sizes: Ints, device: torch.device | str = "cpu"
+        self, constraints: FairnessConstraints, membership: Floats, sizes: Ints, device: Device = "cpu"
     ) -> None:
         self.constraints = constraints.of_labels(torch.as_tensor(np.array(constraints.y), device=device))
         self.membership = torch.as_tensor(np.array(membership), dtype=torch.float64, device=device)
@@ -126,14 +127,14 @@ class Stack:
         self,
         net: StackedMLP,
         result: list[Tensor],
-        X: NDArray[np.floating],
+        X: Reals,
         targets: Ints | Floats,
         sizes: Ints,
         seeds: Sequence[int],
         training: LagrangianTraining,
         parity: StackedParity | None,
         anchor: float,
-        device: torch.device | str,
+        device: Device,
     ) -> None:
         self.net, self.result, self.training, self.parity, self.anchor = net, result, training, parity, anchor
         self.rows = torch.as_tensor(X, device=device).to(result[0].dtype)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.types import Device
 
 from skfairdp._networks import Net, Network, StackedMLP, own_generator, seconds_of_steps, threads_of_steps
-from skfairdp._typing import Floats, Ints
+from skfairdp._typing import Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
@@ -125,7 +125,7 @@ def train_with_groups(
 
 def train_stacked_lagrangian(
     net: StackedMLP,
-    X: NDArray[np.floating],
+    X: Reals,
     targets: Ints | Floats,
     sizes: Ints,
     seeds: Sequence[int],
@@ -134,7 +134,7 @@ def train_stacked_lagrangian(
     parity: StackedParity | None = None,
     start: list[Tensor] | None = None,
     anchor: float = 0.0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
     verbose: int = 0,
 ) -> tuple[list[Tensor], Floats | None]:
     """Train one network per entry of ``sizes`` under its own constraints, all in one tensor program.

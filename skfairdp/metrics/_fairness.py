@@ -1,6 +1,6 @@
 """Disparities between groups: of the rows that were answered, of whole distributions, and of the population at most."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import ks_2samp, wasserstein_distance
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import Array, ArrayLike, Bools, Ints, Objects
+from skfairdp._typing import Array, ArrayLike, Bools, Ints, MaybeArray, MaybeValue, MaybeValues, Objects
 from skfairdp._utils import (
     as_groups,
     check_same_index,
@@ -52,7 +52,7 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
     return out
 
 
-def read_rejected(y_pred: Objects, reject_label: Hashable | None, owner: str) -> Bools:
+def read_rejected(y_pred: Objects, reject_label: MaybeValue, owner: str) -> Bools:
     """Return which predictions are refusals; ``reject_label=None`` means none is."""
     if reject_label is None:
         return np.zeros(len(y_pred), dtype=bool)
@@ -77,14 +77,14 @@ def warn_if_vacuous(n_compared: int, owner: str) -> None:
 
 
 def demographic_disparity(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     gap: str = "others",
-    classes: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
-    reject_label: Hashable | None = None,
+    classes: MaybeValues = None,
+    groups: MaybeValues = None,
+    reject_label: MaybeValue = None,
 ) -> float:
     """Return max over groups z and classes k of the demographic disparity Γ(z, k) of the answered rows.
 
@@ -135,8 +135,8 @@ def equalized_odds_disparity(
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
-    groups: Sequence[Hashable] | None = None,
-    reject_label: Hashable | None = None,
+    groups: MaybeValues = None,
+    reject_label: MaybeValue = None,
 ) -> float:
     """Return max over labels y and groups s, t of |P(ŷ = y | y, s) - P(ŷ = y | y, t)| over the answered rows.
 
@@ -173,8 +173,8 @@ def accuracy_disparity(
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
-    groups: Sequence[Hashable] | None = None,
-    reject_label: Hashable | None = None,
+    groups: MaybeValues = None,
+    reject_label: MaybeValue = None,
 ) -> float:
     """Return the largest difference in accuracy between two groups over the answered rows.
 
@@ -203,11 +203,11 @@ def accuracy_disparity(
 
 
 def _read(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     sensitive_features: Any,
-    groups: Sequence[Hashable] | None,
-    reject_label: Hashable | None,
+    groups: MaybeValues,
+    reject_label: MaybeValue,
     owner: str,
 ) -> tuple[Objects, Bools, Ints, Objects]:
     """Return predictions, which of them are refusals, group codes and groups."""
@@ -229,7 +229,7 @@ def _largest_difference(hit: Array, codes: Ints, cells: Ints, kept: Bools, n_gro
 
 
 def wasserstein_disparity(
-    y_true: ArrayLike | None, y_score: ArrayLike, *, sensitive_features: Any, groups: Sequence[Hashable] | None = None
+    y_true: MaybeArray, y_score: ArrayLike, *, sensitive_features: Any, groups: MaybeValues = None
 ) -> float:
     """Return max over pairs of groups of the Wasserstein-1 distance between the distributions of their scores.
 
@@ -268,7 +268,7 @@ def wasserstein_disparity(
 
 
 def ks_disparity(
-    y_true: ArrayLike | None, y_score: ArrayLike, *, sensitive_features: Any, groups: Sequence[Hashable] | None = None
+    y_true: MaybeArray, y_score: ArrayLike, *, sensitive_features: Any, groups: MaybeValues = None
 ) -> float:
     """Return max over pairs of groups of the Kolmogorov-Smirnov distance between the distributions of their scores.
 
@@ -324,7 +324,7 @@ def _scores_by_group(owner: str, y_true: Any, y_score: Any, sensitive_features: 
     return of_groups
 
 
-def coverage_score(y_true: ArrayLike | None, y_pred: ArrayLike, *, reject_label: Hashable) -> float:
+def coverage_score(y_true: MaybeArray, y_pred: ArrayLike, *, reject_label: Hashable) -> float:
     """Return the share of rows that were answered.
 
     Parameters
@@ -392,12 +392,12 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
 
 
 def rejection_rate_by_group(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     reject_label: Hashable,
-    groups: Sequence[Hashable] | None = None,
+    groups: MaybeValues = None,
 ) -> dict[Hashable, float]:
     """Return each group's share of refused rows.
 
@@ -440,14 +440,14 @@ def rejection_rate_by_group(
 
 
 def gap_bound(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     constraints: Any = "demographic_parity",
     level: float = 0.95,
-    classes: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
+    classes: MaybeValues = None,
+    groups: MaybeValues = None,
 ) -> float:
     """Return an upper bound on the gap in the population, at confidence ``level``.
 
@@ -507,14 +507,14 @@ def gap_bound(
 
 
 def rate_intervals(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     constraints: Any = "demographic_parity",
     level: float = 0.95,
-    classes: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
+    classes: MaybeValues = None,
+    groups: MaybeValues = None,
 ) -> pd.DataFrame:
     """Return confidence intervals for the rates of each group in the population, which hold simultaneously.
 
@@ -572,12 +572,12 @@ def rate_intervals(
 
 
 def _counted(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     sensitive_features: Any,
     constraints: Any,
-    classes: Sequence[Hashable] | None,
-    groups: Sequence[Hashable] | None,
+    classes: MaybeValues,
+    groups: MaybeValues,
     level: float,
     owner: str,
 ) -> tuple[RateConstraints, Ints]:
@@ -598,7 +598,7 @@ def _counted(
     return asked, asked.tally(codes, truths, answers)
 
 
-def _labels(classes: Sequence[Hashable] | None, seen: Array, owner: str) -> Array:
+def _labels(classes: MaybeValues, seen: Array, owner: str) -> Array:
     if classes is not None:
         return given_domain(classes, owner=owner, parameter="classes")
     found = group_domain(seen)

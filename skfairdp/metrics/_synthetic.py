@@ -1,13 +1,13 @@
 """Figures of synthetic data: how balanced its groups are, what a model trained on it is worth, how near it looks."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from skfairdp._typing import ArrayLike, Floats
+from skfairdp._typing import ArrayLike, Floats, MaybeValues
 from skfairdp._utils import check_same_index
 from skfairdp.metrics._fairness import (
     accuracy_disparity,
@@ -18,7 +18,7 @@ from skfairdp.metrics._fairness import (
 )
 
 
-def kl_to_uniform(sensitive_features: Any, *, groups: Sequence[Hashable] | None = None) -> float:
+def kl_to_uniform(sensitive_features: Any, *, groups: MaybeValues = None) -> float:
     """Return the Kullback-Leibler divergence Σ p(s) ln(m p(s)) of the groups' frequencies from equal ones.
 
     Parameters
@@ -53,7 +53,7 @@ def kl_to_uniform(sensitive_features: Any, *, groups: Sequence[Hashable] | None 
     return max(0.0, float(np.sum(present * np.log(len(shares) * present))))
 
 
-def distribution_disparity(sensitive_features: Any, *, groups: Sequence[Hashable] | None = None) -> float:
+def distribution_disparity(sensitive_features: Any, *, groups: MaybeValues = None) -> float:
     """Return the Euclidean distance of the groups' frequencies from equal ones.
 
     Parameters

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -17,7 +17,7 @@ from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._teachers import position_partition
-from skfairdp._typing import Array, Bools, Floats, Ints
+from skfairdp._typing import Array, Bools, Floats, Ints, Reals
 from skfairdp._utils import PlainState, progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
 
@@ -128,7 +128,7 @@ class TeacherParts:
         cells: Ints,
         rates: Floats,
         n_teachers: int,
-        rng: np.random.Generator,
+        rng: Generator,
         *,
         balanced: bool = True,
         sampling: str = "importance",
@@ -306,7 +306,7 @@ class AdversarialPlan(BackendPlan):
     def releases(self) -> tuple[str, ...]:
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
-    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> "NetworkModel":
+    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> "NetworkModel":
         rows = self._without_missing(rows.at_their_places(self.layout.n_rows), scale, noise)
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
@@ -314,7 +314,7 @@ class AdversarialPlan(BackendPlan):
         return NetworkModel(training.finished())
 
     @abstractmethod
-    def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: Generator) -> None:
         """Teach, release and follow, as often as was declared."""
 
     def _without_missing(self, rows: Rows, scale: float, noise: privacy.NoiseSource) -> Rows:
@@ -333,7 +333,7 @@ class AdversarialPlan(BackendPlan):
     def steps(self) -> Iterator[int]:
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
 
-    def _parts(self, rows: Rows, rng: np.random.Generator) -> TeacherParts:
+    def _parts(self, rows: Rows, rng: Generator) -> TeacherParts:
         known = self.layout.groups_known
         rates: Floats = rows.rates.ravel()
         if self.backend.sampling == "by_group":  # a teacher's group follows its number: nothing private moves a row
@@ -350,7 +350,7 @@ class AdversarialPlan(BackendPlan):
             public=None if known else _as_features(rows.public, rows.n_codes),
         )
 
-    def _training(self, rows: Rows, parts: TeacherParts, rng: np.random.Generator) -> Any:
+    def _training(self, rows: Rows, parts: TeacherParts, rng: Generator) -> Any:
         from skfairdp._networks import AdversarialTraining
 
         backend = self.backend
@@ -392,7 +392,7 @@ class NetworkModel(PlainState, Model):
     def __init__(self, net: Any) -> None:
         self.net = net
 
-    def sample(self, cells: Ints, rng: np.random.Generator) -> Array:
+    def sample(self, cells: Ints, rng: Generator) -> Array:
         return np.asarray(self.net.rows(cells, rng))
 
 
@@ -463,11 +463,11 @@ class SanitisedGradient(_RowGradients):
         """Which discriminator answers. Never let out."""
         return privacy.SecretChoice(self.n_discriminators).draw(source)
 
-    def clipped(self, gradients: NDArray[np.floating]) -> Floats:
+    def clipped(self, gradients: Reals) -> Floats:
         """Rows of norm at most C."""
         return clipped_rows(gradients, self.clip)
 
-    def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> Floats:
+    def release(self, gradients: Reals, source: privacy.NoiseSource) -> Floats:
         """Noisy clipped gradients (batch_size, n_features)."""
         if len(gradients) != self.batch_size:
             raise ValueError(f"One step releases {self.batch_size} gradients, but there are {len(gradients)}.")
@@ -492,7 +492,7 @@ class MeanGradient(_RowGradients):
         """One step."""
         return privacy.GaussianDpEvent(self.noise_multiplier)
 
-    def mean(self, gradients: NDArray[np.floating]) -> Floats:
+    def mean(self, gradients: Reals) -> Floats:
         """Mean of gradients of norm at most C."""
         if gradients.shape[:2] != (self.n_discriminators, self.batch_size):
             raise ValueError(
@@ -504,7 +504,7 @@ class MeanGradient(_RowGradients):
             total += clipped_rows(own, self.clip)
         return total / self.n_discriminators
 
-    def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> Floats:
+    def release(self, gradients: Reals, source: privacy.NoiseSource) -> Floats:
         """Noisy mean of clipped gradients (batch_size, n_features)."""
         return self._vector.release(self.mean(gradients), source)
 
@@ -517,7 +517,7 @@ def at_least(
     return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=relation)
 
 
-def clipped_rows(gradients: NDArray[np.floating], clip: float) -> Floats:
+def clipped_rows(gradients: Reals, clip: float) -> Floats:
     """Rows of norm at most ``clip``, whatever comes in."""
     gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64), posinf=0.0, neginf=0.0)
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
@@ -573,7 +573,7 @@ class TopSigns:
         """One aggregated gradient."""
         return self._vector.event
 
-    def votes(self, gradients: NDArray[np.floating]) -> Floats:
+    def votes(self, gradients: Reals) -> Floats:
         """Sum over teachers of their top-k signs."""
         gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64))
         if self.k >= gradients.shape[1]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from skfairdp._typing import ArrayLike, Floats, Ints
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray
 from skfairdp.privacy import rounded_up
 
 # exp overflows just above 709; below this no element can.
@@ -314,7 +314,7 @@ def pate_data_dependent_epsilon(
     *,
     sigma: float,
     delta: float,
-    orders: ArrayLike | None = None,
+    orders: MaybeArray = None,
     order: float | None = None,
     beta: float | None = None,
     sigma_ss: float | None = None,

@@ -15,7 +15,7 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.schema import Schema, with_schema
@@ -293,7 +293,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     net: Any = "mlp"
     public_n_rows: int | None = None
     max_grad_norm: float = 1.0
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -314,12 +314,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "FairClippingClassifier":
         """Train the network.
 

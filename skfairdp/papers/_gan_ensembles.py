@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
@@ -30,7 +31,7 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
     def released_answers(self) -> tuple[str, ...]:
         return (f"{self.n_answers} noisy majorities of {self.backend.n_teachers} discriminators",)
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, asked, answers = self.mechanism_at(scale), [], []
         for _ in self.steps():
             training.teach()
@@ -103,7 +104,7 @@ class GPATEPlan(_adversarial.AdversarialPlan):
         n = self.n_answers * self.backend.n_coordinates
         return (f"{n} noisy thresholds", f"{n} noisy argmaxes over {self.backend.n_bins} bins")
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, backend = self.mechanism_at(scale), self.backend
         shape = (training.width, backend.n_coordinates)
         projection = rng.normal(size=shape)
@@ -174,7 +175,7 @@ class DataLensPlan(_adversarial.AdversarialPlan):
     def released_answers(self) -> tuple[str, ...]:
         return (f"{self.n_answers} sums of top-{self.backend.k} signs",)
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism = self.mechanism_at(scale)
         for _ in self.steps():
             training.teach()
@@ -277,7 +278,7 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
         counts = (f"{n_steps} noisy counts of long gradients",) if self.counted else ()
         return (*counts, f"{n_steps} mean gradients of {n_teachers} discriminators")
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         release = self._with_moving_bounds(training, scale, noise) if self.counted else None
         mechanism = self.gradient_at(scale)
         for _ in self.steps():

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.utils import check_array
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike, Floats, Ints, Objects
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Objects
 from skfairdp._utils import as_groups, fit_softmax, group_domain, invalid_parameter, public_generator
 from skfairdp.privacy import rounded_up
 
@@ -150,7 +150,7 @@ class PATEFairnessAnalysis:
         X_public: ArrayLike,
         sensitive_features: ArrayLike,
         *,
-        y_public: ArrayLike | None = None,
+        y_public: MaybeArray = None,
     ) -> PATEAnalysis:
         """Train the teachers once, repeat the noisy vote, and compare the students.
 
@@ -504,8 +504,8 @@ def sfpate_bounds(
     alpha: float = 0.0,
     bound: float = 1.0,
     epsilon: float | None = None,
-    votes: ArrayLike | None = None,
-    y: ArrayLike | None = None,
+    votes: MaybeArray = None,
+    y: MaybeArray = None,
 ) -> SFPATEBounds:
     """Compute Theorems 1 and 2 and Corollary 1 of Tran et al. (2022) on a set of rows.
 
@@ -579,7 +579,7 @@ def _theorem_1(eta: float, bound: float, shares: Floats, released: Floats, alpha
     return math.inf if least <= 0 else eta * bound / least + alpha
 
 
-def _variation(votes: ArrayLike, y: ArrayLike | None, truth: Floats) -> float:
+def _variation(votes: ArrayLike, y: MaybeArray, truth: Floats) -> float:
     """Largest total variation distance between (votes, label) in a group and in all rows."""
     counts = np.asarray(votes)
     if counts.ndim != 2 or len(counts) != len(truth):

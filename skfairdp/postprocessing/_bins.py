@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logit, softmax
 
 from skfairdp._transport import table_for
-from skfairdp._typing import Bools, Floats, Ints
+from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp.fairness import RateConstraints, RateParity, gaps_of
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSample, compose
 
@@ -138,12 +137,7 @@ class BinsPlan(RowsAside):
         )
 
     def release(
-        self,
-        scores: Floats,
-        groups: NDArray[np.integer[Any]],
-        y: NDArray[np.integer[Any]],
-        noise: NoiseSource,
-        kinds: NDArray[np.integer[Any]] | None = None,
+        self, scores: Floats, groups: Codes, y: Codes, noise: NoiseSource, kinds: Codes | None = None
     ) -> tuple[Floats, Floats]:
         """Release where bins end, and what they hold: those of each kind of rows after those of another."""
         kinds = np.zeros(len(scores), dtype=np.int64) if kinds is None else kinds

@@ -19,7 +19,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, Objects
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
@@ -223,11 +223,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
         sensitive_features: Any = None,
         X_public: ArrayLike | _utils.PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
+        sensitive_features_public: MaybeArray = None,
     ) -> Self:
         """Calibrate on public rows; an estimator that is not fitted is fitted first, on X and y.
 
@@ -405,9 +405,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         features, _, _ = self._split(X, self.estimator_, reset=False)
         return np.asarray(_utils.without_cells(self.estimator_.predict_proba, features, owner=_OWNER))
 
-    def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: MaybeArray = None) -> float:
         """Accuracy on the given rows.
 
         Parameters

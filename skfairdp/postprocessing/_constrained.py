@@ -13,9 +13,15 @@ from scipy.sparse import issparse
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import coins_of
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
-from skfairdp.postprocessing import _thresholding as thresholding
 from skfairdp.postprocessing._bins import bins_of
 from skfairdp.postprocessing._inputs import probabilities
+from skfairdp.postprocessing._thresholding import (
+    CalibratedModel,
+    CalibrationRows,
+    Thresholds,
+    fit_group_estimator,
+    own_threshold,
+)
 
 # What a violation of 1 costs, in accuracy: no constraint is ever broken for accuracy's sake.
 _PRICE = 100.0
@@ -115,7 +121,7 @@ class RateOutcome:
     violation: float
 
 
-class BinAnswers(thresholding.CalibratedModel):
+class BinAnswers(CalibratedModel):
     """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
     def __init__(
@@ -177,21 +183,16 @@ def refuse_unlabelled(asked: tuple[RateParity | RateBound, ...], owner: str) -> 
 
 
 def meet_constraints(
-    model: Any,
-    rows: thresholding.CalibrationRows,
-    constraints: RateConstraints,
-    labels: Ints | None,
-    method: thresholding.Thresholds,
-    owner: str,
+    model: Any, rows: CalibrationRows, constraints: RateConstraints, labels: Ints | None, method: Thresholds, owner: str
 ) -> tuple[BinAnswers, RateOutcome]:
     """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
     utility = probabilities(model, rows.features, 2, owner=owner)
     weights = label_weights(labels, utility)
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
-    scores, shift = rounded(utility), thresholding.own_threshold(utility, rows.before)
+    scores, shift = rounded(utility), own_threshold(utility, rows.before)
     edges = edges_of(scores, (1 - float(shift[1])) / 2, rows.n_groups)
-    found = thresholding.fit_group_estimator(method, rows, owner)
+    found = fit_group_estimator(method, rows, owner)
     shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
     calibrated = BinAnswers(model, rows.classes, edges, shares, found, owner)
     gaps, after = gaps_of(constraints), before

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
-from skfairdp._typing import Array, ArrayLike, Bools, Ints, Objects
+from skfairdp._typing import Array, ArrayLike, Bools, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
@@ -255,12 +255,12 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
         sensitive_features: Any = None,
         X_public: ArrayLike | _utils.PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        sensitive_features_public: MaybeArray = None,
+        subject: SubjectLike = None,
     ) -> Self:
         """Fit the estimator, unless it is fitted already, and learn the classes and groups. No row is counted.
 
@@ -630,9 +630,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         """Committed answers whose label may still come back, by group and answer."""
         return self._counted_later("outstanding_counts_")[1]
 
-    def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: MaybeArray = None) -> float:
         """Return the accuracy on the answered rows, of amounts R².
 
         Parameters

@@ -16,7 +16,7 @@ from skfairdp._estimator import PrivateRegressor
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._transport import Transport, TransportPlan, as_amounts_within, as_scores
-from skfairdp._typing import Array, ArrayLike, Floats, Ints
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
@@ -151,12 +151,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     _kind = "regressor"
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "PrivateBarycenter":
         """Release the tables and find how predictions move.
 
@@ -218,7 +213,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return self
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> Floats:
+    def predict(self, X: ArrayLike, *, sensitive_features: MaybeArray = None) -> Floats:
         """Predict the amount of each row.
 
         Parameters

@@ -17,7 +17,7 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, Objects
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._usefulness import units_of
 from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
@@ -150,12 +150,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "PrivateThresholds":
         """Release the tables and find the answers.
 
@@ -221,7 +216,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return self
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> Array:
+    def predict(self, X: ArrayLike, *, sensitive_features: MaybeArray = None) -> Array:
         """Predict the class of each row.
 
         Parameters
