@@ -75,11 +75,6 @@ class Comparison:
         is_little = self.error <= LEAST * (1 - self.of_usual)
         return self.ahead > (-EVIDENCE if is_little else EVIDENCE) * self.error
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether no further fold would change that."""
-        return abs(self.ahead) > BEYOND_DOUBT * self.error > 0
-
     def warn(self, usual: Any, owner: str, *, falls_back: bool, advice: str = "") -> None:
         """Say that the most frequent class is as good, whether it is predicted for every row, and what may help."""
         what = f"is {'hardly' if self.is_passed else 'no'} better than the class {usual}"
@@ -156,7 +151,7 @@ def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int) -> Comparis
         right = answers(np.flatnonzero(folds != fold), asked) == y[asked]
         gains = np.append(gains, right - 1.0 * (y[asked] == usual))
         trial = Comparison(usual, float(gains.mean()), float(of_usual.mean()), error=_error(gains), where=KEPT_ROWS)
-        if trial.is_decided:
+        if abs(trial.ahead) > BEYOND_DOUBT * trial.error > 0:
             break
     return trial
 

@@ -422,7 +422,12 @@ class DPStep:
         probability = min(1.0, batch_size / n_rows)
         steps = max(1, math.ceil(epochs / probability))
         if noise_multiplier is None:
-            guess = _central_limit_noise(probability, steps, epsilon, delta)
+            # Many steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020): there the search starts.
+            per_step = privacy.gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
+            central = 1.02 / math.sqrt(math.log1p(per_step**2))
+            # Where ε is large, what counts is how often a record is sampled.
+            often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
+            guess = min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
             try:
                 noise_multiplier = privacy.calibrate_noise(
                     lambda sigma: _event(probability, sigma, steps, beside), epsilon, delta, guess=guess
@@ -464,15 +469,6 @@ class DPStep:
         noisy = torch.from_numpy(self.sums.release(flat.numpy(), source)) / self.expected_batch_size
         parts = noisy.split([value.numel() for value in sums.values()])
         return {name: part.view_as(value).to(value) for (name, value), part in zip(sums.items(), parts, strict=True)}
-
-
-def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
-    """Where the search starts: many sampled steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020)."""
-    per_step = privacy.gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
-    central = 1.02 / math.sqrt(math.log1p(per_step**2))
-    # Where ε is large, what counts is how often a record is sampled.
-    often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
-    return min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
 
 
 def _event(

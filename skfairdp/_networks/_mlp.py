@@ -169,16 +169,13 @@ class ColumnScales(nn.Module):
         features[:, self.columns] = scaled.masked_fill(absent, 0.0)
         if not self.has_hats:
             return features
-        hats = WEIGHT * self._hats(numbers)
-        return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
-
-    def _hats(self, numbers: Tensor) -> Tensor:
-        """Of shape (n_rows, n_columns, n_knots); they add up to 1."""
+        # of shape (n_rows, n_columns, n_knots); they add up to 1
         # how far a number is from each knot to the next, from 0 to 1: a hat is one such ramp less the next
         gaps = self.knots.diff(dim=1)
         ramps = ((numbers[:, :, None] - self.knots[:, :-1]) / gaps).clamp(0.0, 1.0)
         ones, zeros = torch.ones_like(ramps[:, :, :1]), torch.zeros_like(ramps[:, :, :1])
-        return torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2)
+        hats = WEIGHT * (torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2))
+        return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
 
 
 class ScaledMLP(nn.Sequential):

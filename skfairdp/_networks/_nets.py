@@ -111,11 +111,6 @@ class Net:
                 f"The module of the 'net' parameter of {self.owner} must be a torch.nn.Module, its class, or a "
                 f"callable that returns one. Got an object of type {type(module).__name__} instead."
             )
-        self._refuse_unseen_price(module)
-        return module.cpu()
-
-    def _refuse_unseen_price(self, module: nn.Module) -> None:
-        """What a function hides cannot be added up before it is called: a module with a price is given itself."""
         known = [spent.release for spent in held_by([self.module, dict(self.module_options)])]
         for part in module.modules():
             spent = getattr(part, "privacy_", None)
@@ -125,6 +120,7 @@ class Net:
                     "trained on private rows, and their epsilon would not be counted. Give the module itself, or as "
                     "an option of the net (module__body=...)."
                 )
+        return module.cpu()
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimiser of the trainable parameters of a module."""

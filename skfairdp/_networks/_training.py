@@ -9,17 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skfairdp._networks import _process
-from skfairdp._networks._clipping import (
-    DPStep,
-    PerSampleLoss,
-    check_rows_stay_apart,
-    clipped_gradient_sum,
-    fused_layers,
-    has_hooks,
-    looped_gradients,
-    private_outputs,
-)
+from skfairdp._networks import _clipping, _process
 from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
 from skfairdp._networks._shorthands import CNN, MLP
@@ -46,7 +36,12 @@ class PrivateRows:
 
     @classmethod
     def laid(
-        cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: DPStep, of_each: Tensor | None = None
+        cls,
+        X: "Tensor | RowsOnDemand",
+        y: Tensor,
+        groups: Tensor | None,
+        step: _clipping.DPStep,
+        of_each: Tensor | None = None,
     ) -> "PrivateRows":
         """Lay the rows at secret places where their number is not public.
 
@@ -180,7 +175,7 @@ class Network:
         self,
         X: Reals | RowStore,
         y: Ints,
-        step: DPStep,
+        step: _clipping.DPStep,
         source: NoiseSource,
         *,
         groups: Ints | None = None,
@@ -200,7 +195,7 @@ class Network:
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
+        row_loss: _clipping.PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
         codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
         of_step = _process.products_of_step(step.expected_batch_size, module)
@@ -281,7 +276,7 @@ def _copied(values: Array) -> Tensor:
 
 def private_logits(module: nn.Module, X: Reals, batch: int) -> Floats:
     """Logits of private rows in calls of ``batch`` rows, see :func:`private_outputs`."""
-    return private_outputs(module, _copied(X).to(input_dtype(module)), batch).double().numpy()
+    return _clipping.private_outputs(module, _copied(X).to(input_dtype(module)), batch).double().numpy()
 
 
 @torch.no_grad()
@@ -308,7 +303,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
             f"net. Got an object of type {type(module).__name__} instead."
         )
     _process.check_module_precision(module, owner)
-    check_rows_stay_apart(module)
+    _clipping.check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError(
             f"The module of 'net' of {owner} has no trainable parameter. Set requires_grad of those to train."
@@ -328,7 +323,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
                 _check_outputs(copy, X, n_classes, owner)
             _check_state(copy, batches, owner)
             _check_rows(copy, batches[0], owner)
-        return fused_layers(copy) is not None and _agrees(copy.eval(), batches, n_classes, fused=True)
+        return _clipping.fused_layers(copy) is not None and _agrees(copy.eval(), batches, n_classes, fused=True)
 
 
 def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
@@ -339,7 +334,7 @@ def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
         for layer in copy.modules():  # opacus listens to layers in training mode; dropout would hide what they say
             layer.training = any(p.requires_grad for p in layer.parameters(recurse=False))
         batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
-        return has_hooks(copy) and _agrees(copy, batches, n_classes, fused=False, hooked=True)
+        return _clipping.has_hooks(copy) and _agrees(copy, batches, n_classes, fused=False, hooked=True)
 
 
 def vectorizes(module: nn.Module, n_features: int) -> bool:
@@ -348,7 +343,9 @@ def vectorizes(module: nn.Module, n_features: int) -> bool:
         copy = deepcopy(module).cpu().train()
         X = torch.randint(0, 2, (_SIZES[0], n_features)).to(input_dtype(copy))
         try:
-            clipped_gradient_sum(copy, _trial_loss, X, torch.zeros(len(X), dtype=torch.long), 1.0, fused=False)
+            _clipping.clipped_gradient_sum(
+                copy, _trial_loss, X, torch.zeros(len(X), dtype=torch.long), 1.0, fused=False
+            )
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return False
     return True
@@ -424,13 +421,13 @@ def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any
     Rules layer by layer cannot see a weight used outside its layer, nor know which axis of an input counts the rows."""
     for X in batches:
         y = torch.arange(len(X)) % n_classes
-        rows = looped_gradients(module, _trial_loss, X, y)
+        rows = _clipping.looped_gradients(module, _trial_loss, X, y)
         flat = torch.cat([gradients.flatten(1) for gradients in rows.values()], dim=1)
         norms = flat.norm(dim=1, keepdim=True)
         bound = max(float(norms.median()), 1e-6)
         expected = (flat * (bound / norms.clamp_min(1e-30)).clamp_max(1.0)).sum(0)
         try:
-            total = clipped_gradient_sum(module, _trial_loss, X, y, bound, **how)
+            total = _clipping.clipped_gradient_sum(module, _trial_loss, X, y, bound, **how)
         except (ValueError, RuntimeError, IndexError, NotImplementedError, AttributeError, KeyError):
             return False
         if set(total) != set(rows):

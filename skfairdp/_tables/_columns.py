@@ -274,7 +274,18 @@ def release_bins(
             if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
-    _say_what_is_hidden(hidden, cut)
+    if hidden:
+        warn_caller(
+            f"The noise hides the range of {', '.join(map(repr, hidden))}, so in all sampled rows these columns are "
+            "0. Give their 'bounds', which are public, or raise 'epsilon'.",
+            UtilityWarning,
+        )
+    if cut:
+        warn_caller(
+            f"The noise hides the range of more than half of the rows in {', '.join(cut)}, and sampled numbers stay "
+            "within the range of the others. Give their 'bounds', which are public, or raise 'epsilon'.",
+            UtilityWarning,
+        )
     say_out_of_scale(beyond, fine_grid(None, False)[0])
     return found
 
@@ -298,21 +309,6 @@ def say_out_of_scale(columns: Sequence[str], grid: Floats) -> None:
             f"Many numbers of {', '.join(columns)} are smaller than {sizes.min():.0e} or larger than "
             f"{sizes.max():.0e}, by released counts. Without bounds such numbers are not distinguished: declare "
             "bounds in a schema or by 'bounds', which are public, or scale the columns by a public number.",
-            UtilityWarning,
-        )
-
-
-def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:
-    if hidden:
-        warn_caller(
-            f"The noise hides the range of {', '.join(map(repr, hidden))}, so in all sampled rows these columns are "
-            "0. Give their 'bounds', which are public, or raise 'epsilon'.",
-            UtilityWarning,
-        )
-    if cut:
-        warn_caller(
-            f"The noise hides the range of more than half of the rows in {', '.join(cut)}, and sampled numbers stay "
-            "within the range of the others. Give their 'bounds', which are public, or raise 'epsilon'.",
             UtilityWarning,
         )
 

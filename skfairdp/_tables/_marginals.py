@@ -119,7 +119,11 @@ def joint_given_cells(pair: Floats, first: Floats, second: Floats, weights: Floa
     with np.errstate(over="ignore", invalid="ignore"):  # of factors, where noisy tables contradict each other
         joint = _joint_by_factors(pair, one, other, second, n_steps)
     if not np.isfinite(joint).all():
-        joint = _joint_by_sums(pair, one, other, one[:, :, None] * second[:, None, :], n_steps)
+        joint = one[:, :, None] * second[:, None, :]
+        for _ in range(n_steps):
+            joint *= _quotient(pair, joint.sum(axis=0))[None]
+            joint *= _quotient(one, joint.sum(axis=2))[:, :, None]
+            joint *= _quotient(other, joint.sum(axis=1))[:, None, :]
     totals = joint.sum(axis=(1, 2), keepdims=True)
     independent = first[:, :, None] * second[:, None, :]
     return np.where(totals > 0, joint / np.maximum(totals, _TINY), independent)
@@ -139,15 +143,6 @@ def _joint_by_factors(pair: Any, one: Any, other: Any, second: Any, n_steps: int
         if not (np.isfinite(scale_one).all() and np.isfinite(scale_other).all() and np.isfinite(between).all()):
             return np.full((*one.shape, other.shape[1]), np.nan)
     return np.asarray(scale_one[:, :, None] * between * scale_other[:, None, :])
-
-
-def _joint_by_sums(pair: Any, one: Any, other: Any, joint: Floats, n_steps: int) -> Floats:
-    """The same by three sums over the whole table a step."""
-    for _ in range(n_steps):
-        joint *= _quotient(pair, joint.sum(axis=0))[None]
-        joint *= _quotient(one, joint.sum(axis=2))[:, :, None]
-        joint *= _quotient(other, joint.sum(axis=1))[:, None, :]
-    return joint
 
 
 def _quotient(wanted: Floats, found: Floats) -> Floats:
@@ -387,7 +382,15 @@ class MarginalsPlan(BackendPlan):
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
         pairs = self._release_pairs(rows, edges, scale, noise)
         given_cell = self._agreed(given_cell, rows, pairs, scale)
-        joint = self._joint_shares(given_cell, rows, pairs, scale)
+        joint = {
+            (i, j): _shares_of_pair(
+                noisy,
+                _independent(rows.observed, given_cell[i], given_cell[j]),
+                np.ix_(rows.sampled[i], rows.sampled[j]),
+                self.pairs_at(scale).sigma,
+            )
+            for (i, j), noisy in pairs.items()
+        }
         children = {child for _, child in edges}
         order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
         tables = [given_cell[j] for j, _ in order]
@@ -468,20 +471,6 @@ class MarginalsPlan(BackendPlan):
             wanted = combined_shares(own, self.layout.n_rows, own_variance, seen) if seen else own
             out.append(with_mean(shares, own, wanted) if seen else shares)
         return out
-
-    def _joint_shares(
-        self, given_cell: list[Floats], rows: Rows, pairs: Mapping[tuple[int, int], Floats], scale: float
-    ) -> dict[tuple[int, int], Floats]:
-        """Joint shares of each released pair."""
-        return {
-            (i, j): _shares_of_pair(
-                noisy,
-                _independent(rows.observed, given_cell[i], given_cell[j]),
-                np.ix_(rows.sampled[i], rows.sampled[j]),
-                self.pairs_at(scale).sigma,
-            )
-            for (i, j), noisy in pairs.items()
-        }
 
 
 def _released_together(tables: list[Ints], mechanism: GaussianMechanism, noise: NoiseSource) -> list[Floats]:

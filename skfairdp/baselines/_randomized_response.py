@@ -15,17 +15,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp import privacy
+from skfairdp import _inputs, privacy
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPrivacy
-from skfairdp._inputs import (
-    TrainingData,
-    read_features,
-    read_private_groups,
-    read_training,
-    refuse_chunks,
-    subject_given,
-)
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
@@ -147,12 +139,12 @@ class GroupRandomizer(SpendsPrivacy):
             A Series, with the index of the input, where that was a Series or DataFrame.
         """
         self._validate_params()
-        refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
-        subject_given(self, None)
+        _inputs.refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
+        _inputs.subject_given(self, None)
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
         reads = privacy.PublicReads()
-        codes, domain = read_private_groups(self, None, sensitive_features, n_rows, reads)
+        codes, domain = _inputs.read_private_groups(self, None, sensitive_features, n_rows, reads)
         reads.note_number_of_rows(n_rows)
         plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=type(self).__name__)
 
@@ -202,7 +194,7 @@ class GroupRandomizer(SpendsPrivacy):
         """
         self._validate_params()
         owner = type(self).__name__
-        subject_given(self, None)
+        _inputs.subject_given(self, None)
         schema, source = schema_of(self), opened(X)
         if schema is None or source is None or not source.knows_order:
             raise ValueError(
@@ -415,7 +407,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
             trial.warn(data.classes[trial.usual], type(self).__name__, falls_back=falls_back)
         return self
 
-    def _tried(self, data: TrainingData, released: dict[str, Any]) -> Comparison | None:
+    def _tried(self, data: _inputs.TrainingData, released: dict[str, Any]) -> Comparison | None:
         """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""
         if self.fair_estimator is not None or not may_fall_back(data.y):
             return None
@@ -430,14 +422,14 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
         return tried(data.y, answers, 0)
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> _inputs.TrainingData:
         self._validate_params()
-        return read_training(
+        return _inputs.read_training(
             self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private",
             protects=privacy.Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
 
-    def _plan(self, data: TrainingData) -> RandomizedGroups:
+    def _plan(self, data: _inputs.TrainingData) -> RandomizedGroups:
         assert data.domain is not None
         return RandomizedGroups.of(
             self.epsilon, data.domain, data.n_units, owner=type(self).__name__, relation=data.attribute_relation,
@@ -451,7 +443,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
-        return decode_labels(self, predict_codes(self.fair_estimator_, read_features(self, X)))
+        return decode_labels(self, predict_codes(self.fair_estimator_, _inputs.read_features(self, X)))
 
     _settles_coins = True
 
@@ -463,9 +455,9 @@ class RandomizedResponseClassifier(PrivateClassifier):
         {predicts_proba}
         """
         check_is_fitted(self, "fair_estimator_")
-        return all_probabilities(self.fair_estimator_, read_features(self, X), len(self.classes_))
+        return all_probabilities(self.fair_estimator_, _inputs.read_features(self, X), len(self.classes_))
 
-    def _learner(self, data: TrainingData) -> tuple[Any, bool]:
+    def _learner(self, data: _inputs.TrainingData) -> tuple[Any, bool]:
         """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""
         owner = type(self).__name__
         assert data.domain is not None

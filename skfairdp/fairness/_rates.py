@@ -451,7 +451,12 @@ class RateConstraints:
         per_row = slopes * (sizes.sum() / np.maximum(self.sizes_of_rates(sizes), np.finfo(float).tiny))
         of_group = per_row[:-1] + per_row[-1]
         if forgive is not None:
-            of_group = self._forgiven(of_group, forgive)
+            # rates of errors weigh at least ``-most`` in total, rates of right answers at most ``most``
+            names = [name for name, _, _ in self._rates]
+            errors, hits = np.array([n == "error_rate" for n in names]), np.array([n == "accuracy" for n in names])
+            paid = of_group[:, hits].sum(1) - of_group[:, errors].sum(1)
+            scale = np.where(paid > forgive, forgive / np.maximum(paid, forgive), 1.0)[:, None]
+            of_group = np.where(errors | hits, of_group * scale, of_group)
         weights: Floats = np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]])
         return weights
 
@@ -465,14 +470,6 @@ class RateConstraints:
         """Rows that each rate of each group is a share of, and of all groups, (n_groups + 1, n_rates)."""
         rows: Floats = sizes @ self.cells[:, : sizes.shape[1]].T
         return np.vstack([rows, rows.sum(0)])
-
-    def _forgiven(self, weights: Floats, most: float) -> Floats:
-        """Rates of errors weigh at least ``-most`` in total, rates of right answers at most ``most``."""
-        names = [name for name, _, _ in self._rates]
-        errors, hits = np.array([n == "error_rate" for n in names]), np.array([n == "accuracy" for n in names])
-        paid = weights[:, hits].sum(1) - weights[:, errors].sum(1)
-        scale = np.where(paid > most, most / np.maximum(paid, most), 1.0)[:, None]
-        return np.where(errors | hits, weights * scale, weights)
 
     # ------------------------------------------------------------------ reading
 

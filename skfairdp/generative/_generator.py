@@ -19,15 +19,7 @@ from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLik
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.generative._group_rates import (
-    BALANCES,
-    AdmissibleLabels,
-    Balance,
-    fair_label_rates,
-    read_admissible,
-    restricted,
-    target_rates,
-)
+from skfairdp.generative import _group_rates
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
@@ -191,7 +183,7 @@ class PFGuardGenerator(PrivateEstimator):
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
-        "balance": [StrOptions(set(BALANCES)), Mapping, None],
+        "balance": [StrOptions(set(_group_rates.BALANCES)), Mapping, None],
         "admissible": [str, Integral, "array-like", None],
         "codec": [StrOptions({"auto", "table", "units"}), TableCodec, UnitCodec],
         "bounds": [dict, tuple, None],
@@ -248,7 +240,7 @@ class PFGuardGenerator(PrivateEstimator):
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
-        rates = target_rates(observed, data.balance)
+        rates = _group_rates.target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)
         return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
 
@@ -278,16 +270,16 @@ class PFGuardGenerator(PrivateEstimator):
                 UtilityWarning,
             )
 
-    def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: Generator) -> None:
+    def _choose_rates(self, balance: _group_rates.Balance, admissible: tuple[int, ...], rng: Generator) -> None:
         """Decide how often each group and label is drawn, from released values only."""
         model, observed = self.model_, self.observed_rates_
-        rates = target_rates(observed, balance)
+        rates = _group_rates.target_rates(observed, balance)
         if isinstance(balance, str) and balance == "fair":
-            rates = fair_label_rates(model, observed, rng) / len(observed)
+            rates = _group_rates.fair_label_rates(model, observed, rng) / len(observed)
         self._drawn_rates, self._admissible = rates, None
         if admissible:
-            self._admissible = AdmissibleLabels(model, admissible, observed)
-            self._drawn_rates = target_rates(observed, None if balance in (None, "label") else "group")
+            self._admissible = _group_rates.AdmissibleLabels(model, admissible, observed)
+            self._drawn_rates = _group_rates.target_rates(observed, None if balance in (None, "label") else "group")
             rates = self._admissible.rates(self._drawn_rates, _MEASURED, rng)
         self.rates_ = rates
 
@@ -334,7 +326,7 @@ class PFGuardGenerator(PrivateEstimator):
             )
         names = [column.name for column in self._codec.columns]
         wanted = read_balance(other, self.classes_, self.groups_)
-        columns = read_admissible(other, names, self.classes_, self.groups_)
+        columns = _group_rates.read_admissible(other, names, self.classes_, self.groups_)
         if wanted is not None and self._noisy_counts is not None:
             other._warn_of_small_groups(*self._noisy_counts)
         other._choose_rates(wanted, columns, public_generator(self.random_state))
@@ -492,7 +484,7 @@ class PFGuardGenerator(PrivateEstimator):
                 "Draw more rows, and keep those with the label."
             )
         rates = self.rates_ if self._admissible is None else self._drawn_rates
-        rates = restricted(rates, conditions, self.groups_, self.classes_, owner)
+        rates = _group_rates.restricted(rates, conditions, self.groups_, self.classes_, owner)
         cells = drawn_cells(rates.ravel(), int(n_samples), rng)
         values = self.model_.sample(cells, rng)
         groups, labels = np.divmod(cells, self.rates_.shape[1])

@@ -386,7 +386,27 @@ def _read_features(
     """X and public rows, from their shape, their names and declarations."""
     schema = schema_of(estimator)
     if schema is not None:
-        return _raw_columns(estimator, schema, X, public, reads, subjects)
+        owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
+        if isinstance(codec, UnitCodec):
+            raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
+        source = X if isinstance(X, RowSource) else None
+        raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
+        estimator.n_features_in_ = len(schema.features)
+        estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
+        note_columns(reads, schema, owner)
+        n_rows = raw.n_rows if source is None else source.n_rows
+        reads.note_number_of_rows(n_rows)
+        known = None
+        if public is not None:
+            shown = RawTable.read(schema, public, owner=owner, name="X_public")
+            shown.check("X_public")
+            known = _tables.read_table(numbers_of(shown))
+            reads.note("public rows X_public", "given", shown.n_rows, by=_utils.PublicData(public))
+        table = _tables.read_table(numbers_of(raw))
+        n_units = n_rows if subjects is None else subjects.n
+        bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+        encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
+        return _Features(table, encoder, known, raw=raw, source=source)
     codec = _codec_of(estimator.codec, X)
     units = isinstance(codec, UnitCodec)
     X = read_container(estimator, X, units, reset=True)
@@ -450,32 +470,6 @@ def _columns(
         reads.note(f"type or categories of column {name!r}", "read", None, "outside the guarantee")
     group_columns = tuple((j, whole.names[j], declarations.dtype(whole.names[j])) for j in taken)
     return _Features(table, encoder, public, groups, group_columns)
-
-
-def _raw_columns(
-    estimator: Any, schema: Schema, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
-) -> _Features:
-    owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
-    if isinstance(codec, UnitCodec):
-        raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
-    source = X if isinstance(X, RowSource) else None
-    raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
-    estimator.n_features_in_ = len(schema.features)
-    estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
-    note_columns(reads, schema, owner)
-    n_rows = raw.n_rows if source is None else source.n_rows
-    reads.note_number_of_rows(n_rows)
-    known = None
-    if public is not None:
-        shown = RawTable.read(schema, public, owner=owner, name="X_public")
-        shown.check("X_public")
-        known = _tables.read_table(numbers_of(shown))
-        reads.note("public rows X_public", "given", shown.n_rows, by=_utils.PublicData(public))
-    table = _tables.read_table(numbers_of(raw))
-    n_units = n_rows if subjects is None else subjects.n
-    bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
-    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
-    return _Features(table, encoder, known, raw=raw, source=source)
 
 
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:

@@ -189,14 +189,6 @@ class AmountJudgement:
             parts.sum(axis=(1, 2))
         )
 
-    @property
-    def _with_rare_ones(self) -> "AmountJudgement":
-        """With some rows more at either end, as Agresti and Coull's bounds: few rows need not show what is rare."""
-        table = self.table.copy()
-        table[:, 0] += 2 * AT_EITHER_END
-        table[:, 1 + self.constraints.n_statistics :] += 2 * AT_EITHER_END
-        return replace(self, table=table)
-
     @cached_property
     def said(self) -> tuple[float, float, str]:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
@@ -204,7 +196,11 @@ class AmountJudgement:
         _, of_means, bounds = self.constraints.lines
         most = 2 * self.constraints.units(self.scale)
         # Each by itself: the largest of them is at least that of the line that is broken most, whichever that is.
-        above, unsure = self._with_rare_ones.sides
+        # with some rows more at either end, as Agresti and Coull's bounds: few rows need not show what is rare
+        table = self.table.copy()
+        table[:, 0] += 2 * AT_EITHER_END
+        table[:, 1 + self.constraints.n_statistics :] += 2 * AT_EITHER_END
+        above, unsure = replace(self, table=table).sides
         upper = np.maximum(sides, above) + norm.ppf(LEVEL) * np.maximum(errors, unsure)
         upper = np.minimum(upper, most)
         lower = np.where(np.isfinite(errors), sides - norm.ppf(1 - (1 - LEVEL) / len(sides)) * errors, -np.inf)

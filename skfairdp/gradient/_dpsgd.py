@@ -78,6 +78,7 @@ class TrainsNetwork(PrivateEstimator):
         tables = None if scaling is None else scaling.tables
         # beside gradients whose noise is given nothing else is released
         looks = {} if self.noise_multiplier is not None else self._looks(data, net, n_rows, cost)
+        share = 1 - parity.share_left
         step = DPStep.calibrated(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -88,7 +89,9 @@ class TrainsNetwork(PrivateEstimator):
             noise_multiplier=self.noise_multiplier,
             beside=beside(duals, tables, looks.get("temperature"), looks.get("target"), looks.get("look"), judge),
             relation=relation,
-            nothing_left=self._nothing_left(parity),
+            nothing_left=f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
+            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
+            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'.",
         )
         asked = None if self._is_plain else parity
         of = "" if data.subjects is None else data.subjects.name
@@ -135,15 +138,6 @@ class TrainsNetwork(PrivateEstimator):
         if scaling is not None and scaling.tables is not None and self.noise_multiplier is not None:
             return None
         return scaling
-
-    def _nothing_left(self, parity: Any) -> str:
-        """Say what to change where no noise is enough for the gradients: the share of the rates first."""
-        share = 1 - parity.share_left
-        return (
-            f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
-            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
-            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'."
-        )
 
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         """The untrained network, and what is added to its private gradients."""

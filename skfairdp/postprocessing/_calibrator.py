@@ -287,7 +287,15 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return self
 
     def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any, *, samples: bool) -> None:
-        method = self._method(model)
+        # the method as a part of its own, with everything checked that the model can be wrong in
+        method: FineTuning | Thresholds
+        if isinstance(self.method, str):
+            may_tune = self.method == "auto" and self.constraints is None
+            tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
+            method = FineTuning() if tunes else Thresholds()
+        else:
+            method = clone(self.method)
+        method._check(model, _OWNER)
         rows, domain = self._read(X, model, sensitive_features)
         labels = None if self.constraints is None else self._labels(X, y, rows.classes, domain)
         for name in _FITTED & vars(self).keys():
@@ -559,18 +567,6 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         if constrained.look_at_labels(asked):
             constrained.refuse_unlabelled(asked, _OWNER)
         return None
-
-    def _method(self, model: Any) -> FineTuning | Thresholds:
-        """The method as a part of its own, with everything checked that the model can be wrong in."""
-        method: FineTuning | Thresholds
-        if isinstance(self.method, str):
-            may_tune = self.method == "auto" and self.constraints is None
-            tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
-            method = FineTuning() if tunes else Thresholds()
-        else:
-            method = clone(self.method)
-        method._check(model, _OWNER)
-        return method
 
     def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, Objects]:
         """The public rows with what the model says of them, and the groups."""

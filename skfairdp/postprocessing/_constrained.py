@@ -187,7 +187,7 @@ def meet_constraints(
 ) -> tuple[BinAnswers, RateOutcome]:
     """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
     utility = probabilities(model, rows.features, 2, owner=owner)
-    weights = label_weights(labels, utility)
+    weights = utility if labels is None else np.eye(2)[labels]
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
     scores, shift = rounded(utility), own_threshold(utility, rows.before)
@@ -226,11 +226,6 @@ def check_rates(constraints: RateConstraints, counts: Any, owner: str) -> None:
             f"{owner} has no public row that the {constraints.rate_names[rate]} of the group "
             f"{constraints.groups[group]!r} counts. Add public rows of that group and label, or leave the group out."
         )
-
-
-def label_weights(labels: Ints | None, probability: Floats) -> Floats:
-    """How likely each row has each label: 0 or 1 where labels are known, else what the model says."""
-    return probability if labels is None else np.eye(2)[labels]
 
 
 def edges_of(scores: Floats, threshold: float, n_groups: int) -> Floats:

@@ -67,21 +67,16 @@ def admitted(gate: FairnessGate | AnswerGate, groups: Ints, labels: Ints) -> Boo
             FairnessWarning,
         )
     elif isinstance(gate, AnswerGate):
-        _warn_of_few(gate)
+        for k in gate.starved().tolist():
+            most = int(gate.counts[:, k].max())
+            warn_caller(
+                f"IDP3 can give the answer {gate.constraints.classes[k]!r} to no group any more: no group has more "
+                f"than {most} of it, and one more would violate the ratio. Raise 'min_count', so that more such "
+                "answers come before the ratio applies, or allow a small difference beside it: RateParity(..., "
+                "difference_bound=0.02, ratio_bound=...).",
+                FairnessWarning,
+            )
     return mask
-
-
-def _warn_of_few(gate: AnswerGate) -> None:
-    """Say so where a ratio closes a class to all groups, as too few members have had it."""
-    for k in gate.starved().tolist():
-        most = int(gate.counts[:, k].max())
-        warn_caller(
-            f"IDP3 can give the answer {gate.constraints.classes[k]!r} to no group any more: no group has more than "
-            f"{most} of it, and one more would violate the ratio. Raise 'min_count', so that more such answers come "
-            "before the ratio applies, or allow a small difference beside it: RateParity(..., difference_bound=0.02, "
-            "ratio_bound=...).",
-            FairnessWarning,
-        )
 
 
 def admitted_by_rates(gate: RateGate, groups: Ints, labels: Ints) -> Bools:

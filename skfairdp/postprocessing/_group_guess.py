@@ -156,7 +156,10 @@ class GuessedTransport:
 
         def cost(moved: Floats) -> float:
             squared = float(np.average((moved - points) ** 2, weights=of_all))
-            return _distance(moved, rows) + PRICE * squared / max(variance, 1e-12)
+            # the largest distance of Kolmogorov and Smirnov between rows of two groups at these scores
+            levels = rows[:, np.argsort(moved)].cumsum(axis=1)
+            levels = levels / np.maximum(levels[:, -1:], 1.0)
+            return float(np.ptp(levels, axis=0).max()) + PRICE * squared / max(variance, 1e-12)
 
         costs = [cost(self._mean(strength, where, kinds)) for strength in STRENGTHS]
         n_kinds, _, n_cells = self.counts.shape
@@ -183,13 +186,6 @@ class GuessedTransport:
     def points(self, ends: Floats) -> bool:
         """Nowhere is known that moved scores are at one point: rows of several kinds may be there."""
         return False
-
-
-def _distance(moved: Floats, rows: Floats) -> float:
-    """The largest distance of Kolmogorov and Smirnov between rows of two groups at these scores."""
-    levels = rows[:, np.argsort(moved)].cumsum(axis=1)
-    levels = levels / np.maximum(levels[:, -1:], 1.0)
-    return float(np.ptp(levels, axis=0).max())
 
 
 Plan = TypeVar("Plan", BinsPlan, GuessedTransportPlan)
