@@ -121,20 +121,12 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
                 f"{owner} states its guarantee for subjects, but its fit has not read 'subject'. Nothing was spent: "
                 "read the ids before the first release."
             )
-        spending = privacy.Spending(
-            plan.event,
-            self.delta,
-            plan.relation,
-            label=owner,
-            ledger=self.ledger,
-            noise_seed=self.noise_seed,
-            releases=plan.releases,
-            public=public,
-            report_to=partial(setattr, self, "privacy_"),
-            holds=(*privacy.held_by(self if holder is None else holder), *reads.held),
-            forgets=(self.__dict__, {} if holder is None else holder.__dict__),
-            rows_of=getattr(plan, "rows_of", ""),
-        )
+        report_to, rows_of = partial(setattr, self, "privacy_"), getattr(plan, "rows_of", "")
+        told: Any = {"label": owner, "releases": plan.releases, "public": public, "rows_of": rows_of}
+        holds = (*privacy.held_by(self if holder is None else holder), *reads.held)
+        forgets = (self.__dict__, {} if holder is None else holder.__dict__)
+        by: Any = {"ledger": self.ledger, "noise_seed": self.noise_seed, "report_to": report_to, "holds": holds}
+        spending = privacy.Spending(plan.event, self.delta, plan.relation, forgets=forgets, **told, **by)
         if self.noise_seed is not None:
             warn_of_seed(owner)
         else:
@@ -299,15 +291,8 @@ class PrivateEstimator(SpendsPrivacy):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit gives them
             entry, held = self._planned(X, y, **fit_params)
-        own = privacy.PrivacySpent.of(
-            entry.event,
-            self.delta,
-            protects=entry.protects,
-            neighboring_relation=entry.neighboring_relation,
-            secret_noise=self.noise_seed is None,
-            label=entry.label,
-            rows_of=entry.rows_of,
-        )
+        told = {name: getattr(entry, name) for name in ("protects", "neighboring_relation", "label", "rows_of")}
+        own = privacy.PrivacySpent.of(entry.event, self.delta, secret_noise=self.noise_seed is None, **told)
         return privacy.composed(own, *privacy.held_by(self), *held)
 
     def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> privacy.LedgerEntry:

@@ -107,13 +107,9 @@ class MajorityBaselineTest:
     def _compared(self, rates: Floats, usual: int, ahead: float) -> _usefulness.Comparison:
         """The module beside that class, by what was released."""
         by_heart = _usefulness.learned_by_heart(rates, _usefulness.spread_by_rows(rates, self.n_features, self.n_rows))
-        return _usefulness.Comparison(
-            usual,
-            ahead / self.n_rows - by_heart,
-            float(rates[usual]),
-            error=self.gain.sigma / self.n_rows,
-            where=f"of the {_usefulness.units_of(self.relation)}, by noisy counts that were released,",
-        )
+        ahead, error = ahead / self.n_rows - by_heart, self.gain.sigma / self.n_rows
+        where = f"of the {_usefulness.units_of(self.relation)}, by noisy counts that were released,"
+        return _usefulness.Comparison(usual, ahead, float(rates[usual]), error, where)
 
     def warn(self, found: _usefulness.Comparison, module: Any, classes: Array, owner: str) -> None:
         """Say that the module is not clearly better than that class; both are what :meth:`release` returned."""

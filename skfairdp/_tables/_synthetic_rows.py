@@ -221,15 +221,9 @@ class SyntheticRowsPlan:
         codings = [column.coding for column in columns if column.coding is not None]
         cells = y if groups is None else groups * self.layout.n_classes + y
         observed, n_small = self._observed(cells, noise)
-        rows = Rows(
-            values=_encoded(columns, X, max((coding.n_codes for coding in codings), default=1)),
-            cells=cells,
-            n_codes=tuple(coding.n_codes for coding in codings),
-            nullable=tuple(coding.nullable for coding in codings),
-            sampled=tuple(coding.sampled for coding in codings),
-            observed=observed,
-            rates=observed,
-        )
+        values = _encoded(columns, X, max((coding.n_codes for coding in codings), default=1))
+        n_codes, sampled = tuple(one.n_codes for one in codings), tuple(one.sampled for one in codings)
+        rows = Rows(values, cells, n_codes, tuple(one.nullable for one in codings), sampled, observed, observed)
         model = self.backend.release(rows, self.scale, noise, rng)
         return self._sampled(model, observed, columns, n_small, rng)
 

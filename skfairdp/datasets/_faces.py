@@ -275,17 +275,10 @@ def fetch_chexpert(
     table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
     places = table["Path"].str.split("/").str[1:]  # the first is the name of the folder
     people = places.str[1].to_numpy(str)
-    return _faces(
-        "chexpert",
-        folder,
-        [folder.joinpath(*place) for place in places],
-        (pd.to_numeric(table[target], errors="coerce") == 1).to_numpy(np.int64),
-        table["Sex"].to_numpy(str) if sensitive == "sex" else _races(folder / _CHEXPERT_PEOPLE, people),
-        size,
-        target_names=[f"not {target}", target],
-        subject=people,
-        homepage=_CHEXPERT_HOMEPAGE,
-    )
+    files, names = [folder.joinpath(*place) for place in places], [f"not {target}", target]
+    labels = (pd.to_numeric(table[target], errors="coerce") == 1).to_numpy(np.int64)
+    groups = table["Sex"].to_numpy(str) if sensitive == "sex" else _races(folder / _CHEXPERT_PEOPLE, people)
+    return _faces("chexpert", folder, files, labels, groups, size, names, _CHEXPERT_HOMEPAGE, subject=people)
 
 
 # ---- where the pictures are, and which are taken ------------------------------------------------------------------

@@ -20,6 +20,7 @@ from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative import _group_rates
+from skfairdp.generative._group_rates import BALANCES
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
@@ -183,7 +184,7 @@ class PFGuardGenerator(PrivateEstimator):
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
-        "balance": [StrOptions(set(_group_rates.BALANCES)), Mapping, None],
+        "balance": [StrOptions(set(BALANCES)), Mapping, None],
         "admissible": [str, Integral, "array-like", None],
         "codec": [StrOptions({"auto", "table", "units"}), TableCodec, UnitCodec],
         "bounds": [dict, tuple, None],

@@ -109,13 +109,9 @@ class TableForecast(PlainState):
         """The learner beside the most frequent class, by released rates of the classes and the released gain."""
         assert self.gain is not None
         usual = int(rates.argmax())
-        return Comparison(
-            usual,
-            gain / self.n_looked_at,
-            float(rates[usual] / rates.sum()),
-            error=self.gain.sigma / self.n_looked_at,
-            where="of the private rows, by a released count,",
-        )
+        ahead, error = gain / self.n_looked_at, self.gain.sigma / self.n_looked_at
+        where = "of the private rows, by a released count,"
+        return Comparison(usual, ahead, float(rates[usual] / rates.sum()), error, where)
 
     def on_samples(self, predicted: Ints, codes: Ints, rates: Floats) -> Comparison:
         """The same by rows of the generator that it was not taught by, which noise may have shaped."""
@@ -150,7 +146,6 @@ class TableForecast(PlainState):
         )
         return (
             f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and "
-            f"epsilon={self.epsilon:g} the relative noise of the tables is {self.noise:.2g}, and above "
-            f"{DOUBTFUL:g} little can be learned. "
-            f"{' or '.join(ways) or 'A larger delta'} would suffice."
+            f"epsilon={self.epsilon:g} the relative noise of the tables is {self.noise:.2g}, and above {DOUBTFUL:g} "
+            f"little can be learned. {' or '.join(ways) or 'A larger delta'} would suffice."
         )

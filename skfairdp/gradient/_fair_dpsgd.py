@@ -238,14 +238,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         """
         from skfairdp._networks import fitted_net
 
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject, **public)
         plan = self._plan(data)
         data = read_source(self, data)
         network, terms = self._network(data, plan)
@@ -294,17 +288,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         rows_read = parity.rows_read(self.lam)
         if given and self._leaves_parity_open(sensitive_features):
             rows_read["groups"] = "both"
-        data = read_any_training(
-            self,
-            X,
-            y,
-            by_key=False,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-            **rows_read,
-        )
+        rows_read |= {"X_public": X_public, "sensitive_features_public": sensitive_features_public, "subject": subject}
+        data = read_any_training(self, X, y, by_key=False, sensitive_features=sensitive_features, **rows_read)
         if data.source is not None:
             self._check_room(data)
         return data

@@ -239,15 +239,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         """
         from skfairdp._networks import fitted_net
 
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            exposure=exposure,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        data = self._read(X, y, sensitive_features=sensitive_features, exposure=exposure, subject=subject, **public)
         plan = self._plan(data)
         counted, hopeless = data.one_row_each, self._hopeless(plan, data)
         network, terms = self._network(data, plan)
@@ -398,18 +391,12 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             )
         self._holds = asked.asks or given
         private = asked.asks and self.lam != 0
-        data = _inputs.read_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-            groups="private" if private else "public" if given and self.lam != 0 else "none",
-            public_rows="given" if given and self.lam != 0 else "none",
-            target=_inputs.read_amounts,
-        )
+        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        by_public = given and self.lam != 0
+        how = {"groups": "public" if by_public else "none", "public_rows": "given" if by_public else "none", **public}
+        how |= {"groups": "private"} if private else {}
+        of_rows = {"sensitive_features": sensitive_features, "subject": subject}
+        data = _inputs.read_training(self, X, y, **of_rows, **how, target=_inputs.read_amounts)
         self._has_exposure = exposure is not None
         # beside each amount the exposure of its row
         return replace(data, y=np.column_stack([data.y, self._exposure(exposure, X, len(data.y))]))

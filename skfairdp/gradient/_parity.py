@@ -171,19 +171,9 @@ class PublicPenalty(BaseEstimator):
 
         public = data.public
         assert public is not None and public.groups is not None
-        return {
-            "penalty": ParityPenalty(
-                self.usual_lam if lam is None else lam,
-                network.tensor(public.X),
-                network.codes(public.groups),
-                public.n_groups,
-                self.temperature,
-                self.max_type,
-                self.batch_size,
-                seed,
-                self.apply_to == "per_sample",
-            )
-        }
+        rows = network.tensor(public.X), network.codes(public.groups), public.n_groups
+        how: Any = self.temperature, self.max_type, self.batch_size, seed, self.apply_to == "per_sample"
+        return {"penalty": ParityPenalty(self.usual_lam if lam is None else lam, *rows, *how)}
 
 
 @shared_docs

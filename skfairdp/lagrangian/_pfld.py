@@ -308,17 +308,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 f"{owner} reads X in chunks only with primal='group_model': noisy gradients go through all rows at "
                 "each of their steps. Leave 'primal' as it is, or pass the rows as a DataFrame."
             )
-        return read_any_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            subject=subject,
-            groups="private",
-            protects=Protects.SENSITIVE_ATTRIBUTE,
-            by_key=False,
-            checks_public=True,
-        )
+        given = {"sensitive_features": sensitive_features, "subject": subject, "protects": Protects.SENSITIVE_ATTRIBUTE}
+        return read_any_training(self, X, y, **given, groups="private", by_key=False, checks_public=True)
 
     def _rows(self, data: TrainingData, network: "Network", seed: int) -> "tuple[Tensor, TrainingData, Ints | None]":
         """The rows as the network reads them, the data with X that releases are made of, and which rows those are."""

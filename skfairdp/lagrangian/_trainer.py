@@ -107,18 +107,14 @@ def train_with_groups(
         training = replace(training, dual_steps=0)
     known = np.ones((len(X), 1)) if membership is None else membership
     parity = StackedParity(constraints, known, np.array([len(X)]))
+
+    def violations(h: Floats) -> Floats:
+        return parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0]
+
+    sizes = parity.by_network(parity.group_sizes)[0]
+    how: dict[str, Any] = {"make_optimizer": net.make_optimizer, "seed": seed, "verbose": verbose}
     module, multipliers = train_lagrangian(
-        network,
-        X,
-        constraints.y,
-        constraints,
-        parity.by_network(parity.group_sizes)[0],
-        training,
-        violations=lambda h: parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0],
-        membership=known,
-        make_optimizer=net.make_optimizer,
-        seed=seed,
-        verbose=verbose,
+        network, X, constraints.y, constraints, sizes, training, violations=violations, membership=known, **how
     )
     return module, None if membership is None else multipliers
 
@@ -145,15 +141,8 @@ def train_stacked_lagrangian(
     result = [p.clone().to(device) for p in (net.initial(seeds) if start is None else start)]
     ascent = None
     if parity is not None:
-        ones = torch.ones_like(parity.group_sizes)
-        ascent = DualAscent(
-            training,
-            parity.constraints,
-            parity.violations,
-            ones,
-            project_to_bounds=parity.project_to_bounds,
-            shares=parity.shares,
-        )
+        ones, bounds = torch.ones_like(parity.group_sizes), parity.project_to_bounds
+        ascent = DualAscent(training, parity.constraints, parity.violations, ones, 0.0, bounds, parity.shares)
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)
         with threads_of_steps(learner.of_step):

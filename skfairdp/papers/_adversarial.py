@@ -338,43 +338,30 @@ class AdversarialPlan(BackendPlan):
         rates: Floats = rows.rates.ravel()
         if self.backend.sampling == "by_group":  # a teacher's group follows its number: nothing private moves a row
             rates = (np.eye(len(rows.rates))[:, :, None] * rows.rates).reshape(len(rows.rates), -1)
+        how = {"sampling": self.backend.sampling or "importance", "normalization": self.backend.normalization or "N1"}
+        public = None if known else _as_features(rows.public, rows.n_codes)
         return TeacherParts(
             rows.cells,
             rates,
             self.backend.n_teachers,
             rng,
             balanced=self.layout.balance is not None,
-            sampling=self.backend.sampling or "importance",
-            normalization=self.backend.normalization or "N1",
+            public=public,
             features=None if known else _as_features(rows.values, rows.n_codes),
-            public=None if known else _as_features(rows.public, rows.n_codes),
+            **how,
         )
 
     def _training(self, rows: Rows, parts: TeacherParts, rng: Generator) -> Any:
         from skfairdp._networks import AdversarialTraining
 
-        backend = self.backend
-        return AdversarialTraining(
-            rows.values,
-            rows.cells,
-            rows.rates.ravel(),
-            rows.n_codes,
-            np.concatenate(rows.sampled) if rows.n_codes else np.zeros(0, dtype=bool),
-            parts.batch,
-            backend.n_teachers,
-            weights=parts.loss_weights,
-            hidden=layers_for(backend.hidden, self.layout.kind, self.layout.n_columns, type(backend).__name__),
-            latent=backend.latent,
-            lr=backend.lr,
-            teacher_lr=backend.teacher_lr,
-            batch_size=backend.batch_size,
-            teacher_steps=backend.teacher_steps,
-            loss=self.loss,
-            gold=backend.teacher_loss == "gold",
-            device=backend.device,
-            owner=type(backend).__name__,
-            rng=rng,
-        )
+        backend, owner = self.backend, type(self.backend).__name__
+        sampled = np.concatenate(rows.sampled) if rows.n_codes else np.zeros(0, dtype=bool)
+        private = rows.values, rows.cells, rows.rates.ravel(), rows.n_codes, sampled, parts.batch, backend.n_teachers
+        hidden = layers_for(backend.hidden, self.layout.kind, self.layout.n_columns, owner)
+        own = ("latent", "lr", "teacher_lr", "batch_size", "teacher_steps", "device")
+        how: dict[str, Any] = {"loss": self.loss, "gold": backend.teacher_loss == "gold", "owner": owner, "rng": rng}
+        how |= {name: getattr(backend, name) for name in own}
+        return AdversarialTraining(*private, weights=parts.loss_weights, hidden=hidden, **how)
 
 
 def _as_features(values: Any, n_codes: tuple[int, ...]) -> Floats:

@@ -378,13 +378,8 @@ def pate_data_dependent_epsilon(
         if order is None or beta is None or sigma_ss is None:
             raise ValueError("order, beta and sigma_ss belong together: give all three, or none for no release.")
         release = _release(votes, sigma, delta, order, beta, sigma_ss)
-    return NonPrivateDiagnostic(
-        epsilon=rdp_to_epsilon(grid, total, delta),
-        delta=float(delta),
-        n_queries=n_queries,
-        epsilon_certified=gdp_epsilon(math.sqrt(2 * n_queries) / sigma, delta),
-        release=release,
-    )
+    certified = gdp_epsilon(math.sqrt(2 * n_queries) / sigma, delta)
+    return NonPrivateDiagnostic(rdp_to_epsilon(grid, total, delta), float(delta), n_queries, certified, release)
 
 
 def _release(

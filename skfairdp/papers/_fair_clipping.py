@@ -175,13 +175,9 @@ class GlobalAdapt(BaseEstimator):
         """
         from skfairdp._networks import GlobalScaling
 
-        return GlobalScaling(
-            max_norm=plan.step.max_grad_norm,
-            start=self.start * plan.step.max_grad_norm,
-            quantile=self.quantile,
-            batch_size=plan.step.expected_batch_size,
-            count_share=plan.count_share,
-        )
+        norm, size = plan.step.max_grad_norm, plan.step.expected_batch_size
+        start, share = self.start * norm, plan.count_share
+        return GlobalScaling(max_norm=norm, start=start, quantile=self.quantile, batch_size=size, count_share=share)
 
 
 @dataclass(frozen=True)

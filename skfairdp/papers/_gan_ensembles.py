@@ -316,13 +316,8 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
 
         if self.backend.clipping == "dpsgd_f":
             return BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNTS_SHARE)
-        return GlobalScaling(
-            max_norm=1.0,
-            start=_START,
-            quantile=_QUANTILE,
-            batch_size=self.backend.n_teachers * self.backend.batch_size,
-            count_share=_COUNTS_SHARE,
-        )
+        size = self.backend.n_teachers * self.backend.batch_size
+        return GlobalScaling(max_norm=1.0, start=_START, quantile=_QUANTILE, batch_size=size, count_share=_COUNTS_SHARE)
 
 
 @shared_docs

@@ -243,24 +243,10 @@ class PATEFairnessAnalysis:
         students = _Students(rows, eye[winner], self.alpha)
         soft = _Students(rows, votes / n_teachers, self.alpha).effect(noisy / n_teachers, groups, truth)
         hard = students.effect(eye[noisy_winner], groups, truth)
-        u1, u2, risk_bound = students.bounds(flips)
-        return PATEAnalysis(
-            n_teachers=n_teachers,
-            sigma=sigma,
-            alpha=float(self.alpha),
-            flipping_probability=flips,
-            unanimous_flipping_probability=float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma))),
-            hard=hard,
-            soft=soft,
-            sensitivity_bound=u1,
-            sensitivity_squared_bound=u2,
-            risk_bound=risk_bound,
-            input_norms=students.norms,
-            gradient_norms=students.gradient_norms(),
-            closeness=students.closeness(),
-            correlations=students.correlations(flips, hard.excessive_risk),
-            groups=groups,
-        )
+        of_votes = n_teachers, sigma, float(self.alpha), flips, float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma)))
+        of_rows = students.norms, students.gradient_norms(), students.closeness()
+        found = students.correlations(flips, hard.excessive_risk)
+        return PATEAnalysis(*of_votes, hard, soft, *students.bounds(flips), *of_rows, found, groups)
 
 
 class _Students:
@@ -331,14 +317,10 @@ class _Students:
                 accuracies.append(float(np.mean(self.scores(theta).argmax(axis=1) == truth)))
         risk = losses - self.losses(self.theta)
         by_group = {group: float(risk[groups == group].mean()) for group in group_domain(groups)}
-        return LabelEffect(
-            sensitivity=float(np.mean(distances)),
-            sensitivity_squared=float(np.mean(np.square(distances))),
-            excessive_risk=risk,
-            excessive_risk_by_group=by_group,
-            risk_gap=max(by_group.values()) - min(by_group.values()),
-            accuracy=float(np.mean(accuracies)) if accuracies else None,
-        )
+        moved, squared = float(np.mean(distances)), float(np.mean(np.square(distances)))
+        gap = max(by_group.values()) - min(by_group.values())
+        accuracy = float(np.mean(accuracies)) if accuracies else None
+        return LabelEffect(moved, squared, risk, by_group, gap, accuracy)
 
 
 _WARNING = "from raw votes: not private"
@@ -565,13 +547,10 @@ def sfpate_bounds(
         lie = 1 / (math.exp(epsilon) + m - 1)
         corollary_1 = _theorem_1((m - 1) * lie, bound, shares, shares * (1 - m * lie) + lie, alpha)
     least = float(shares.min()) - eta
-    return SFPATEBounds(
-        eta=eta,
-        theorem_1=_theorem_1(eta, bound, shares, released.mean(axis=0), alpha),
-        theorem_1_shares=eta * bound / least + alpha if least > 0 else math.inf,
-        corollary_1=corollary_1,
-        theorem_2=None if votes is None else bound * _variation(votes, y, truth),
-    )
+    theorem_1 = _theorem_1(eta, bound, shares, released.mean(axis=0), alpha)
+    by_shares = eta * bound / least + alpha if least > 0 else math.inf
+    theorem_2 = None if votes is None else bound * _variation(votes, y, truth)
+    return SFPATEBounds(eta, theorem_1, by_shares, corollary_1, theorem_2)
 
 
 def _theorem_1(eta: float, bound: float, shares: Floats, released: Floats, alpha: float) -> float:

@@ -294,16 +294,9 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
     net = net.settled(n_rows, _NORM)
     if not plan.relation.by_null:
         net = replace(net, lr=_LR / _NORM, batch_size=n_rows, max_epochs=_STEPS)
-    step = DPStep.calibrated(
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        n_rows=n_rows,
-        batch_size=net.batch_size,
-        epochs=net.max_epochs,
-        max_grad_norm=_NORM,
-        beside=_with_tables(of_bins.event, scaling),
-        relation=plan.relation,
-    )
+    of_net: dict[str, Any] = {"batch_size": net.batch_size, "epochs": net.max_epochs, "max_grad_norm": _NORM}
+    asked: dict[str, Any] = {"epsilon": plan.epsilon, "delta": plan.delta, "relation": plan.relation}
+    step = DPStep.calibrated(n_rows=n_rows, beside=_with_tables(of_bins.event, scaling), **asked, **of_net)
     return replace(of_bins, guess=GuessPlan(net, step, scaling))
 
 

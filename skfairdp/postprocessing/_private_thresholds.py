@@ -400,10 +400,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if unsure.max() > _UNSURE:
             group = self.groups_.tolist()[unsure.argmax()]
             warn_caller(
-                f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only "
-                f"to ±{rounded_up(unsure.max(), 2)}, and its constraints hold only that closely. More rows or a "
-                "larger epsilon "
-                "would help.",
+                f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only to "
+                f"±{rounded_up(unsure.max(), 2)}, and its constraints hold only that closely. More rows or a larger "
+                "epsilon would help.",
                 FairnessWarning,
             )
 
@@ -417,9 +416,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if ahead <= noise:
             answer = f"the answer {self.classes_.tolist()[usual]!r}"
             what = (
-                f"may be no better than {answer} for every row: by its released counts it is right on "
-                f"{round(ahead)} more of the rows that were counted, and the noise has a standard deviation of "
-                f"{noise:.0f}"
+                f"may be no better than {answer} for every row: by its released counts it is right on {round(ahead)} "
+                f"more of the rows that were counted, and the noise has a standard deviation of {noise:.0f}"
                 if apart.any()
                 else f"gives {answer} for every row: by its released counts no other rule is better under its "
                 "constraints"

@@ -531,7 +531,7 @@ def gaps_downstream_of_two_groups_alone(patch):
             truth, predicted, groups = parts
             return honest(truth, predicted, sensitive_features=groups, **more)
 
-        patch.setattr(_synthetic, name, planted)
+        patch.setattr(_synthetic._fairness, name, planted)
 
 
 @mutant
