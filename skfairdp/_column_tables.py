@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
+from skfairdp._typing import Floats
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 from skfairdp.schema import NumberPlace, Schema, number_places
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-Array = NDArray[np.float64]
 #: ε and δ of a fit, its neighbours, and what rates of groups leave of its squared cost.
 Cost = tuple[float, float, NeighboringRelation, float]
 
@@ -107,7 +106,7 @@ class ColumnTables:
         """In words, for the ledger."""
         return (f"{self.rounds} noisy tables of where the numbers of {len(self.places)} columns lie",)
 
-    def table(self, X: Any, edges: Array) -> Array:
+    def table(self, X: Any, edges: Floats) -> Floats:
         """Count the rows in the cells between edges, column by column. Private."""
         found = np.zeros((len(self.places), CELLS))
         for i in range(0, len(X), ROWS_AT_ONCE):
@@ -121,14 +120,14 @@ class ColumnTables:
                 cells += np.bincount(np.searchsorted(ends[1:-1], inside, side="right"), minlength=CELLS)
         return found
 
-    def release(self, X: Any, noise: NoiseSource) -> Array:
+    def release(self, X: Any, noise: NoiseSource) -> Floats:
         """Release the tables, and return the quantiles that follow from them."""
         edges = self.release_cells(X, noise, self.rounds - 1)
         shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
         knots = np.stack([_quantiles(ends, part) for ends, part in zip(edges, shares, strict=True)])
-        return knots if self.has_bounds else _expanded(knots)
+        return knots if self.has_bounds else np.copysign(SMALLEST * (np.exp2(np.abs(knots) * OCTAVES) - 1.0), knots)
 
-    def release_cells(self, X: Any, noise: NoiseSource, rounds: int) -> Array:
+    def release_cells(self, X: Any, noise: NoiseSource, rounds: int) -> Floats:
         """Release so many tables, and return the ends of cells of which none is heavy."""
         edges = np.tile(np.linspace(-1, 1, CELLS + 1), (len(self.places), 1))
         for _ in range(rounds):
@@ -136,7 +135,7 @@ class ColumnTables:
             edges = np.stack([_finer(ends, part) for ends, part in zip(edges, shares, strict=True)])
         return edges
 
-    def shares(self, edges: Array, noisy: Array) -> Array:
+    def shares(self, edges: Floats, noisy: Floats) -> Floats:
         """Shares of the cells by noisy counts; post-processing.
 
         From the top: each half of a range gets what is clear of the noise of its count. Where neither half has any,
@@ -169,7 +168,7 @@ class Scaling:
     has_bounds: bool
     has_hats: bool
     tables: ColumnTables | None = None
-    known: Array | None = None
+    known: Floats | None = None
 
     @classmethod
     def planned(
@@ -230,12 +229,12 @@ def scaled_by_public_rows(net: "Net", X: Any, n_classes: int) -> tuple[Any, Any]
     return layer(X), layer
 
 
-def _public_quantiles(X: Array) -> Array:
+def _public_quantiles(X: Floats) -> Floats:
     """Quantiles of every column at KNOTS levels."""
     return np.quantile(X, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
 
 
-def _ranges(knots: Array, outer: int) -> tuple[Array, Array]:
+def _ranges(knots: Floats, outer: int) -> tuple[Floats, Floats]:
     """Where each column lies by its quantiles, the outer of which are noise, and how far from there it is cut off.
 
     Without noise, the ``outer`` ones none, only zeros are nought.
@@ -249,19 +248,14 @@ def _ranges(knots: Array, outer: int) -> tuple[Array, Array]:
     return center[:, None] + half[:, None] * np.linspace(-1, 1, KNOTS), np.where(left, LEFT_FAR, SCALED_FAR)
 
 
-def _compressed(numbers: Array) -> Array:
+def _compressed(numbers: Floats) -> Floats:
     """Numbers of any size as numbers from -1 to 1, which tell sizes apart by their ratio."""
     bounded = np.minimum(np.abs(numbers), SMALLEST * 2.0**OCTAVES)  # none overflows, which a warning would tell
     sizes = np.log2(1.0 + bounded / SMALLEST) / OCTAVES
     return np.copysign(np.minimum(sizes, 1.0), numbers)
 
 
-def _expanded(compressed: Array) -> Array:
-    """What :func:`_compressed` makes of numbers, turned round."""
-    return np.copysign(SMALLEST * (np.exp2(np.abs(compressed) * OCTAVES) - 1.0), compressed)
-
-
-def _finer(edges: Array, shares: Array) -> Array:
+def _finer(edges: Floats, shares: Floats) -> Floats:
     """Edges of as many cells, of which none is heavy: light neighbours become one, and the heaviest are halved."""
     cells = [(shares[0], edges[0], edges[1])]
     for share, low, high in zip(shares[1:], edges[1:-1], edges[2:], strict=True):
@@ -279,20 +273,20 @@ def _finer(edges: Array, shares: Array) -> Array:
     return np.array([*sorted(low for _, low, _ in cells), edges[-1]])
 
 
-def _quantiles(edges: Array, shares: Array) -> Array:
+def _quantiles(edges: Floats, shares: Floats) -> Floats:
     """Quantiles of one column at KNOTS levels, apart from each other."""
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     return _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], edges))
 
 
-def _apart(knots: Array) -> Array:
+def _apart(knots: Floats) -> Floats:
     """Move knots apart that float32 could not tell from each other, within -1 … 1."""
     steps = np.arange(len(knots)) * CLOSEST
     moved = np.maximum.accumulate(np.clip(knots, -1, 1) - steps) + steps
     return np.minimum(moved, 1 - steps[::-1])
 
 
-def where_amounts_lie(knots: Array, bounds: tuple[float, float]) -> tuple[float, float, float]:
+def where_amounts_lie(knots: Floats, bounds: tuple[float, float]) -> tuple[float, float, float]:
     """Mean, middle and spread of amounts, by quantiles of them at even levels in units from -1 to 1 of the bounds.
 
     Beyond the outermost quantiles noise may have put rows far away: the next ones say how wide amounts lie.

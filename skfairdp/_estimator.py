@@ -10,33 +10,18 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import privacy
 from skfairdp._inputs import amounts_of, read_labels
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, MaybeArray
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
-from skfairdp.privacy import (
-    SIZES,
-    LedgerEntry,
-    Plan,
-    PrivacyLedger,
-    PrivacySpent,
-    PublicFact,
-    PublicReads,
-    Spending,
-    StatesPrivacy,
-    composed,
-    held_by,
-    public_facts,
-    reopen,
-)
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
@@ -73,22 +58,22 @@ class PlainLedger(Plain):
 
     at: tuple[str, float, float, int, str]
 
-    def restored(self) -> PrivacyLedger:
-        return reopen(*self.at)
+    def restored(self) -> privacy.PrivacyLedger:
+        return privacy.reopen(*self.at)
 
 
 @plain.register
-def _(ledger: PrivacyLedger) -> PlainLedger:
+def _(ledger: privacy.PrivacyLedger) -> PlainLedger:
     return PlainLedger(ledger.__reduce__()[1])
 
 
-class SpendsPrivacy(StatesPrivacy, NamedEstimator):
+class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
     """Has the constructor parameters ``noise_seed`` and ``ledger``, and a ``delta``; its releases set ``privacy_``."""
 
-    privacy_: PrivacySpent
+    privacy_: privacy.PrivacySpent
     delta: float
     noise_seed: int | None
-    ledger: PrivacyLedger | None
+    ledger: privacy.PrivacyLedger | None
 
     #: Who is on record, where another estimator holds this one and pays by it.
     _spends_as: str | None = None
@@ -124,32 +109,24 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
         check_is_fitted(self, "privacy_")
         return self.privacy_.epsilon
 
-    def _spend(self, plan: Plan, reads: PublicReads, *, holder: Any = None) -> Spending:
+    def _spend(self, plan: privacy.Plan, reads: privacy.PublicReads, *, holder: Any = None) -> privacy.Spending:
         """The budget of this fit: ``with self._spend(plan, reads) as noise`` hands out the only noise there is.
 
         ``holder`` is an estimator that is fitted inside the block as well.
         """
         owner = self._spends_as or type(self).__name__
-        public = public_facts(reads, plan.relation, declared_rows=self._declared_rows)
+        public = privacy.public_facts(reads, plan.relation, declared_rows=self._declared_rows)
         if "one subject" in plan.relation and not any(fact.name == "number of subjects" for fact in public):
             raise UnplannedReleaseError(
                 f"{owner} states its guarantee for subjects, but its fit has not read 'subject'. Nothing was spent: "
                 "read the ids before the first release."
             )
-        spending = Spending(
-            plan.event,
-            self.delta,
-            plan.relation,
-            label=owner,
-            ledger=self.ledger,
-            noise_seed=self.noise_seed,
-            releases=plan.releases,
-            public=public,
-            report_to=partial(setattr, self, "privacy_"),
-            holds=(*held_by(self if holder is None else holder), *reads.held),
-            forgets=(self.__dict__, {} if holder is None else holder.__dict__),
-            rows_of=getattr(plan, "rows_of", ""),
-        )
+        report_to, rows_of = partial(setattr, self, "privacy_"), getattr(plan, "rows_of", "")
+        told: Any = {"label": owner, "releases": plan.releases, "public": public, "rows_of": rows_of}
+        holds = (*privacy.held_by(self if holder is None else holder), *reads.held)
+        forgets = (self.__dict__, {} if holder is None else holder.__dict__)
+        by: Any = {"ledger": self.ledger, "noise_seed": self.noise_seed, "report_to": report_to, "holds": holds}
+        spending = privacy.Spending(plan.event, self.delta, plan.relation, forgets=forgets, **told, **by)
         if self.noise_seed is not None:
             warn_of_seed(owner)
         else:
@@ -161,7 +138,9 @@ class SpendsPrivacy(StatesPrivacy, NamedEstimator):
 _CUTTING = ("sklearn.model_selection", "sklearn.calibration", "sklearn.ensemble._bagging")
 
 
-def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[PublicFact]) -> None:
+def _warn_of_weak_guarantee(
+    owner: str, epsilon: float | None, delta: float, public: Iterable[privacy.PublicFact]
+) -> None:
     """Where a guarantee is proven and worth next to nothing, or leaves out what callers of the fit do with the rows.
 
     Everything it is told from is public.
@@ -196,7 +175,7 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
             PrivacyLeakWarning,
         )
     for fact in public:
-        if fact.name in SIZES and delta * (fact.value or 0) > 1:
+        if fact.name in privacy.SIZES and delta * (fact.value or 0) > 1:
             one = "subject" if fact.name.endswith("subjects") else "row"
             warn_caller(
                 f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of {one}s: even "
@@ -291,10 +270,10 @@ class PrivateEstimator(SpendsPrivacy):
     def _read(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
-    def _plan(self, data: Any) -> Plan:
+    def _plan(self, data: Any) -> privacy.Plan:
         raise NotImplementedError
 
-    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> PrivacySpent:
+    def planned_privacy(self, X: Any, y: Any = None, **fit_params: Any) -> privacy.PrivacySpent:
         """What ``fit`` with the same arguments is going to certify, before anything is released or trained.
 
         It is the plan of the fit itself, which depends on public values only: sizes, domains, constructor parameters.
@@ -312,32 +291,27 @@ class PrivateEstimator(SpendsPrivacy):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit gives them
             entry, held = self._planned(X, y, **fit_params)
-        own = PrivacySpent.of(
-            entry.event,
-            self.delta,
-            protects=entry.protects,
-            neighboring_relation=entry.neighboring_relation,
-            secret_noise=self.noise_seed is None,
-            label=entry.label,
-            rows_of=entry.rows_of,
-        )
-        return composed(own, *held_by(self), *held)
+        told = {name: getattr(entry, name) for name in ("protects", "neighboring_relation", "label", "rows_of")}
+        own = privacy.PrivacySpent.of(entry.event, self.delta, secret_noise=self.noise_seed is None, **told)
+        return privacy.composed(own, *privacy.held_by(self), *held)
 
-    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> LedgerEntry:
+    def _planned_entry(self, X: Any, y: Any = None, **fit_params: Any) -> privacy.LedgerEntry:
         """What ``fit`` with these arguments would put on record."""
         return self._planned(X, y, **fit_params)[0]
 
-    def _planned(self, X: Any, y: Any, **fit_params: Any) -> tuple[LedgerEntry, list[PrivacySpent]]:
+    def _planned(self, X: Any, y: Any, **fit_params: Any) -> tuple[privacy.LedgerEntry, list[privacy.PrivacySpent]]:
         model = self._unfitted()
         data = model._read(X, y, **fit_params)
         plan = model._plan(data)
         of, whose = plan.relation, getattr(plan, "rows_of", "")
-        return LedgerEntry(type(self).__name__, plan.event, of.protects, of, plan.releases, whose), data.reads.held
+        return privacy.LedgerEntry(
+            type(self).__name__, plan.event, of.protects, of, plan.releases, whose
+        ), data.reads.held
 
     def _unfitted(self) -> Any:
         return clone(self)
 
-    def _predicted(self, X: Any, sensitive_features: Any) -> NDArray[Any]:
+    def _predicted(self, X: Any, sensitive_features: Any) -> Array:
         """Predictions of rows, with their groups where these are read."""
         takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
         more = {"sensitive_features": sensitive_features} if takes_groups else {}
@@ -359,12 +333,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     @answers_as_fitted
     def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, sample_weight: MaybeArray = None
     ) -> float:
         """Accuracy on the given rows.
 
@@ -409,12 +378,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
 
     @answers_as_fitted
     def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, sample_weight: MaybeArray = None
     ) -> float:
         """R² on the given rows.
 

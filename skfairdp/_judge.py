@@ -8,14 +8,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skfairdp import fairness, privacy
+from skfairdp._typing import Array, Bools, Floats, Ints
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
-
-Array = NDArray[np.float64]
 
 #: Of the squared cost of a fit, at most.
 SHARE = 0.04
@@ -45,7 +43,7 @@ class Judgement:
     """
 
     constraints: fairness.RateConstraints
-    counts: Array
+    counts: Floats
     noise: Any = 0.0
     level: float = LEVEL
     #: What is broken only where what was asked is broken, which the constraints imply; None: they are what was asked.
@@ -60,7 +58,7 @@ class Judgement:
 
     @classmethod
     def by_weights(
-        cls, constraints: fairness.RateConstraints, weights: Array, truth: Any, answers: Any, noise: float = 0.0
+        cls, constraints: fairness.RateConstraints, weights: Floats, truth: Any, answers: Any, noise: float = 0.0
     ) -> "Judgement":
         """By rows whose groups are known as weights, (n_rows, n_groups), with noise in a sum of those of all rows.
 
@@ -71,14 +69,14 @@ class Judgement:
         n_classes, weights = len(constraints.classes), np.asarray(weights, dtype=np.float64)
         cells = np.asarray(truth, dtype=np.int64) * n_classes + np.asarray(answers, dtype=np.int64)
 
-        def table(values: Array) -> Array:
+        def table(values: Floats) -> Floats:
             sums = [np.bincount(cells, column, minlength=n_classes**2) for column in values.T]
             return np.array(sums, dtype=np.float64).reshape(-1, n_classes, n_classes)
 
         variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
         return cls(constraints, table(weights), np.sqrt(2 * variance))
 
-    def moved(self, constraints: fairness.RateConstraints, flows: Array) -> "Judgement":
+    def moved(self, constraints: fairness.RateConstraints, flows: Floats) -> "Judgement":
         """Of another model than was looked at: by sampled rows, counted by group, true class, and answer of either.
 
         As large a part of the private rows changes its answer, give or take half of that (of all that changes, in
@@ -116,7 +114,7 @@ class Judgement:
         return "no" if self._surely_broken.max(initial=-1.0) > 0 else "within the noise"
 
     @cached_property
-    def _surely_broken(self) -> Array:
+    def _surely_broken(self) -> Floats:
         """By how much each inequality is broken at least."""
         # of a pair of opposite inequalities only one can be broken
         asked = self.weaker or self.constraints
@@ -254,7 +252,7 @@ class Judge:
         what = "by group, true class and answer" if self.shape[1] > 1 else "by group and answer"
         return (f"a noisy table of rows {what} of the model",)
 
-    def counts(self, groups: NDArray[Any], truth: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.int64]:
+    def counts(self, groups: Array, truth: Array, answers: Array) -> Ints:
         """The table without noise. Private. A row with a negative code counts nowhere."""
         _, n_labels, n_classes = self.shape
         known = (np.asarray(answers) >= 0) & (np.asarray(groups) >= 0)
@@ -262,7 +260,7 @@ class Judge:
         cells = (np.asarray(groups)[known] * n_labels + label) * n_classes + np.asarray(answers)[known]
         return np.bincount(cells.astype(np.int64), minlength=math.prod(self.shape)).reshape(self.shape)
 
-    def release(self, counts: NDArray[Any], noise: privacy.NoiseSource) -> Judgement:
+    def release(self, counts: Array, noise: privacy.NoiseSource) -> Judgement:
         """Release a table of hard answers, and judge by it: with 95 % what is said of all models looked at is right."""
         level = 1 - (1 - LEVEL) / self.looks
         return Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
@@ -326,9 +324,7 @@ def held_by_learner(
     return held
 
 
-def fifths(
-    groups: NDArray[np.int64], labels: NDArray[np.int64] | None
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def fifths(groups: Ints, labels: Ints | None) -> Iterator[tuple[Bools, Bools]]:
     """Rows that teach, and a fifth of every group and label that is asked; which row is where follows no feature.
 
     A row that is alone in its group teaches always: nobody else can.
@@ -359,12 +355,12 @@ class KSJudgement:
     rows before the other has any. In one of ``points`` all rows are at the same point, so that its ends say all.
     """
 
-    counts: Array
+    counts: Floats
     noise: float
-    points: NDArray[np.bool_] | bool = False
+    points: Bools | bool = False
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> Floats:
         """Of each group."""
         return np.maximum(self.counts.sum(axis=1), 1.0)
 
@@ -374,12 +370,12 @@ class KSJudgement:
         return bool((self.rows > CLEAR_OF_NOISE * self.noise * math.sqrt(self.counts.shape[1])).all())
 
     @cached_property
-    def _levels(self) -> Array:
+    def _levels(self) -> Floats:
         """Distribution functions at the ends of cells, by noisy counts."""
         return np.pad(self.counts.cumsum(axis=1) / self.rows[:, None], ((0, 0), (1, 0)))
 
     @cached_property
-    def _lumps(self) -> NDArray[np.bool_]:
+    def _lumps(self) -> Bools:
         """Cells in which a group may have many rows at one point of several."""
         masses = self.counts / self.rows[:, None]
         most = 2 / self.counts.shape[1] + 2 * self.noise / self.rows[:, None]
@@ -415,13 +411,13 @@ class KSJudgement:
         return gap, min(1.0, most), "yes" if most <= bound else "no" if least > bound else "within the noise"
 
 
-def _between(at_ends: Array) -> Array:
+def _between(at_ends: Floats) -> Floats:
     """Values at the ends of cells and at points between them."""
     places = np.arange(len(at_ends))
     return np.interp(np.linspace(0, places[-1], _FINER * places[-1] + 1), places, at_ends)
 
 
-def _deviations(n_rows: Any, at: Array, noise: float, seed: int) -> Array:
+def _deviations(n_rows: Any, at: Floats, noise: float, seed: int) -> Floats:
     """Draws of how far a noisy distribution function is from the population's, where that has these values.
 
     Of sampling it is a Brownian bridge; noise is in the counts of cells, and straight within them.

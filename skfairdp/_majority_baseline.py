@@ -5,17 +5,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skfairdp._usefulness import (
-    DOUBTFUL,
-    Comparison,
-    gradient_noise,
-    learned_by_heart,
-    spread_by_rows,
-    units_of,
-    what_is_enough,
-)
+from skfairdp import _usefulness
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
@@ -54,7 +46,7 @@ class MajorityBaselineTest:
     @property
     def noise(self) -> float:
         """What gradients are going to carry, by public numbers."""
-        return gradient_noise(self.n_rows, self.n_features, epsilon=self.epsilon, delta=self.delta)
+        return _usefulness.gradient_noise(self.n_rows, self.n_features, epsilon=self.epsilon, delta=self.delta)
 
     @property
     def counts(self) -> GaussianMechanism:
@@ -82,17 +74,17 @@ class MajorityBaselineTest:
     @property
     def target(self) -> float:
         """Noise that would do: half of it where the noise alone does not explain that nothing was learned."""
-        return DOUBTFUL if self.noise > DOUBTFUL else self.noise / 2
+        return _usefulness.DOUBTFUL if self.noise > _usefulness.DOUBTFUL else self.noise / 2
 
     @property
     def enough(self) -> tuple[int | None, float | None]:
         """The rows by which the noise is down to the target, and the ε, to two digits."""
         target = self.target
-        return what_is_enough(self, lambda other: other.noise <= target)
+        return _usefulness.what_is_enough(self, lambda other: other.noise <= target)
 
     def release(
-        self, module: Any, X: NDArray[np.float64], y: NDArray[np.int64], n_classes: int, noise: NoiseSource
-    ) -> tuple[Any, Comparison]:
+        self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource
+    ) -> tuple[Any, _usefulness.Comparison]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
         class.
         """
@@ -112,18 +104,14 @@ class MajorityBaselineTest:
         found = self._compared(rates, usual, float(self.gain.release([float(ahead)], noise)[0]))
         return module if found.may_stay else constant_module(rates), found
 
-    def _compared(self, rates: NDArray[np.float64], usual: int, ahead: float) -> Comparison:
+    def _compared(self, rates: Floats, usual: int, ahead: float) -> _usefulness.Comparison:
         """The module beside that class, by what was released."""
-        by_heart = learned_by_heart(rates, spread_by_rows(rates, self.n_features, self.n_rows))
-        return Comparison(
-            usual,
-            ahead / self.n_rows - by_heart,
-            float(rates[usual]),
-            error=self.gain.sigma / self.n_rows,
-            where=f"of the {units_of(self.relation)}, by noisy counts that were released,",
-        )
+        by_heart = _usefulness.learned_by_heart(rates, _usefulness.spread_by_rows(rates, self.n_features, self.n_rows))
+        ahead, error = ahead / self.n_rows - by_heart, self.gain.sigma / self.n_rows
+        where = f"of the {_usefulness.units_of(self.relation)}, by noisy counts that were released,"
+        return _usefulness.Comparison(usual, ahead, float(rates[usual]), error, where)
 
-    def warn(self, found: Comparison, module: Any, classes: NDArray[Any], owner: str) -> None:
+    def warn(self, found: _usefulness.Comparison, module: Any, classes: Array, owner: str) -> None:
         """Say that the module is not clearly better than that class; both are what :meth:`release` returned."""
         from skfairdp._networks import is_constant
 
@@ -135,22 +123,23 @@ class MajorityBaselineTest:
 
     def _ways(self, what: str) -> str:
         rows, epsilon = self.enough
-        ways = [] if rows is None else [f"{rows:,} {units_of(self.relation)}"]
+        ways = [] if rows is None else [f"{rows:,} {_usefulness.units_of(self.relation)}"]
         ways += [] if epsilon is None else [f"epsilon={epsilon:g}"]
         return f"{' or '.join(ways) or 'A larger delta'} would {what}."
 
     @property
     def _figures(self) -> str:
+        rows = f"{self.n_rows:,} {_usefulness.units_of(self.relation)}"
         return (
-            f"{self.n_features} features, {self.n_rows:,} {units_of(self.relation)} and epsilon={self.epsilon:g} "
+            f"{self.n_features} features, {rows} and epsilon={self.epsilon:g} "
             f"the relative noise of the gradients is {self.noise:.2g}"
         )
 
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
-        is_noise = self.noise > DOUBTFUL
+        is_noise = self.noise > _usefulness.DOUBTFUL
         why = (
-            f"above {DOUBTFUL:g} a network often learns nothing"
+            f"above {_usefulness.DOUBTFUL:g} a network often learns nothing"
             if is_noise
             else "informative features would exceed that"
         )

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats
 from skfairdp._utils import decode_labels
 from skfairdp._utils._sklearn import answers_as_fitted
 
@@ -28,17 +27,17 @@ class NetworkPredictions:
     """``predict`` and ``predict_proba`` of a classifier that holds ``net_``; the group is never needed."""
 
     net_: Any
-    classes_: NDArray[Any]
+    classes_: Array
 
     @answers_as_fitted
-    def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _logits(self, X: ArrayLike) -> Floats:
         from skfairdp._networks import module_of, predict_logits
 
         check_is_fitted(self, "net_")
         features = read_features(self, X)
         return predict_logits(module_of(self.net_), features)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Predict the class of each row; the group is not needed.
 
         {predicts_labels}
@@ -47,7 +46,7 @@ class NetworkPredictions:
         return decode_labels(self, codes)
 
     @available_if(_is_exact)
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike) -> Floats:
         """Log odds of the second class; of more than two classes, one score each, which add up to 0.
 
         Only of a network in double precision, such as a fitted "additive" one: in single precision the last digits of a
@@ -60,7 +59,7 @@ class NetworkPredictions:
             return np.asarray(logits[:, 1] - logits[:, 0])
         return np.asarray(logits - logits.mean(axis=1, keepdims=True))
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Class probabilities, the softmax of the network's logits.
 
         {predicts_proba}

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
-from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import PlainRows, by_halves, coins_of, silence
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
@@ -67,9 +67,7 @@ def check_rows_alone(models: Iterable[Any], owner: str) -> None:
                 )
 
 
-def row_wise_predictions(
-    fitted: Any, X: Any, groups: NDArray[Any] | None, *, places: NDArray[np.int64] | None
-) -> NDArray[np.object_]:
+def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: Ints | None) -> Objects:
     """Predict private rows; every entry is a function of its own row, its place and the fitted state before the call.
 
     Total and silent: a row that makes the predictor fail, or that it gives no single answer for, is NO_CLASS.
@@ -102,9 +100,7 @@ def row_wise_predictions(
             return _objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])
 
 
-def row_wise_amounts(
-    fitted: Any, X: Any, groups: NDArray[Any] | None, *, places: NDArray[np.int64] | None
-) -> NDArray[np.float64]:
+def row_wise_amounts(fitted: Any, X: Any, groups: Array | None, *, places: Ints | None) -> Floats:
     """The same of a regressor: finite amounts, NaN where there is none."""
     said = row_wise_predictions(fitted, X, groups, places=places)
     amounts = np.array([_amount(one) for one in said], dtype=np.float64)
@@ -129,14 +125,14 @@ def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
     return last.predict(X, sensitive_features=groups)
 
 
-def predict_codes(learner: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
+def predict_codes(learner: Any, X: Floats) -> Ints:
     """Codes of classes, by a learner inside of ours: where it tosses coins, each follows from the row's features."""
     if not _draws(learner) or not hasattr(learner, "_pmf_predict"):
         return np.asarray(learner.predict(X)).astype(np.int64)
     return (learner._pmf_predict(X)[:, 1] >= coins_of(X, b"answer")).astype(np.int64)
 
 
-def all_probabilities(learner: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+def all_probabilities(learner: Any, X: Any, n_classes: int) -> Floats:
     """Probabilities of all class codes, by a learner inside of ours that may not have seen all of them."""
     found = np.zeros((len(X), n_classes))
     found[:, np.asarray(learner.classes_).astype(np.int64)] = learner.predict_proba(X)
@@ -155,16 +151,16 @@ def _has_groups(fitted: Any, X: Any) -> bool:
 
 # ------------------------------------------------------------------ calls of one public shape
 
-_Ask = Callable[[NDArray[np.int64], int], list[Any]]
+_Ask = Callable[[Ints, int], list[Any]]
 
 
-def _asks(model: Callable[[], Any], rows: PlainRows, groups: NDArray[Any] | None, *, usual: Any = None) -> _Ask:
+def _asks(model: Callable[[], Any], rows: PlainRows, groups: Array | None, *, usual: Any = None) -> _Ask:
     """One call for the rows at these positions, an answer for each; raises where there is no such answer.
 
     Row -1 is a public one of the kind of another row, and of the ``usual`` group.
     """
 
-    def ask(positions: NDArray[np.int64], like: int) -> list[Any]:
+    def ask(positions: Ints, like: int) -> list[Any]:
         of_groups = None if groups is None else groups[positions]
         if of_groups is not None and (positions < 0).any():
             of_groups[positions < 0] = usual
@@ -176,7 +172,7 @@ def _asks(model: Callable[[], Any], rows: PlainRows, groups: NDArray[Any] | None
     return ask
 
 
-def _answers(ask: _Ask, positions: NDArray[np.int64], like: int) -> list[Any] | None:
+def _answers(ask: _Ask, positions: Ints, like: int) -> list[Any] | None:
     try:
         return ask(positions, like)
     except Exception:
@@ -188,7 +184,7 @@ def _alone(ask: _Ask, row: int) -> Any:
     return NO_CLASS if found is None else found[0]
 
 
-def _in_blocks(ask: _Ask, kinds: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.object_]:
+def _in_blocks(ask: _Ask, kinds: Ints, places: Ints) -> Objects:
     """Ask block by block; rows of another kind have calls of their own, since they would change the type of a table."""
     out = _objects([NO_CLASS] * len(places))
     takes_public: dict[int, bool] = {}  # of each kind
@@ -207,10 +203,10 @@ def _in_blocks(ask: _Ask, kinds: NDArray[np.int64], places: NDArray[np.int64]) -
     return out
 
 
-def _of_block(ask: _Ask, rows: NDArray[np.int64], seats: NDArray[np.int64]) -> NDArray[np.object_]:
+def _of_block(ask: _Ask, rows: Ints, seats: Ints) -> Objects:
     """Answers of the rows, each in its seat; the public row sits in those of rows that make the call fail."""
 
-    def answers(some: NDArray[np.int64]) -> list[Any] | None:
+    def answers(some: Ints) -> list[Any] | None:
         call = np.full(BLOCK, -1)
         call[seats[some]] = rows[some]
         return _answers(ask, call, int(rows[0]))
@@ -225,7 +221,7 @@ def _of_block(ask: _Ask, rows: NDArray[np.int64], seats: NDArray[np.int64]) -> N
     return out
 
 
-def _objects(answers: list[Any]) -> NDArray[np.object_]:
+def _objects(answers: list[Any]) -> Objects:
     out = np.empty(len(answers), dtype=object)
     out[:] = answers
     return out
@@ -257,7 +253,7 @@ def _reduction(fitted: Any) -> _Chance | None:
     return _Chance(fitted, _last(fitted)) if from_fairlearn else None
 
 
-def _coins(places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _coins(places: Ints) -> Floats:
     """A number in [0, 1) for each place, that looks random: splitmix64 of the place."""
     word = (places.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

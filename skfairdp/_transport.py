@@ -6,16 +6,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 from skfairdp._column_tables import ColumnTables, Cost
 from skfairdp._judge import KSJudgement
+from skfairdp._typing import Bools, Floats, Ints
 from skfairdp.fairness import tally
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
 from skfairdp.schema import NumberPlace
 
-Array = NDArray[np.float64]
 #: Of the squared cost: for the look at moved scores, for cells, and for scores of each group.
 FOR_LOOK, FOR_CELLS, FOR_TABLE = 0.3, 0.15, 0.55
 ROUNDS = 3  # of where scores lie
@@ -108,25 +107,25 @@ class TransportPlan:
             "a noisy table of moved scores by group",
         )
 
-    def release(self, scores: Array, groups: NDArray[np.int64], noise: NoiseSource) -> "Transport":
+    def release(self, scores: Floats, groups: Ints, noise: NoiseSource) -> "Transport":
         """Release how scores in [0, 1] of each group are spread."""
         edges = self.release_edges(scores, noise)
         return Transport(edges, self.table.release(self.counts(scores, groups, edges), noise), self.table.sigma)
 
-    def release_edges(self, scores: Array, noise: NoiseSource) -> Array:
+    def release_edges(self, scores: Floats, noise: NoiseSource) -> Floats:
         """Release where cells of about equally many scores end."""
         between = (2 * scores - 1)[:, None]
         return without_far_cells((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
 
     def release_judgement(
-        self, transport: Any, scores: Array, codes: NDArray[np.int64], groups: NDArray[np.int64], noise: NoiseSource
+        self, transport: Any, scores: Floats, codes: Ints, groups: Ints, noise: NoiseSource
     ) -> KSJudgement:
         """Release how scores of each group are spread when they are moved by these codes."""
         ends = transport.ends(self.n_looked_at)
         moved = self.counts(transport.move(scores, codes), groups, ends)
         return KSJudgement(self.look.release(moved, noise), self.look.sigma, transport.points(ends))
 
-    def counts(self, scores: Array, groups: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
+    def counts(self, scores: Floats, groups: Ints, edges: Floats) -> Ints:
         """Rows by group and cell. Private."""
         cells = np.searchsorted(edges[1:-1], scores, side="right")
         return tally(groups, cells, (self.n_groups, len(edges) - 1))
@@ -140,12 +139,12 @@ class Transport:
     weighted by their rows.
     """
 
-    edges: Array
-    counts: Array
+    edges: Floats
+    counts: Floats
     noise: float
 
     @cached_property
-    def levels(self) -> Array:
+    def levels(self) -> Floats:
         """Distribution functions of the groups at the edges."""
         clear = CLEAR_OF_NOISE * self.noise * np.sqrt(np.arange(1, self.counts.shape[1] + 1))
         # what from either end on is no more than noise would put far away
@@ -160,13 +159,13 @@ class Transport:
         return rising
 
     @cached_property
-    def weights(self) -> Array:
+    def weights(self) -> Floats:
         """Shares of the groups."""
         rows = np.maximum(self.counts.sum(axis=1), 1.0)
         return np.asarray(rows / rows.sum())
 
     @cached_property
-    def quantiles(self) -> tuple[Array, Array]:
+    def quantiles(self) -> tuple[Floats, Floats]:
         """Levels, and the scores of the barycenter there."""
         # where a group has no rows its quantiles jump
         rising = self.levels + JUMP * np.arange(self.levels.shape[1])
@@ -174,7 +173,7 @@ class Transport:
         of_groups = [np.interp(levels, line, self.edges) for line in rising]
         return levels, self.weights @ np.stack(of_groups)
 
-    def move(self, scores: Array, groups: NDArray[np.int64]) -> Array:
+    def move(self, scores: Floats, groups: Ints) -> Floats:
         """The moved scores."""
         levels, barycenter = self.quantiles
         out = np.empty(len(scores))
@@ -187,33 +186,33 @@ class Transport:
         return np.where(self._narrow[cells], (self.edges[cells] + self.edges[cells + 1]) / 2, out)
 
     @cached_property
-    def _narrow(self) -> NDArray[np.bool_]:
+    def _narrow(self) -> Bools:
         """Cells of which :meth:`move` makes one point."""
         return np.asarray(np.diff(self.edges) < NARROW)
 
-    def _cells(self, scores: Array) -> NDArray[np.int64]:
+    def _cells(self, scores: Floats) -> Ints:
         return np.clip(np.searchsorted(self.edges, scores, side="right") - 1, 0, len(self.edges) - 2)
 
-    def ends(self, n_cells: int) -> Array:
+    def ends(self, n_cells: int) -> Floats:
         """Ends of so many cells of moved scores, about equally many in each; where many are at a point, those of it."""
         many = self._narrow & (np.diff(self.levels).max(axis=0) > 1 / n_cells)
         ends = ends_of(self.quantiles, n_cells)
         apart = np.r_[ends[~many[self._cells(ends)]], self.edges[:-1][many], self.edges[1:][many]]
         return np.unique(np.r_[0.0, apart, 1.0])
 
-    def points(self, ends: Array) -> NDArray[np.bool_]:
+    def points(self, ends: Floats) -> Bools:
         """Between which of these ends all moved scores are at one point."""
         cells = self._cells(ends[:-1])
         return self._narrow[cells] & (self.edges[cells] <= ends[:-1]) & (ends[1:] <= self.edges[cells + 1])
 
 
-def ends_of(quantiles: tuple[Array, Array], n_cells: int) -> Array:
+def ends_of(quantiles: tuple[Floats, Floats], n_cells: int) -> Floats:
     """Ends of so many cells of scores with these quantiles."""
     inner = np.unique(np.interp(np.arange(1, n_cells) / n_cells, *quantiles))
     return np.r_[0.0, inner[(inner > 0) & (inner < 1)], 1.0]
 
 
-def without_far_cells(edges: Array) -> Array:
+def without_far_cells(edges: Floats) -> Floats:
     """Cells of which the outer ones are no wider than a few times any further in: noise puts their ends anywhere.
 
     Cells hold about equal shares, so those of a tail as heavy as 1/x are three times as wide as the next ones. Where
@@ -230,7 +229,7 @@ def without_far_cells(edges: Array) -> Array:
     return found
 
 
-def as_scores(amounts: Array, bounds: tuple[float, float]) -> Array:
+def as_scores(amounts: Floats, bounds: tuple[float, float]) -> Floats:
     """Amounts as parts of the way from one bound to the other, the middle where there is none.
 
     A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
@@ -240,7 +239,7 @@ def as_scores(amounts: Array, bounds: tuple[float, float]) -> Array:
     return np.where(np.isnan(scores), 0.5, scores)
 
 
-def as_amounts_within(scores: Array, bounds: tuple[float, float]) -> Array:
+def as_amounts_within(scores: Floats, bounds: tuple[float, float]) -> Floats:
     """The other way round."""
     low, high = bounds
     return np.clip(low + (high - low) * scores, low, high)

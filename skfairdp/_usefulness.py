@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from skfairdp._typing import Floats, Ints
 from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, gdp_mu
-
-Codes = NDArray[np.int64]
 
 FOLDS = 3
 #: From fewer rows than one end of a trial to the other nothing is told; with more than the other end a learner has not
@@ -77,11 +75,6 @@ class Comparison:
         is_little = self.error <= LEAST * (1 - self.of_usual)
         return self.ahead > (-EVIDENCE if is_little else EVIDENCE) * self.error
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether no further fold would change that."""
-        return abs(self.ahead) > BEYOND_DOUBT * self.error > 0
-
     def warn(self, usual: Any, owner: str, *, falls_back: bool, advice: str = "") -> None:
         """Say that the most frequent class is as good, whether it is predicted for every row, and what may help."""
         what = f"is {'hardly' if self.is_passed else 'no'} better than the class {usual}"
@@ -104,7 +97,7 @@ class Comparison:
         )
 
 
-def learned_by_heart(rates: NDArray[np.float64], spread: float) -> float:
+def learned_by_heart(rates: Floats, spread: float) -> float:
     """By how much a rule that follows nothing but chance seems to be ahead of the most frequent class."""
     second, first = np.sort(rates)[-2:]
     if spread <= 0:
@@ -113,7 +106,7 @@ def learned_by_heart(rates: NDArray[np.float64], spread: float) -> float:
     return float(2 * spread * (norm.pdf(apart) - apart * norm.sf(apart)))
 
 
-def spread_by_rows(rates: NDArray[np.float64], n_features: int, n_rows: int) -> float:
+def spread_by_rows(rates: Floats, n_features: int, n_rows: int) -> float:
     """How far chance moves what a linear rule says of a class, by the rows that it is taught by."""
     second, first = np.sort(rates)[-2:]
     return math.sqrt(max(first + second - (first - second) ** 2, 0.0) / 4 * n_features / max(n_rows, 1))
@@ -126,13 +119,13 @@ def constant_meets(notions: Sequence[str | RateParity | RateBound]) -> bool:
     return _MET.issuperset(map(name_of, notions))
 
 
-def may_fall_back(y: Codes) -> bool:
+def may_fall_back(y: Ints) -> bool:
     """Whether a classifier of these labels may give way to a constant: they are few enough for a trial.
     So few that a network may have learned them by heart, and enough to tell that it has."""
     return LEAST_ROWS <= len(y) <= MOST_ROWS and len(np.unique(y)) > 1
 
 
-def seen(predicted: Codes, y: Codes, n_features: int | None = None) -> Comparison:
+def seen(predicted: Ints, y: Ints, n_features: int | None = None) -> Comparison:
     """How often predictions are right on the rows that they were learned from."""
     rates = np.bincount(y, minlength=2) / max(len(y), 1)
     usual = int(rates.argmax())
@@ -143,11 +136,11 @@ def seen(predicted: Codes, y: Codes, n_features: int | None = None) -> Compariso
     return Comparison(usual, float(gains.mean()) - by_heart, of_usual, error=_error(gains))
 
 
-def _error(gains: NDArray[np.float64]) -> float:
+def _error(gains: Floats) -> float:
     return float(gains.std(ddof=1)) / len(gains) ** 0.5
 
 
-def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comparison:
+def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int) -> Comparison:
     """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt.
     All of it has to be public or released: who gives ``answers`` has seen to that."""
     usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(len(y)) % FOLDS
@@ -158,7 +151,7 @@ def tried(y: Codes, answers: Callable[[Codes, Codes], Codes], seed: int) -> Comp
         right = answers(np.flatnonzero(folds != fold), asked) == y[asked]
         gains = np.append(gains, right - 1.0 * (y[asked] == usual))
         trial = Comparison(usual, float(gains.mean()), float(of_usual.mean()), error=_error(gains), where=KEPT_ROWS)
-        if trial.is_decided:
+        if abs(trial.ahead) > BEYOND_DOUBT * trial.error > 0:
             break
     return trial
 
@@ -193,9 +186,7 @@ class AmountLook(PlainState):
         """The release."""
         return self.gain.event
 
-    def release(
-        self, y: NDArray[np.float64], predicted: NDArray[np.float64], usual: Any, spread: float, noise: NoiseSource
-    ) -> float:
+    def release(self, y: Floats, predicted: Floats, usual: Any, spread: float, noise: NoiseSource) -> float:
         """Release the sum; a row without a prediction counts nowhere. Exact: what rows say is cut to a grid."""
         of_usual, of_model = np.abs(y - usual), np.abs(y - predicted)
         if self.power:
@@ -253,7 +244,7 @@ class AmountMean(PlainState):
         """The release."""
         return self.total.event
 
-    def release(self, amounts: NDArray[np.float64], middle: float, spread: float, noise: NoiseSource) -> float:
+    def release(self, amounts: Floats, middle: float, spread: float, noise: NoiseSource) -> float:
         """Release the mean: from the middle as far as the noise lets one believe that it is off."""
         reach, total = REACH * spread, self.total
         off = float(total.release([exact_sum((amounts - middle) / reach)], noise)[0]) / self.n_rows
@@ -261,7 +252,7 @@ class AmountMean(PlainState):
         return middle + reach * off / (1 + (REACH * error / self.off) ** 2)
 
 
-def exact_sum(said: NDArray[np.float64]) -> float:
+def exact_sum(said: Floats) -> float:
     """Private. Of what rows say, each at most 1 for or against, cut to a grid; what is no number counts nowhere."""
     return float((np.trunc(np.clip(said, -1.0, 1.0)[np.isfinite(said)] * _GRID) / _GRID).sum())
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skfairdp._rows import RowSource, Subjects, name_of_subjects
 from skfairdp._tables import SyntheticRows
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import column_names, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.privacy import NeighboringRelation, PublicReads
@@ -87,9 +87,9 @@ def _names(X: Any) -> list[Any]:
 class PublicRows:
     """Public rows after validation: features, and group codes with their domain where groups are used."""
 
-    X: NDArray[np.float64]
-    groups: NDArray[np.int64] | None = None
-    domain: NDArray[np.object_] | None = None
+    X: Floats
+    groups: Ints | None = None
+    domain: Objects | None = None
 
     @property
     def n_groups(self) -> int:
@@ -100,8 +100,8 @@ class PublicRows:
 class Table:
     """X after validation."""
 
-    X: NDArray[np.float64]
-    groups: NDArray[np.object_] | None
+    X: Floats
+    groups: Objects | None
     raw: RawTable | None = None
 
 
@@ -109,11 +109,11 @@ class Table:
 class TrainingData:
     """All that a fit learns from: codes of classes, or amounts, of which there are no classes."""
 
-    X: NDArray[np.float64]
-    y: NDArray[Any]
-    classes: NDArray[Any]
-    groups: NDArray[np.int64] | None
-    domain: NDArray[np.object_] | None
+    X: Floats
+    y: Array
+    classes: Array
+    groups: Ints | None
+    domain: Objects | None
     public: PublicRows | None
     reads: PublicReads
     own_rows: SyntheticRows | None = None
@@ -152,7 +152,7 @@ class TrainingData:
         return of_rows if self.subjects is None else of_subjects
 
     @property
-    def groups_of_units(self) -> NDArray[np.int64]:
+    def groups_of_units(self) -> Ints:
         """Private: the group of each row, or of each subject, which is that of its first row; 0 where it has none."""
         assert self.groups is not None
         if self.subjects is None:
@@ -161,7 +161,7 @@ class TrainingData:
         groups[self.subjects.of] = self.groups[self.subjects.first_row_each]
         return groups
 
-    def of_each_row(self, of_units: NDArray[Any]) -> NDArray[Any]:
+    def of_each_row(self, of_units: Array) -> Array:
         """What is known of units, for each of their rows."""
         return of_units if self.subjects is None else of_units[self.subjects.of]
 
@@ -179,7 +179,7 @@ class TrainingData:
         return replace(self, X=X, y=self.y[kept], groups=groups, subjects=None)
 
     @property
-    def unit_places(self) -> NDArray[np.int64]:
+    def unit_places(self) -> Ints:
         """The places of the rows of ``one_row_each`` among all units: a subject keeps its own, whoever has no rows."""
         return np.arange(len(self.X)) if self.subjects is None else np.flatnonzero(self.subjects.row_of_each >= 0)
 

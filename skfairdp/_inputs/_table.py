@@ -4,31 +4,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from skfairdp import _utils
 from skfairdp._inputs._data import Table
-from skfairdp._utils import (
-    as_amounts,
-    as_dense,
-    as_groups,
-    as_labels,
-    as_pandas,
-    check_same_index,
-    column_names,
-    declared_classes,
-    encode_labels,
-    given_domain,
-    group_domain,
-    labels_are_codes,
-    note_label_codes,
-    private_error,
-    refuse_group_among_features,
-    split_sensitive_columns,
-    warn_caller,
-    without_values,
-)
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skfairdp.privacy import PublicReads
 from skfairdp.schema import SCHEMA_PARAMETERS, RawTable, note_columns, schema_of
@@ -58,14 +39,14 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
 
 def read_unprotected(
     estimator: BaseEstimator, X: Any, y: Any, sensitive_features: Any = None
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int64]]:
+) -> tuple[Floats, Array, Ints]:
     """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside
     one.
     """
     owner = type(estimator).__name__
-    check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
+    _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     features = read_columns(estimator, X, reset=True, with_groups=False).X
-    classes, codes = np.unique(as_labels(y, len(features), owner=owner), return_inverse=True)
+    classes, codes = np.unique(_utils.as_labels(y, len(features), owner=owner), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"{owner} can't train when only one class is present in y. Give rows of two classes or more.")
     return features, classes, codes
@@ -74,12 +55,12 @@ def read_unprotected(
 def check_public_table(table: Table, X: Any, y: Any, sensitive_features: Any, owner: str) -> None:
     refuse_large(table.X, f"X of {owner} holds")
     if table.raw is None:
-        refuse_group_among_features(X, sensitive_features, owner=owner)
+        _utils.refuse_group_among_features(X, sensitive_features, owner=owner)
     else:
         table.raw.check("X", label=y is None)
 
 
-def read_features(estimator: BaseEstimator, X: Any) -> NDArray[np.float64]:
+def read_features(estimator: BaseEstimator, X: Any) -> Floats:
     """Read the X of a prediction, which has the columns of the fit's."""
     return read_columns(estimator, X, reset=False, with_groups=False).X
 
@@ -90,11 +71,11 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
         return _raw_table(estimator, X, reset=reset, with_groups=with_groups, name=name)
     columns, owner = parameter_of(estimator, "sensitive_columns"), type(estimator).__name__
     X = without_subject(estimator, X)
-    X = as_dense(X, owner=owner, name=name)
-    X = X if isinstance(X, np.ndarray) else as_pandas(X)
+    X = _utils.as_dense(X, owner=owner, name=name)
+    X = X if isinstance(X, np.ndarray) else _utils.as_pandas(X)
     features, groups, problem = X, None, None
     if columns is not None:
-        features, groups = split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
+        features, groups = _utils.split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # of sums of private numbers, by which those are looked at
             if columns is None and name == "X":
@@ -104,7 +85,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
                 if name == "X":
                     validate_data(estimator, X, reset=reset, skip_check_array=True)
     except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
-        problem = without_values(error, owner=owner, name=name)
+        problem = _utils.without_values(error, owner=owner, name=name)
     if problem is not None:
         raise problem
     return Table(features, groups)
@@ -113,12 +94,16 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
 def without_subject(estimator: BaseEstimator, X: Any) -> Any:
     """The table without the column that names subjects, which is no feature; as it is where there is none."""
     column = getattr(estimator, "_subject_column", None)
-    return X if column is None or column not in (column_names(X) or []) else as_pandas(X).drop(columns=column)
+    return (
+        X
+        if column is None or column not in (_utils.column_names(X) or [])
+        else _utils.as_pandas(X).drop(columns=column)
+    )
 
 
 def check_public_columns(owner: str, names: Any, n_columns: int, public: Any, name: str = "X_public") -> None:
     """Refuse public rows in other columns than those of X, which has been read."""
-    given = column_names(public)
+    given = _utils.column_names(public)
     shape: tuple[int, ...] = tuple(getattr(public, "shape", ()))
     if len(shape) == 2 and shape[0] == 0:
         raise ValueError(f"{name} of {owner} has no rows. Give some.")
@@ -130,7 +115,9 @@ def check_public_columns(owner: str, names: Any, n_columns: int, public: Any, na
     if names is None or given is None:
         if (names is None) != (given is None) and all(isinstance(one, str) for one in given or []):
             unnamed, named = ("X", name) if names is None else (name, "X")
-            warn_caller(f"{unnamed} of {owner} has no names of columns, {named} has: they are matched by position.")
+            _utils.warn_caller(
+                f"{unnamed} of {owner} has no names of columns, {named} has: they are matched by position."
+            )
         return
     if given != list(names):
         raise ValueError(
@@ -154,48 +141,44 @@ def _raw_table(estimator: Any, X: Any, *, reset: bool, with_groups: bool, name: 
     return Table(raw.features, groups, raw)
 
 
-def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> NDArray[Any]:
+def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) -> Array:
     """Read one label per row, to compare predictions with."""
     if getattr(estimator, "schema", None) is not None:
         schema: Any = schema_of(estimator)
         raw = RawTable.read(schema, X, owner=type(estimator).__name__)
-        if labels_are_codes(estimator):
+        if _utils.labels_are_codes(estimator):
             return raw.labels(y, unknown=-1, numbered=y is not None)
         return raw.known_labels(y)
-    return as_labels(y, n_rows, owner=type(estimator).__name__, check_kind=parameter_of(estimator, "classes") is None)
+    return _utils.as_labels(
+        y, n_rows, owner=type(estimator).__name__, check_kind=parameter_of(estimator, "classes") is None
+    )
 
 
 def read_classes(
-    estimator: BaseEstimator,
-    y: Any,
-    n_rows: int,
-    reads: PublicReads,
-    *,
-    public: bool = False,
-    raw: RawTable | None = None,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    estimator: Any, y: Any, n_rows: int, reads: PublicReads, *, public: bool = False, raw: RawTable | None = None
+) -> tuple[Array, Ints]:
     """Read the labels and what classes there are."""
-    numbered = note_label_codes(estimator, y)
+    numbered = _utils.note_label_codes(estimator, y)
     if raw is not None:
         classes, codes = raw.classes, raw.labels(y, public=public, numbered=numbered)
         reads.note("classes", "given", classes, raw.said_of_others(raw.schema.label), by=raw.schema.classes)
         return classes, codes
     owner, given = type(estimator).__name__, parameter_of(estimator, "classes")
-    labels = as_labels(y, n_rows, owner=owner, check_kind=given is None)
+    labels = _utils.as_labels(y, n_rows, owner=owner, check_kind=given is None)
     if given is not None:
-        classes = declared_classes(given, owner)
+        classes = _utils.declared_classes(given, owner)
         reads.note("classes", "given", classes, by=given)
         known = np.arange(len(classes)) if numbered else classes
         own = "classes" in estimator.get_params(deep=False)
         parameter = "classes" if own else "estimator"  # whose classes are those that count
-        return classes, encode_labels(labels, known, owner=owner, name="y", parameter=parameter)
+        return classes, _utils.encode_labels(labels, known, owner=owner, name="y", parameter=parameter)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise private_error("one class", owner=owner)
+        raise _utils.private_error("one class", owner=owner)
     if public:
         reads.note("classes", "read", classes, "from y, which is public here")
     else:
-        warn_caller(
+        _utils.warn_caller(
             f"{owner} read its classes from the private y, which reveals them outside the guarantee. "
             "Give them with the 'classes' parameter.",
             PrivacyLeakWarning,
@@ -208,14 +191,8 @@ def read_classes(
 
 
 def read_amounts(
-    estimator: BaseEstimator,
-    y: Any,
-    n_rows: int,
-    reads: PublicReads,
-    *,
-    public: bool = False,
-    raw: RawTable | None = None,
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    estimator: Any, y: Any, n_rows: int, reads: PublicReads, *, public: bool = False, raw: RawTable | None = None
+) -> tuple[Array, Floats]:
     """Read the amounts, those beyond their bounds as the bound; of classes there are none."""
     low, high = amount_bounds(estimator)
     amounts = amounts_of(estimator, y, n_rows, raw)
@@ -223,10 +200,10 @@ def read_amounts(
     return np.empty(0), np.clip(amounts, low, high)
 
 
-def amounts_of(estimator: BaseEstimator, y: Any, n_rows: int, raw: RawTable | None) -> NDArray[np.float64]:
+def amounts_of(estimator: BaseEstimator, y: Any, n_rows: int, raw: RawTable | None) -> Floats:
     """One amount per row: of y, or of the column that a schema names."""
     if raw is None or raw.schema.label is None:
-        return as_amounts(y, n_rows, owner=type(estimator).__name__)
+        return _utils.as_amounts(y, n_rows, owner=type(estimator).__name__)
     return raw.amounts(y)
 
 
@@ -255,11 +232,11 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
     return low, high
 
 
-def warn_of_other_units(owner: str, what: str, quantiles: NDArray[np.float64], bounds: tuple[float, float]) -> None:
+def warn_of_other_units(owner: str, what: str, quantiles: Floats, bounds: tuple[float, float]) -> None:
     """Say so where nearly every amount is at one bound or beyond it, by released quantiles between 0 and 1 of both."""
     for bound, apart in zip(bounds, (quantiles, 1 - quantiles), strict=True):
         if (apart < AT_BOUND).all():
-            warn_caller(
+            _utils.warn_caller(
                 f"By released quantiles nearly all {what} of {owner} lie at {bound:g}, one end of its 'bounds', or "
                 "beyond it, where they count as the bound. Are both in the same unit?",
                 UtilityWarning,
@@ -277,7 +254,7 @@ def read_private_groups(
     reads: PublicReads,
     *,
     raw: RawTable | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+) -> tuple[Ints, Objects]:
     """Read the group of every private row."""
     if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
         schema: Any = schema_of(estimator)
@@ -294,24 +271,24 @@ def read_private_groups(
         raise groups_twice(owner)
     groups = _groups_of_rows(owner, groups_in_X, sensitive_features, n_rows, what)
     if given is not None:
-        domain = given_domain(given, owner=owner, parameter="groups")
+        domain = _utils.given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain, by=given)
     else:
-        domain = group_domain(groups)
+        domain = _utils.group_domain(groups)
         if len(domain) < 2:
-            raise private_error("one group", owner=owner)
-        warn_caller(
+            raise _utils.private_error("one group", owner=owner)
+        _utils.warn_caller(
             f"{owner} read its groups from the private rows, which reveals them outside the guarantee. Give them "
             "with the 'groups' parameter.",
             PrivacyLeakWarning,
         )
         reads.note("names of the groups", "read", domain, "from the private rows, outside the guarantee")
-    return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
+    return _utils.encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups"), domain
 
 
-def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = "") -> NDArray[np.object_]:
+def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = "") -> Objects:
     """The group of every private row, as it was given or lies in X."""
-    groups: NDArray[np.object_] | None = in_X if given is None else as_groups(given, n_rows, owner=owner)
+    groups: Objects | None = in_X if given is None else _utils.as_groups(given, n_rows, owner=owner)
     if groups is None:
         raise ValueError(
             f"{owner} needs the groups of the private rows: pass sensitive_features to fit, or name the columns "
@@ -320,27 +297,27 @@ def _groups_of_rows(owner: str, in_X: Any, given: Any, n_rows: int, what: str = 
     return groups
 
 
-def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> NDArray[np.int64]:
+def read_groups_like(estimator: BaseEstimator, table: Table, sensitive_features: Any, domain: Any) -> Ints:
     """Codes of the private groups, where the public rows say what groups there are."""
     if table.raw is not None:
         return table.raw.groups(sensitive_features)
     owner = type(estimator).__name__
     groups = _groups_of_rows(owner, table.groups, sensitive_features, len(table.X))
-    return encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
+    return _utils.encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="groups")
 
 
-def groups_to_come(estimator: BaseEstimator, X: Any, given: Any, n_rows: int) -> NDArray[np.int64]:
+def groups_to_come(estimator: BaseEstimator, X: Any, given: Any, n_rows: int) -> Ints:
     """Codes of the groups of rows to predict, by ``groups_`` of a fitted estimator."""
     owner, schema = type(estimator).__name__, parameter_of(estimator, "schema")
     columns = parameter_of(estimator, "sensitive_columns")
     if schema is not None:
         return RawTable.read(schema, X, owner=owner).groups(given)
     if columns is not None:
-        _, given = split_sensitive_columns(X, columns, owner=owner)
+        _, given = _utils.split_sensitive_columns(X, columns, owner=owner)
     if given is None:
         raise ValueError(f"{owner} needs sensitive_features to predict, by which it was fitted.")
-    values, known = as_groups(given, n_rows, owner=owner), parameter_of(estimator, "groups_")
-    return encode_labels(values, known, owner=owner, name="sensitive_features", parameter="groups")
+    values, known = _utils.as_groups(given, n_rows, owner=owner), parameter_of(estimator, "groups_")
+    return _utils.encode_labels(values, known, owner=owner, name="sensitive_features", parameter="groups")
 
 
 def groups_twice(owner: str) -> ValueError:
@@ -352,7 +329,7 @@ def groups_twice(owner: str) -> ValueError:
 # ---- what an estimator and its rows may hold -----------------------------------------------------------------
 
 
-def refuse_large(public: NDArray[np.float64], whose: str) -> None:
+def refuse_large(public: Floats, whose: str) -> None:
     if max(public.max(), -public.min()) > LARGEST_PUBLIC:
         raise ValueError(f"{whose} numbers beyond {LARGEST_PUBLIC:g}, whose squares overflow. Scale the features.")
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp import _rows, _utils
@@ -15,6 +14,7 @@ from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column
 from skfairdp._inputs._table import parameter_of, read_classes, read_groups_like, read_private_groups
 from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp.privacy import Protects, PublicReads
 from skfairdp.schema import (
     CompactRows,
@@ -66,8 +66,8 @@ def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool =
 
 
 def read_numbers_of(
-    estimator: BaseEstimator, data: TrainingData, dtype: np.dtype[Any], chosen: NDArray[np.int64] | None
-) -> tuple[NDArray[Any], TrainingData]:
+    estimator: BaseEstimator, data: TrainingData, dtype: np.dtype[Any], chosen: Ints | None
+) -> tuple[Array, TrainingData]:
     """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a
     network.
     """
@@ -130,7 +130,7 @@ PublicRowsFrom = Literal["given", "given or own", "optional", "none"]
 
 
 def read_training(
-    estimator: BaseEstimator,
+    estimator: Any,
     X: Any,
     y: Any,
     *,
@@ -202,7 +202,7 @@ def in_them(schema: Schema, known: Collection[str], *, private: bool) -> tuple[s
 
 
 def read_any_training(
-    estimator: BaseEstimator,
+    estimator: Any,
     X: Any,
     y: Any,
     *,
@@ -290,7 +290,7 @@ def _own_rows(
 
 def _given_rows(
     estimator: BaseEstimator, X_public: Any, sensitive_features_public: Any, reads: PublicReads, whose: Groups
-) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+) -> tuple[Floats, Objects | None]:
     owner = type(estimator).__name__
     X_public = _table.without_subject(estimator, X_public)
     if getattr(estimator, "schema", None) is None:
@@ -312,7 +312,7 @@ def _given_rows(
     return public, groups
 
 
-def _raw_public_groups(raw: RawTable, given: Any) -> NDArray[np.object_] | None:
+def _raw_public_groups(raw: RawTable, given: Any) -> Objects | None:
     """Groups of public rows that a schema reads, after a check that it foresees them."""
     own = given is None and raw.has_groups
     raw.check("X_public", groups=own)
@@ -321,9 +321,7 @@ def _raw_public_groups(raw: RawTable, given: Any) -> NDArray[np.object_] | None:
     return raw.domain[raw.groups(given, public=True, name="sensitive_features_public")]
 
 
-def _public_rows(
-    estimator: BaseEstimator, X: NDArray[np.float64], groups: Any, reads: PublicReads, whose: Groups
-) -> PublicRows:
+def _public_rows(estimator: BaseEstimator, X: Floats, groups: Any, reads: PublicReads, whose: Groups) -> PublicRows:
     """Public rows with their groups as codes; every group of the domain has a row. Where the private groups are not
     read, the group of what a schema does not list is there only where public rows are in it."""
     if groups is None or whose == "none":

@@ -8,19 +8,21 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
+from torch.types import Device
 
 from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
+from skfairdp._typing import Array, Bools, Codes, Floats, Ints, Reals
 from skfairdp._utils import child_seeds
 
 
@@ -148,7 +150,7 @@ _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and
 
 
 # ---- networks ----------------------------------------------------------------------------------------------------
-def _one_hot_rows(codes: NDArray[np.integer], n_codes: Sequence[int]) -> torch.Tensor:
+def _one_hot_rows(codes: Codes, n_codes: Sequence[int]) -> torch.Tensor:
     """Codes (n_rows, n_columns) as the blocks of a one-hot row (n_rows, sum(n_codes))."""
     starts = np.cumsum([0, *n_codes[:-1]])
     out = torch.zeros(len(codes), int(np.sum(n_codes)))
@@ -178,7 +180,7 @@ class GeneratorNet(nn.Module):
         n_cells: int,
         n_codes: Sequence[int],
         n_units: int,
-        allowed: NDArray[np.bool_],
+        allowed: Bools,
         hidden: Sequence[int] | ImageLayers,
         latent: int,
         seed: int,
@@ -200,7 +202,7 @@ class GeneratorNet(nn.Module):
         out = self.layers(torch.cat([noise, _one_hot_cells(cells, self.n_cells)], dim=1))
         return out.masked_fill(self.forbidden, -1e9) if self.n_codes else torch.tanh(out)
 
-    def fakes(self, cells: NDArray[np.int64], rng: np.random.Generator) -> torch.Tensor:
+    def fakes(self, cells: Ints, rng: Generator) -> torch.Tensor:
         """Rows that gradients flow through: units as they are, codes one-hot by the straight-through Gumbel trick."""
         device = next(self.parameters()).device
         noise = torch.as_tensor(rng.normal(size=(len(cells), self.latent)).astype(np.float32), device=device)
@@ -216,7 +218,7 @@ class GeneratorNet(nn.Module):
         return torch.cat(blocks, dim=1)
 
     @torch.no_grad()
-    def rows(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.floating | np.integer]:
+    def rows(self, cells: Ints, rng: Generator) -> NDArray[np.floating | np.integer]:
         """Codes (n_rows, n_columns) or units (n_rows, n_units)."""
         parts = []
         for start in range(0, len(cells), _CHUNK):
@@ -253,7 +255,7 @@ class StackedDiscriminators:
         *,
         loss: str,
         lr: float,
-        device: torch.device | str = "cpu",
+        device: Device = "cpu",
     ) -> None:
         self.net: StackedMLP | StackedImageScores
         if isinstance(hidden, ImageLayers):
@@ -318,15 +320,15 @@ class AdversarialTraining:
 
     def __init__(
         self,
-        values: NDArray[Any],
-        cells: NDArray[np.int64],
-        rates: NDArray[np.float64],
+        values: Array,
+        cells: Ints,
+        rates: Floats,
         n_codes: Sequence[int],
-        allowed: NDArray[np.bool_],
-        batches: Callable[[int], NDArray[np.int64]],
+        allowed: Bools,
+        batches: Callable[[int], Ints],
         n_discriminators: int,
         *,
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
         hidden: Sequence[int] | ImageLayers,
         latent: int,
         lr: float,
@@ -337,7 +339,7 @@ class AdversarialTraining:
         gold: bool,
         device: str,
         owner: str,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> None:
         self.device = resolve_device(device, owner=owner)
         self._rates, self._rng, self._batches = rates / rates.sum(), rng, batches
@@ -364,7 +366,7 @@ class AdversarialTraining:
         condition = _one_hot_cells(torch.as_tensor(cells, device=self.device), len(self._rates))
         return values, torch.cat([values, condition], dim=1)
 
-    def cells(self, shown: torch.Tensor) -> NDArray[np.int64]:
+    def cells(self, shown: torch.Tensor) -> Ints:
         """Public: the cell of each shown row."""
         return np.asarray(shown[:, self.width :].argmax(dim=1).cpu().numpy())
 
@@ -377,7 +379,7 @@ class AdversarialTraining:
             weights = None if self._weights is None else self._weights[index]
             self.teachers.step(self._real[index], shown, gold=self._gold, weights=weights)
 
-    def votes(self, shown: torch.Tensor) -> NDArray[np.int64]:
+    def votes(self, shown: torch.Tensor) -> Ints:
         """Private: how many discriminators take each shown row for real."""
         return np.asarray((self.teachers.scores(shown.detach()) > 0).sum(dim=0).cpu().numpy())
 
@@ -386,14 +388,14 @@ class AdversarialTraining:
         gradients = self.teachers.input_gradients(shown.detach(), which)
         return np.asarray(gradients[..., : self.width].cpu().numpy())
 
-    def follow(self, values: torch.Tensor, directions: NDArray[np.floating]) -> None:
+    def follow(self, values: torch.Tensor, directions: Reals) -> None:
         """One step of the generator along *released* directions, one for each row of ``values``."""
         self._optimizer.zero_grad()
         values.backward(-torch.as_tensor(directions, dtype=values.dtype, device=self.device) / len(values))
         self._optimizer.step()
 
     def follow_student(
-        self, asked: Sequence[torch.Tensor], real: NDArray[np.bool_], *, student_steps: int, generator_steps: int
+        self, asked: Sequence[torch.Tensor], real: Bools, *, student_steps: int, generator_steps: int
     ) -> None:
         """Teach a student which generated rows were *released* as real, then move the generator by the student."""
         shown = torch.cat(list(asked))

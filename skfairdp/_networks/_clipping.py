@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.stats import binom
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
@@ -22,7 +21,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from skfairdp import privacy
 from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, Ints
 from skfairdp._utils import by_halves
 from skfairdp.privacy import NoiseSource
 
@@ -282,14 +281,14 @@ def _without_failures(
     raise RuntimeError(f"The module fails on {n_rows} rows of zeros, though on fewer it does not.")
 
 
-def _only(rows: tuple[Tensor, ...], some: NDArray[np.int64]) -> tuple[Tensor, ...]:
+def _only(rows: tuple[Tensor, ...], some: Ints) -> tuple[Tensor, ...]:
     """These rows at their places, and zeros in all others."""
     kept = torch.zeros(len(rows[0]), dtype=torch.bool)
     kept[torch.from_numpy(some)] = True
     return tuple(torch.where(kept.view(-1, *[1] * (r.ndim - 1)).to(r.device), r, torch.zeros_like(r)) for r in rows)
 
 
-def _passes(attempt: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...], some: NDArray[np.int64]) -> bool:
+def _passes(attempt: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...], some: Ints) -> bool:
     try:
         attempt(_only(rows, some))
     except Exception:
@@ -423,7 +422,12 @@ class DPStep:
         probability = min(1.0, batch_size / n_rows)
         steps = max(1, math.ceil(epochs / probability))
         if noise_multiplier is None:
-            guess = _central_limit_noise(probability, steps, epsilon, delta)
+            # Many steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020): there the search starts.
+            per_step = privacy.gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
+            central = 1.02 / math.sqrt(math.log1p(per_step**2))
+            # Where ε is large, what counts is how often a record is sampled.
+            often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
+            guess = min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
             try:
                 noise_multiplier = privacy.calibrate_noise(
                     lambda sigma: _event(probability, sigma, steps, beside), epsilon, delta, guess=guess
@@ -452,7 +456,7 @@ class DPStep:
         """The public number of rows that probability, steps and divisor follow from."""
         return max(1, round(self.expected_batch_size / self.sampling_probability))
 
-    def sample(self, n_rows: int, source: NoiseSource) -> NDArray[np.int64]:
+    def sample(self, n_rows: int, source: NoiseSource) -> Ints:
         """Positions of a fresh Poisson batch; private, never to be logged."""
         return privacy.PoissonSample(self.sampling_probability).draw(n_rows, source)
 
@@ -465,15 +469,6 @@ class DPStep:
         noisy = torch.from_numpy(self.sums.release(flat.numpy(), source)) / self.expected_batch_size
         parts = noisy.split([value.numel() for value in sums.values()])
         return {name: part.view_as(value).to(value) for (name, value), part in zip(sums.items(), parts, strict=True)}
-
-
-def _central_limit_noise(probability: float, steps: int, epsilon: float, delta: float) -> float:
-    """Where the search starts: many sampled steps are about μ-GDP, μ = q sqrt(T (exp(1/σ²) - 1)) (Bu et al. 2020)."""
-    per_step = privacy.gdp_mu(epsilon, delta) / (probability * math.sqrt(steps))
-    central = 1.02 / math.sqrt(math.log1p(per_step**2))
-    # Where ε is large, what counts is how often a record is sampled.
-    often = max(1.0, float(binom.isf(delta / 2, steps, probability)))
-    return min(central, math.sqrt(often) / privacy.gdp_mu(epsilon, delta / 2))
 
 
 def _event(
@@ -503,12 +498,7 @@ class ClippingRule(ABC):
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
         """Factors of shape (n_rows,)."""
 
-    def factors_of_arrays(
-        self,
-        norms: NDArray[np.float64],
-        groups: NDArray[np.int64],
-        counted: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    ) -> NDArray[np.float64]:
+    def factors_of_arrays(self, norms: Floats, groups: Ints, counted: Callable[[Floats], Floats]) -> Floats:
         """The same from and to arrays."""
         return self.factors(
             torch.from_numpy(norms), torch.from_numpy(groups), lambda exact: torch.from_numpy(counted(exact.numpy()))
@@ -522,7 +512,7 @@ class WeightsByGroup(ClippingRule):
         self.weights, self.max_norm = torch.tensor(np.asarray(weights, dtype=np.float64)), max_norm
 
     @staticmethod
-    def balancing(sizes: NDArray[np.float64], max_weight: float) -> NDArray[np.float64]:
+    def balancing(sizes: Floats, max_weight: float) -> Floats:
         """Weights that make groups of these (noisy) sizes count alike, none above ``max_weight``."""
         total = max(float(sizes.sum()), 1.0)
         # noise may leave a small group with nothing, or less

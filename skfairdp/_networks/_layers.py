@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.random import Generator
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
@@ -348,7 +349,7 @@ def _refuse(module: nn.Module, owner: str) -> None:
 
 
 @torch.no_grad()
-def _redraw(module: nn.Module, rng: np.random.Generator) -> None:
+def _redraw(module: nn.Module, rng: Generator) -> None:
     for part in module.modules():
         if isinstance(part, _REDRAWN):
             bound = 1 / math.sqrt(part.weight[0].numel())

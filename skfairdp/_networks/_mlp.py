@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 from torch import Tensor, nn
 
 from skfairdp._networks._nets import ConstantModule, module_of
 from skfairdp._networks._shorthands import MLP
+from skfairdp._typing import Floats, Ints
 
 
 class StackedMLP:
@@ -154,7 +154,7 @@ class ColumnScales(nn.Module):
         """How many features it adds."""
         return self.knots.numel() if self.has_hats else 0
 
-    def set_knots(self, knots: NDArray[np.float64], far: NDArray[np.float64] | None = None) -> None:
+    def set_knots(self, knots: Floats, far: Floats | None = None) -> None:
         """Take public or released knots."""
         self.knots.copy_(torch.as_tensor(knots))
         if far is not None:
@@ -169,16 +169,13 @@ class ColumnScales(nn.Module):
         features[:, self.columns] = scaled.masked_fill(absent, 0.0)
         if not self.has_hats:
             return features
-        hats = WEIGHT * self._hats(numbers)
-        return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
-
-    def _hats(self, numbers: Tensor) -> Tensor:
-        """Of shape (n_rows, n_columns, n_knots); they add up to 1."""
+        # of shape (n_rows, n_columns, n_knots); they add up to 1
         # how far a number is from each knot to the next, from 0 to 1: a hat is one such ramp less the next
         gaps = self.knots.diff(dim=1)
         ramps = ((numbers[:, :, None] - self.knots[:, :-1]) / gaps).clamp(0.0, 1.0)
         ones, zeros = torch.ones_like(ramps[:, :, :1]), torch.zeros_like(ramps[:, :, :1])
-        return torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2)
+        hats = WEIGHT * (torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2))
+        return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
 
 
 class ScaledMLP(nn.Sequential):
@@ -222,27 +219,24 @@ def behind(scales: ColumnScales | None, module: nn.Module) -> nn.Module:
     return ScaledModule(scales, module).eval()
 
 
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class AdditiveParts:
     """What a network without hidden layers computes: weights of features, and a curve for each column of numbers."""
 
-    bias: Array
-    weights: Array
-    columns: NDArray[np.int64]
-    knots: Array
-    hats: Array
+    bias: Floats
+    weights: Floats
+    columns: Ints
+    knots: Floats
+    hats: Floats
 
-    def breakpoints(self, place: int) -> Array:
+    def breakpoints(self, place: int) -> Floats:
         """Where the curve of a column may bend, from -1 to 1: at its knots, and where numbers are cut off."""
         low, high = self.knots[place, [0, -1]]
         cut = (low + high) / 2 + np.array([-FAR, FAR]) * (high - low) / 2
         found = np.concatenate([[-1.0, 1.0], self.knots[place], cut[np.abs(cut) < 1]])
         return np.unique(found)
 
-    def curve(self, place: int, numbers: Array) -> Array:
+    def curve(self, place: int, numbers: Floats) -> Floats:
         """What a column adds to the logits."""
         line = np.clip(self._scaled(place, numbers), -FAR, FAR)[:, None] * self.weights[:, self.columns[place]]
         return line + np.stack([np.interp(numbers, self.knots[place], hats[place]) for hats in self.hats], axis=1)
@@ -264,7 +258,7 @@ class AdditiveParts:
             hats[:, place] += np.array([[-0.5], [0.5]]) * (values - kept * scaled - added)
         return replace(self, weights=weights, hats=hats)
 
-    def _scaled(self, place: int, numbers: Array) -> Array:
+    def _scaled(self, place: int, numbers: Floats) -> Floats:
         low, high = self.knots[place, [0, -1]]
         return np.asarray((numbers - (low + high) / 2) / ((high - low) / 2))
 
@@ -301,12 +295,12 @@ def _taken_apart(module: nn.Module) -> tuple[ColumnScales | None, list[Any]]:
     return scales, layers
 
 
-def _parts(scales: ColumnScales | None, bias: Array, weights: Array, n_features: int) -> AdditiveParts:
+def _parts(scales: ColumnScales | None, bias: Floats, weights: Floats, n_features: int) -> AdditiveParts:
     knots = np.zeros((0, 1)) if scales is None else _numbers(scales.knots)
     columns = np.zeros(0, dtype=np.int64) if scales is None else scales.columns.numpy()
     hats = WEIGHT * weights[:, n_features:].reshape(len(bias), *knots.shape)
     return AdditiveParts(bias, weights[:, :n_features], columns, knots, hats)
 
 
-def _numbers(values: torch.Tensor) -> Array:
+def _numbers(values: torch.Tensor) -> Floats:
     return values.detach().cpu().double().numpy().copy()

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from skorch import NeuralNet, NeuralNetClassifier, NeuralNetRegressor
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
@@ -21,6 +20,7 @@ from torch.nn.modules.conv import _ConvNd
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import CNN, MLP, ResNet, widths
 from skfairdp._networks._stored import PlainNet
+from skfairdp._typing import Array, Floats
 from skfairdp._usefulness import larger_batches
 from skfairdp._utils import warn_caller
 from skfairdp.privacy import held_by
@@ -111,11 +111,6 @@ class Net:
                 f"The module of the 'net' parameter of {self.owner} must be a torch.nn.Module, its class, or a "
                 f"callable that returns one. Got an object of type {type(module).__name__} instead."
             )
-        self._refuse_unseen_price(module)
-        return module.cpu()
-
-    def _refuse_unseen_price(self, module: nn.Module) -> None:
-        """What a function hides cannot be added up before it is called: a module with a price is given itself."""
         known = [spent.release for spent in held_by([self.module, dict(self.module_options)])]
         for part in module.modules():
             spent = getattr(part, "privacy_", None)
@@ -125,6 +120,7 @@ class Net:
                     "trained on private rows, and their epsilon would not be counted. Give the module itself, or as "
                     "an option of the net (module__body=...)."
                 )
+        return module.cpu()
 
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimiser of the trainable parameters of a module."""
@@ -236,7 +232,7 @@ class ConstantModule(nn.Module):
         return self.logits.expand(X.shape[0], -1)  # len(X) would be a constant of an exported graph
 
 
-def constant_module(probabilities: NDArray[np.float64]) -> nn.Module:
+def constant_module(probabilities: Floats) -> nn.Module:
     """Return a network that answers every row with these probabilities of the classes."""
     return ConstantModule(torch.log(torch.as_tensor(np.asarray(probabilities), dtype=torch.float32))).eval()
 
@@ -254,7 +250,7 @@ def scale_last_layer(module: Any, factor: float) -> Any:
     return module
 
 
-def fitted_net(net: Net, module: nn.Module, classes: NDArray[Any], spent: Any) -> Any:
+def fitted_net(net: Net, module: nn.Module, classes: Array, spent: Any) -> Any:
     """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
 
     Without classes it predicts amounts.

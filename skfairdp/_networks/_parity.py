@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from skfairdp._networks._nets import ConstantModule, is_constant
 from skfairdp._networks._process import own_generator
 from skfairdp._networks._shorthands import MLP
+from skfairdp._typing import Floats, Ints
 
-Array = NDArray[np.float64]
+Keep = Callable[[Ints], bool]
 
 
 def group_contrasts(groups: Tensor, n_groups: int, dtype: torch.dtype) -> Tensor:
@@ -90,7 +90,7 @@ class ParityPenalty:
     per_sample: bool = False
 
     @classmethod
-    def of_rows(cls, X: Array, groups: NDArray[np.int64], n_groups: int, lam: float, temperature: float) -> Self:
+    def of_rows(cls, X: Floats, groups: Ints, n_groups: int, lam: float, temperature: float) -> Self:
         """The term on all of these rows, in double precision, with a soft maximum."""
         rows, codes = torch.from_numpy(np.array(X)), torch.from_numpy(np.array(groups))
         return cls(float(lam), rows, codes, n_groups, float(temperature), "soft")
@@ -139,15 +139,15 @@ class ParityPenalty:
 
 # ---- a student with parity in its loss --------------------------------------------------------------------------
 def fit_with_parity(
-    X: Array,
-    targets: Array,
+    X: Floats,
+    targets: Floats,
     parity: ParityPenalty | None,
     *,
     alpha: float,
     hidden: tuple[int, ...] = (),
     max_iter: int = 300,
     seed: int = 0,
-) -> list[tuple[Array, Array]]:
+) -> list[tuple[Floats, Floats]]:
     """Minimise cross-entropy + λ · DPFR + L2 by L-BFGS on all rows at once. Nothing here is private.
     The loss is linear in its targets, which may be noisy shares outside [0, 1]."""
     # doubles: the line search compares losses that differ in few digits
@@ -204,15 +204,7 @@ def rows_read_by(module: nn.Module, predict: Callable[[], Any]) -> Tensor:
 
 
 def fine_tune_for_parity(
-    module: nn.Module,
-    X: Tensor,
-    groups: NDArray[np.int64],
-    n_groups: int,
-    keep: Callable[[NDArray[np.int64]], bool],
-    *,
-    steps: int,
-    lr: float,
-    temperature: float,
+    module: nn.Module, X: Tensor, groups: Ints, n_groups: int, keep: Keep, *, steps: int, lr: float, temperature: float
 ) -> nn.Module | None:
     """Return a copy of the module at its best iterate, or None where no iterate is kept.
 
@@ -373,7 +365,7 @@ def constant_amount(scale: AmountScale, amount: float) -> nn.Module:
     return predicting(ConstantModule(output.float().reshape(1)), scale)
 
 
-def sums_by_group(statistics: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+def sums_by_group(statistics: Floats, groups: Ints, n_groups: int) -> Floats:
     """Sum lines of numbers in [-1, 1] by group. Exact: numbers are cut to a grid; lines with a NaN count nowhere."""
     known = np.isfinite(statistics).all(axis=1)
     cut = np.trunc(statistics[known] * 2**20) / 2**20

@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.types import Device
 
 from skfairdp._networks._process import seconds_of_steps
+from skfairdp._typing import Bools, Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 
 # Floats of one intermediate activation during prediction (8 MiB in float32, about a cache), and the rows below
@@ -42,8 +44,8 @@ class StackedNet(Protocol):
 
 
 def batch_stream(
-    sizes: NDArray[np.int64], seeds: Sequence[int], *, batch_size: int, epochs: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]]:
+    sizes: Ints, seeds: Sequence[int], *, batch_size: int, epochs: int
+) -> Iterator[tuple[Ints, NDArray[np.float32], Ints]]:
     """Yield the minibatches of many networks, step by step.
 
     Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
@@ -83,16 +85,16 @@ def one_vector(parts: list[Tensor]) -> tuple[Tensor, list[Tensor], list[Tensor]]
 
 def train_stacked(
     net: StackedNet,
-    X: NDArray[np.floating],
-    y: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    X: Reals,
+    y: Ints,
+    sizes: Ints,
     seeds: Sequence[int],
     *,
     epochs: int = 30,
     batch_size: int = 32,
     lr: float = 1e-3,
     weight_decay: float = 0.0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
 ) -> list[Tensor]:
     """Train one network per entry of ``sizes`` with Adam, all of them in the same tensor operations.
     The work is ``n_networks`` times the steps of the largest network; sizes that differ much waste some of it."""
@@ -121,12 +123,7 @@ def train_stacked(
 
 @torch.no_grad()
 def predict_stacked(
-    net: StackedNet,
-    params: list[Tensor],
-    X: NDArray[np.floating],
-    allowed: NDArray[np.bool_],
-    *,
-    device: torch.device | str = "cpu",
+    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, *, device: Device = "cpu"
 ) -> NDArray[np.int32]:
     """Return each network's most likely class for each row."""
     out = np.empty((allowed.shape[0], X.shape[0]), dtype=np.int32)
@@ -139,12 +136,12 @@ def predict_stacked(
 def predict_stacked_proba(
     net: StackedNet,
     params: list[Tensor],
-    X: NDArray[np.floating],
-    allowed: NDArray[np.bool_],
+    X: Reals,
+    allowed: Bools,
     *,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
     step: float | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
 
     Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there. With
@@ -159,11 +156,7 @@ def predict_stacked_proba(
 
 
 def _scores(
-    net: StackedNet,
-    params: list[Tensor],
-    X: NDArray[np.floating],
-    allowed: NDArray[np.bool_],
-    device: torch.device | str,
+    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, device: Device
 ) -> Iterator[tuple[int, Tensor]]:
     """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]

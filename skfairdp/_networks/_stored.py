@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from skfairdp._typing import Array
 from skfairdp._utils import Plain, plain, restored
 
 #: Classes from there are known by name; any other one is stored itself, so that a reader has to trust it.
@@ -39,8 +39,8 @@ class StoredModule(Plain):
 
     kind: Any
     attributes: dict[str, Any]
-    parameters: dict[str, tuple[NDArray[Any], bool] | None]
-    buffers: dict[str, NDArray[Any] | None]
+    parameters: dict[str, tuple[Array, bool] | None]
+    buffers: dict[str, Array | None]
     layers: dict[str, Any]
 
     def restored(self) -> nn.Module:
@@ -100,21 +100,17 @@ class PlainNet:
         settings = {name: restored(value) for name, value in state["settings"].items()}
         net.__init__(**settings)
         if state["initialized"]:
-            _refuse_other_calls(settings)
+            # what ``initialize`` calls is a layer or an optimiser; a file could name any other trusted class
+            called = [settings.get(name, nn.Identity) for name in ("module", "criterion", "optimizer")]
+            kinds = [one if isinstance(one, type) else type(one) for one in called]
+            if settings.get("callbacks") != "disable" or not all(issubclass(one, _CALLED) for one in kinds):
+                raise ValueError(f"A stored network calls something else than layers and optimisers: {kinds}.")
             net.initialize()
         if "privacy_" in state:
             net.privacy_ = state["privacy_"]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _unpickled, (type(self), super().__getstate__())
-
-
-def _refuse_other_calls(settings: dict[str, Any]) -> None:
-    """What ``initialize`` calls is a layer or an optimiser; a file could name any other trusted class."""
-    called = [settings.get(name, nn.Identity) for name in ("module", "criterion", "optimizer")]
-    kinds = [one if isinstance(one, type) else type(one) for one in called]
-    if settings.get("callbacks") != "disable" or not all(issubclass(one, _CALLED) for one in kinds):
-        raise ValueError(f"A stored network calls something else than layers and optimisers: {kinds}.")
 
 
 def _unpickled(kind: Any, state: dict[str, Any]) -> Any:

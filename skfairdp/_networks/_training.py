@@ -7,29 +7,17 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from skfairdp._networks import _process
-from skfairdp._networks._clipping import (
-    DPStep,
-    PerSampleLoss,
-    check_rows_stay_apart,
-    clipped_gradient_sum,
-    fused_layers,
-    has_hooks,
-    looped_gradients,
-    private_outputs,
-)
+from skfairdp._networks import _clipping, _process
 from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
+from skfairdp._typing import Array, Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RowStore
-
-Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +36,12 @@ class PrivateRows:
 
     @classmethod
     def laid(
-        cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: DPStep, of_each: Tensor | None = None
+        cls,
+        X: "Tensor | RowsOnDemand",
+        y: Tensor,
+        groups: Tensor | None,
+        step: _clipping.DPStep,
+        of_each: Tensor | None = None,
     ) -> "PrivateRows":
         """Lay the rows at secret places where their number is not public.
 
@@ -70,7 +63,7 @@ class PrivateRows:
             return cls(X, targets, None)
         return cls(places.lay(X), places.lay(targets), present)
 
-    def drawn(self, batch: NDArray[np.int64]) -> "PrivateRows":
+    def drawn(self, batch: Ints) -> "PrivateRows":
         """The rows of a batch."""
         rows = torch.from_numpy(batch).to(self.X.device)
         if self.of_each is not None:
@@ -163,30 +156,30 @@ class Network:
         """The layer that scales the columns of a table, where there is one."""
         return next((layer for layer in self.module.children() if isinstance(layer, ColumnScales)), None)
 
-    def tensor(self, X: Array) -> Tensor:
+    def tensor(self, X: Reals) -> Tensor:
         """Rows in the precision and at the place of the parameters; a copy, which a module may change."""
         dtype = input_dtype(self.module)
         narrow = np.float32 if dtype.is_floating_point and dtype.itemsize <= 4 else None  # else two copies are made
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, and no warning tells it
             return torch.from_numpy(np.array(X, dtype=narrow)).to(dtype=dtype, device=self.device)
 
-    def rows(self, X: Array | RowStore) -> "Tensor | RowsOnDemand":
+    def rows(self, X: Reals | RowStore) -> "Tensor | RowsOnDemand":
         """The same of an array; of rows that are kept elsewhere, what makes such copies of those that are asked for."""
         return RowsOnDemand(X, self) if isinstance(X, RowStore) else self.tensor(X)
 
-    def codes(self, codes: NDArray[np.int64]) -> Tensor:
+    def codes(self, codes: Ints) -> Tensor:
         """Codes of classes or groups, at the place of the parameters; a copy."""
         return _copied(codes).to(self.device)
 
     def trained(
         self,
-        X: Array | RowStore,
-        y: NDArray[np.int64],
-        step: DPStep,
+        X: Reals | RowStore,
+        y: Ints,
+        step: _clipping.DPStep,
         source: NoiseSource,
         *,
-        groups: NDArray[np.int64] | None = None,
-        of_each: NDArray[np.int64] | None = None,
+        groups: Ints | None = None,
+        of_each: Ints | None = None,
         loss: RowLoss | None = None,
         penalty: PublicTerm | None = None,
         verbose: int = 0,
@@ -202,7 +195,7 @@ class Network:
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        row_loss: PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
+        row_loss: _clipping.PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
         codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
         of_step = _process.products_of_step(step.expected_batch_size, module)
@@ -236,7 +229,7 @@ class Network:
 class RowsOnDemand:
     """Private rows of which only those are made that a step asks for, by positions of any shape; -1 is one of zeros."""
 
-    def __init__(self, X: RowStore, network: Network, places: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, X: RowStore, network: Network, places: Ints | None = None) -> None:
         self._X, self._network, self._places = X, network, places
         self.device = network.device
 
@@ -277,17 +270,17 @@ def prepare_network(
     return Network(built, net.device, fused, vectorized, hooked, net)
 
 
-def _copied(values: NDArray[Any]) -> Tensor:
+def _copied(values: Array) -> Tensor:
     return torch.from_numpy(np.array(values))  # arrays from a memory map cannot be written to
 
 
-def private_logits(module: nn.Module, X: Array, batch: int) -> NDArray[np.float64]:
+def private_logits(module: nn.Module, X: Reals, batch: int) -> Floats:
     """Logits of private rows in calls of ``batch`` rows, see :func:`private_outputs`."""
-    return private_outputs(module, _copied(X).to(input_dtype(module)), batch).double().numpy()
+    return _clipping.private_outputs(module, _copied(X).to(input_dtype(module)), batch).double().numpy()
 
 
 @torch.no_grad()
-def predict_logits(module: nn.Module, X: Array | Tensor, batch: int = 8192) -> NDArray[np.float64]:
+def predict_logits(module: nn.Module, X: Reals | Tensor, batch: int = 8192) -> Floats:
     """Logits of shape (n_rows, n_classes), in batches; of a tensor as it is, which may lie on another device."""
     precision = input_dtype(module)
     parts = (X[i : i + batch] for i in range(0, max(len(X), 1), batch))
@@ -310,7 +303,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
             f"net. Got an object of type {type(module).__name__} instead."
         )
     _process.check_module_precision(module, owner)
-    check_rows_stay_apart(module)
+    _clipping.check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError(
             f"The module of 'net' of {owner} has no trainable parameter. Set requires_grad of those to train."
@@ -330,7 +323,7 @@ def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -
                 _check_outputs(copy, X, n_classes, owner)
             _check_state(copy, batches, owner)
             _check_rows(copy, batches[0], owner)
-        return fused_layers(copy) is not None and _agrees(copy.eval(), batches, n_classes, fused=True)
+        return _clipping.fused_layers(copy) is not None and _agrees(copy.eval(), batches, n_classes, fused=True)
 
 
 def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
@@ -341,7 +334,7 @@ def hooks_agree(module: nn.Module, n_features: int, n_classes: int) -> bool:
         for layer in copy.modules():  # opacus listens to layers in training mode; dropout would hide what they say
             layer.training = any(p.requires_grad for p in layer.parameters(recurse=False))
         batches = [torch.randint(0, 2, (n, n_features)).to(input_dtype(copy)) for n in _SIZES]
-        return has_hooks(copy) and _agrees(copy, batches, n_classes, fused=False, hooked=True)
+        return _clipping.has_hooks(copy) and _agrees(copy, batches, n_classes, fused=False, hooked=True)
 
 
 def vectorizes(module: nn.Module, n_features: int) -> bool:
@@ -350,7 +343,9 @@ def vectorizes(module: nn.Module, n_features: int) -> bool:
         copy = deepcopy(module).cpu().train()
         X = torch.randint(0, 2, (_SIZES[0], n_features)).to(input_dtype(copy))
         try:
-            clipped_gradient_sum(copy, _trial_loss, X, torch.zeros(len(X), dtype=torch.long), 1.0, fused=False)
+            _clipping.clipped_gradient_sum(
+                copy, _trial_loss, X, torch.zeros(len(X), dtype=torch.long), 1.0, fused=False
+            )
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return False
     return True
@@ -426,13 +421,13 @@ def _agrees(module: nn.Module, batches: list[Tensor], n_classes: int, **how: Any
     Rules layer by layer cannot see a weight used outside its layer, nor know which axis of an input counts the rows."""
     for X in batches:
         y = torch.arange(len(X)) % n_classes
-        rows = looped_gradients(module, _trial_loss, X, y)
+        rows = _clipping.looped_gradients(module, _trial_loss, X, y)
         flat = torch.cat([gradients.flatten(1) for gradients in rows.values()], dim=1)
         norms = flat.norm(dim=1, keepdim=True)
         bound = max(float(norms.median()), 1e-6)
         expected = (flat * (bound / norms.clamp_min(1e-30)).clamp_max(1.0)).sum(0)
         try:
-            total = clipped_gradient_sum(module, _trial_loss, X, y, bound, **how)
+            total = _clipping.clipped_gradient_sum(module, _trial_loss, X, y, bound, **how)
         except (ValueError, RuntimeError, IndexError, NotImplementedError, AttributeError, KeyError):
             return False
         if set(total) != set(rows):

@@ -10,10 +10,10 @@ import dask
 import numpy as np
 from dask.base import get_scheduler
 from dask.callbacks import Callback
-from numpy.typing import NDArray
 
 from skfairdp._rows._opened import as_pandas
 from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, Tenths, made_by_threads
+from skfairdp._typing import Array
 from skfairdp._utils import progress_bar
 
 Made = TypeVar("Made")
@@ -132,13 +132,13 @@ class _Held:
         return self.function(*arguments)
 
 
-def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, start: int) -> list[NDArray[Any]]:
+def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, start: int) -> list[Array]:
     rows, parts = split(Chunk(as_pandas(table), (start,)))
     order = np.argsort(parts, kind="stable")
     return np.split(rows[order], np.searchsorted(parts[order], np.arange(1, n_parts)))
 
 
-def _used(use: Callable[[int, NDArray[Any]], Sum], part: int, dealt: list[NDArray[Any]]) -> Sum:
+def _used(use: Callable[[int, Array], Sum], part: int, dealt: list[Array]) -> Sum:
     return use(part, np.concatenate(dealt))
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource, Split
+from skfairdp._typing import Array, Ints
 from skfairdp._utils import texts_of_ids
 
 Made = TypeVar("Made")
@@ -140,7 +141,7 @@ def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
     return hashes[places]
 
 
-def _of_texts(texts: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+def _of_texts(texts: Array, seed: int) -> NDArray[np.uint64]:
     hashed: NDArray[np.uint64] = pd.util.hash_array(texts, hash_key=f"{seed & (2**63 - 1):016x}", categorize=True)
     return hashed
 
@@ -168,7 +169,7 @@ class FoldRule:
     n_folds: int
     test_share: float | None = None
 
-    def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
+    def __call__(self, chunk: Chunk) -> Ints:
         """The fold of each row of a chunk."""
         hashes = row_hashes(chunk, self.key, self.seed)
         if self.test_share is None:
@@ -182,10 +183,10 @@ class SubjectFolds:
 
     key: str
     starts: NDArray[np.uint64]
-    folds: NDArray[np.int64]
+    folds: Ints
 
     @classmethod
-    def dealt(cls, key: str, hashes: NDArray[np.uint64], folds: NDArray[np.int64]) -> "SubjectFolds":
+    def dealt(cls, key: str, hashes: NDArray[np.uint64], folds: Ints) -> "SubjectFolds":
         """Of the fold of each of them: what is kept is where the next fold starts."""
         changes = np.flatnonzero(np.r_[True, folds[1:] != folds[:-1]])
         return cls(key, hashes[changes], folds[changes])
@@ -195,7 +196,7 @@ class SubjectFolds:
         """How many there are."""
         return int(self.folds.max()) + 1
 
-    def __call__(self, chunk: Chunk) -> NDArray[np.int64]:
+    def __call__(self, chunk: Chunk) -> Ints:
         """The fold of each row of a chunk."""
         return self.folds[np.searchsorted(self.starts, id_hashes(chunk.table[self.key], LISTED), side="right") - 1]
 
@@ -272,11 +273,11 @@ def _split_kept(kept: _Kept, split: Callable[[Chunk], Split], dtype: np.dtype[An
     return found[0] if found else (np.empty(0, dtype), np.empty(0, np.int64))
 
 
-def fold_sizes(source: RowSource, rule: Rule) -> NDArray[np.int64]:
+def fold_sizes(source: RowSource, rule: Rule) -> Ints:
     """How many rows each fold has, from one pass over the keys; public, as the keys are, but not of subjects."""
     found = source.map_reduce(partial(_counted, rule), np.add)
     return np.zeros(rule.n_folds, np.int64) if found is None else found
 
 
-def _counted(rule: Rule, chunk: Chunk) -> NDArray[np.int64]:
+def _counted(rule: Rule, chunk: Chunk) -> Ints:
     return np.bincount(rule(chunk), minlength=rule.n_folds)

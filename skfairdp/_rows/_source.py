@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skfairdp._typing import Array, Ints
 from skfairdp._utils import progress_bar, say
 
 Made = TypeVar("Made")
@@ -35,10 +36,10 @@ class Spill:
     def __init__(self, n_parts: int, held: int = HELD) -> None:
         self.n_parts = n_parts
         self.held = held
-        self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._waiting: list[tuple[Array, Ints]] = []
         self._bytes_waiting = 0
         self._file: Any = None
-        self._runs: list[NDArray[np.int64]] = []  # of each writing: at which row the parts begin, and the end
+        self._runs: list[Ints] = []  # of each writing: at which row the parts begin, and the end
 
     def __enter__(self) -> "Spill":
         return self
@@ -50,7 +51,7 @@ class Spill:
         if self._file is not None:
             self._file.close()
 
-    def add(self, rows: NDArray[Any], parts: NDArray[np.int64]) -> None:
+    def add(self, rows: Array, parts: Ints) -> None:
         """Take rows in."""
         self._waiting.append((rows, parts))
         self._bytes_waiting += rows.nbytes
@@ -70,7 +71,7 @@ class Spill:
         self._waiting.clear()
         self._bytes_waiting = 0
 
-    def read(self, part: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def read(self, part: int, dtype: np.dtype[Any]) -> Array:
         """All rows of a part, in the order in which they came."""
         places = [(int(starts[part]), int(starts[part + 1])) for starts in self._runs]
         written = np.empty(sum(stop - start for start, stop in places), dtype=dtype)
@@ -84,8 +85,8 @@ class Spill:
 
 
 def stored(
-    pieces: Iterable[NDArray[Any]], n_rows: int, dtype: np.dtype[Any], held: int = HELD, *, writeable: bool = False
-) -> NDArray[Any]:
+    pieces: Iterable[Array], n_rows: int, dtype: np.dtype[Any], held: int = HELD, *, writeable: bool = False
+) -> Array:
     """One array of all pieces, in their order: in memory up to 64 MiB, else mapped from a file without a name.
 
     **Private**, as :class:`Spill`; the file is gone with the array.
@@ -115,7 +116,7 @@ def check_free_disk(n_bytes: int, owner: str, *, verbose: int = 0) -> None:
     say(f"{wanted}.", verbose=verbose)
 
 
-Split = tuple[NDArray[Any], NDArray[np.int64]]
+Split = tuple[Array, Ints]
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,10 @@ class Chunk:
 
     table: pd.DataFrame
     place: tuple[Any, ...]
-    rows: NDArray[np.int64] | None = None
+    rows: Ints | None = None
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Ints:
         """The number of each row, from the first of its file or of all; public where the source ``knows_numbers``."""
         behind = np.arange(len(self.table)) if self.rows is None else self.rows
         return int(self.place[-1]) + behind
@@ -138,7 +139,7 @@ class PartWork(Generic[Sum]):
     """Work by parts: rows of all chunks are dealt into parts, something is made of each part, and that is added up."""
 
     split: Callable[[Chunk], Split]
-    use: Callable[[int, NDArray[Any]], Sum]
+    use: Callable[[int, Array], Sum]
     n_parts: int
     dtype: np.dtype[Any]
     add: Callable[[Sum, Sum], Sum]

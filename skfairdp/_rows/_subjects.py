@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skfairdp._rows._keyed import LISTED, id_hashes
 from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
+from skfairdp._typing import Array, Ints
 from skfairdp._utils import PrivateRowsError, as_groups, as_pandas, column_names, private_error
 from skfairdp._utils._sklearn import take_rows
 
@@ -24,10 +26,10 @@ def name_of_subjects(subject: Any) -> str | None:
 class SubjectRows:
     """Rows of some subjects, who are a list that anyone may see, and one row of each of them with its place."""
 
-    rows: NDArray[np.int64]
+    rows: Ints
     subject: "pd.Series[Any]"
-    one_each: NDArray[np.int64]
-    places: NDArray[np.int64]
+    one_each: Ints
+    places: Ints
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ class Subjects:
     """
 
     ids: "pd.Series[Any]"
-    of: NDArray[np.int64]
+    of: Ints
     hashes: NDArray[np.uint64]
     name: str
-    contents: tuple[NDArray[Any], ...] = ()
+    contents: tuple[Array, ...] = ()
 
     @property
     def n(self) -> int:
@@ -96,7 +98,7 @@ class Subjects:
         source.listed = np.unique(np.concatenate([listed, *more]))
         return cls.read_source(source, owner=owner)
 
-    def by_contents(self, *columns: NDArray[Any]) -> "Subjects":
+    def by_contents(self, *columns: Array) -> "Subjects":
         """The same, with the rows of each in the order of what is in them: it is the same wherever they stand."""
         return replace(self, contents=columns)
 
@@ -104,13 +106,13 @@ class Subjects:
         """The table without the column that names them, which is no feature; as it is where it has none."""
         return as_pandas(table).drop(columns=self.name) if self.name in (column_names(table) or ()) else table
 
-    def parts(self, n_teachers: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def parts(self, n_teachers: int, rng: Generator) -> Ints:
         """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
         hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
-        teachers: NDArray[np.int64] = (hashes % np.uint64(n_teachers)).astype(np.int64)
+        teachers: Ints = (hashes % np.uint64(n_teachers)).astype(np.int64)
         return teachers[self.of]
 
-    def rows_of_each(self, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def rows_of_each(self, most: int, rng: Generator) -> Ints:
         """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
 
         Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
@@ -124,12 +126,12 @@ class Subjects:
         return kept
 
     @property
-    def _in_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _in_order(self) -> tuple[Ints, Ints]:
         """Rows subject by subject, those of one in their order; and how many each has."""
         return np.lexsort([*self.contents[::-1], self.of]), np.bincount(self.of, minlength=self.n)
 
     @property
-    def row_of_each(self) -> NDArray[np.int64]:
+    def row_of_each(self) -> Ints:
         """The position of one row of each subject, by a hash of its id and how many rows it has; -1 where it has none.
 
         A subject keeps its place, whatever rows others have.
@@ -141,12 +143,12 @@ class Subjects:
         return rows
 
     @property
-    def one_row_each(self) -> NDArray[np.int64]:
+    def one_row_each(self) -> Ints:
         """The same, of the subjects that have rows."""
         rows = self.row_of_each
         return rows[rows >= 0]
 
-    def part(self, places: NDArray[np.int64]) -> SubjectRows:
+    def part(self, places: Ints) -> SubjectRows:
         """The rows of the subjects at these places of the list."""
         inside, one = np.isin(np.arange(self.n), places), self.row_of_each
         rows, scored = np.flatnonzero(inside[self.of]), np.flatnonzero(inside & (one >= 0))
@@ -171,7 +173,7 @@ class Subjects:
         return [None if rows is None else take_rows(rows, self.one_row_each) for rows in given.values()]
 
     @property
-    def first_row_each(self) -> NDArray[np.int64]:
+    def first_row_each(self) -> Ints:
         """For each row the first one of its subject, in the order of the table."""
         first = np.full(self.n, len(self.of))
         np.minimum.at(first, self.of, np.arange(len(self.of)))
@@ -190,7 +192,7 @@ def _subjects_of(key: str, chunk: Chunk) -> tuple[NDArray[np.uint64], str]:
         return np.empty(0, dtype=np.uint64), "no ids"
 
 
-def one_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+def one_of_each(hashes: NDArray[np.uint64]) -> Ints:
     """The position of one row of each subject, by a hash of its id and how many rows it has; hashes are sorted."""
     subjects, first, sizes = np.unique(hashes, return_index=True, return_counts=True)
     return first + (subjects % sizes.astype(np.uint64)).astype(np.int64)

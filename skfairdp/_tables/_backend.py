@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 
 from skfairdp import privacy
 from skfairdp._judge import Judge
 from skfairdp._tables._counting import counted_pairs
+from skfairdp._typing import Array, Bools, Floats, Ints
 
 #: The neighbours of every backend: one record replaced, the number of records public.
 RELATION = privacy.NeighboringRelation.REPLACE_ONE
@@ -49,15 +50,15 @@ class Layout:
 class Rows:
     """What a backend learns from. Nothing of it outlives ``release``."""
 
-    values: NDArray[Any]
-    cells: NDArray[np.int64]
+    values: Array
+    cells: Ints
     n_codes: tuple[int, ...]
     nullable: tuple[bool, ...]
-    sampled: tuple[NDArray[np.bool_], ...]
-    observed: NDArray[np.float64]
-    rates: NDArray[np.float64]
-    public: NDArray[Any] | None = None
-    places: NDArray[np.int64] | None = None
+    sampled: tuple[Bools, ...]
+    observed: Floats
+    rates: Floats
+    public: Array | None = None
+    places: Ints | None = None
 
     def at_their_places(self, n: int) -> "Rows":
         """As many rows as there are subjects: that of who has none is a constant, and nobody else's place follows from
@@ -69,7 +70,7 @@ class Rows:
         values[self.places], cells[self.places] = self.values, self.cells
         return replace(self, values=values, cells=cells, places=None)
 
-    def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[NDArray[np.int64]]:
+    def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[Ints]:
         """Counts of each column by group and label, as one line each. ``further`` are pairs that will be asked for."""
         n_cells = self.observed.size
         return [
@@ -77,7 +78,7 @@ class Rows:
             for j, n_codes in enumerate(self.n_codes)
         ]
 
-    def pair_counts(self, pairs: Sequence[tuple[int, int]]) -> Iterator[NDArray[np.int64]]:
+    def pair_counts(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Ints]:
         """Joint counts of each pair of columns, one after the other."""
         return counted_pairs(self.values, self.n_codes, pairs)
 
@@ -86,14 +87,14 @@ class Model(ABC):
     """What a backend leaves: released values only, picklable."""
 
     @abstractmethod
-    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, cells: Ints, rng: Generator) -> Array:
         """Codes or units of shape (len(cells), n_columns), one row for each given group and label."""
 
-    def log_likelihood(self, values: NDArray[Any]) -> NDArray[np.float64] | None:
+    def log_likelihood(self, values: Array) -> Floats | None:
         """Log density of rows in each cell, (n_rows, n_cells), where the model has one; else None."""
         return None
 
-    def log_likelihood_of(self, values: NDArray[Any], columns: Sequence[int]) -> NDArray[np.float64]:
+    def log_likelihood_of(self, values: Array, columns: Sequence[int]) -> Floats:
         """Log density of some columns of rows in each cell, the others summed out, where the model has one."""
         raise NotImplementedError(f"{type(self).__name__} has no density of some of its columns.")
 
@@ -115,7 +116,7 @@ class BackendPlan(ABC):
         """The kinds of release, in words, for the ledger."""
 
     @abstractmethod
-    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> Model:
+    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> Model:
         """Make the releases of ``event_at(scale)`` and nothing else. ``rng`` is public randomness."""
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from skfairdp._tables._counting import BinSearch
 from skfairdp._tables._declared import as_entries, as_numbers, as_objects, codes_of_entries
+from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
@@ -46,18 +47,18 @@ class Column(PlainState):
         return self.n_values + int(self.nullable) + 1
 
     @property
-    def sampled(self) -> NDArray[np.bool_]:
+    def sampled(self) -> Bools:
         """Codes that may be sampled: all but the last, which stands for values outside the public domain."""
         return np.arange(self.n_codes) < self.n_codes - 1
 
-    def encode(self, values: Any) -> NDArray[np.integer]:
+    def encode(self, values: Any) -> Codes:
         raise NotImplementedError
 
-    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
+    def encoding(self, n_rows: int) -> Callable[[Any], Codes]:
         """What encodes values, some at a time, of so many in all."""
         return self.encode
 
-    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: Generator) -> Any:
         raise NotImplementedError
 
 
@@ -72,13 +73,13 @@ class CategoryColumn(Column):
     def n_values(self) -> int:
         return len(self.values)
 
-    def encode(self, values: Any) -> NDArray[np.integer]:
+    def encode(self, values: Any) -> Codes:
         """Code of each value; one outside the list gets the last."""
         other = self.n_codes - 1
         missing = self.null_code if self.nullable else other
         return codes_of_entries(as_entries(values), self.values, missing=missing, other=other)
 
-    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: Generator) -> Any:
         places = np.where(codes < self.n_values, codes, -1)
         if isinstance(self.dtype, pd.CategoricalDtype):
             return pd.Categorical.from_codes(places, categories=pd.Index(self.values), ordered=self.ordered)
@@ -94,7 +95,7 @@ class CategoryColumn(Column):
 class NumberColumn(Column):
     """A column of numbers, cut into bins that start at public or released places."""
 
-    starts: NDArray[np.float64]
+    starts: Floats
     high: float
     integer: bool = False
 
@@ -102,20 +103,20 @@ class NumberColumn(Column):
     def n_values(self) -> int:
         return len(self.starts)
 
-    def encode(self, values: Any) -> NDArray[np.integer]:
+    def encode(self, values: Any) -> Codes:
         """Bin of each value; beyond the bounds counts as the bound, infinity and what is no number as missing."""
         return self.encoding(len(values))(values)
 
-    def encoding(self, n_rows: int) -> Callable[[Any], NDArray[np.integer]]:
+    def encoding(self, n_rows: int) -> Callable[[Any], Codes]:
         return partial(self._encode, BinSearch(self.starts[1:], n_rows))  # what is below the first is in its bin
 
-    def _encode(self, search: BinSearch, values: Any) -> NDArray[np.integer]:
+    def _encode(self, search: BinSearch, values: Any) -> Codes:
         numbers = as_numbers(values)
         bins = search(numbers)
         bins[~np.isfinite(numbers)] = self.null_code if self.nullable else self.n_codes - 1
         return bins
 
-    def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def decode(self, codes: Ints, rng: Generator) -> Any:
         """Values drawn evenly from each bin."""
         present = codes < self.n_values
         inside = np.where(present, codes, 0)
@@ -145,9 +146,7 @@ def _after(value: float, integer: bool) -> float:
     return value + 1.0 if integer else float(np.nextafter(value, np.inf))
 
 
-def quantile_starts(
-    values: NDArray[np.float64], n_bins: int, low: float, high: float, integer: bool
-) -> NDArray[np.float64]:
+def quantile_starts(values: Floats, n_bins: int, low: float, high: float, integer: bool) -> Floats:
     """Starts of bins with equally many of the (public) values; one that fills a bin alone gets a bin of its own."""
     inside = np.clip(values[np.isfinite(values)], low, high)
     if not len(inside):
@@ -159,7 +158,7 @@ def quantile_starts(
     return np.array(sorted(start for start in starts if low <= start <= high))
 
 
-def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArray[np.float64], float]:
+def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[Floats, float]:
     """Starts of the many bins that private numbers are counted in once, and the largest value of the last.
 
     Between bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
@@ -183,9 +182,7 @@ def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[NDArra
     return np.unique(starts[(starts >= low) & (starts <= high)]), high
 
 
-def merged_grid(
-    starts: NDArray[np.float64], high: float, noisy: NDArray[np.float64], sigma: float, n_bins: int
-) -> tuple[NDArray[np.float64], float]:
+def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
     """Merge fine bins into about ``n_bins`` of equal noisy counts. Post-processing.
 
     Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept. Where
@@ -208,12 +205,12 @@ def merged_grid(
     return starts[kept], end
 
 
-def _has_bounds(starts: NDArray[np.float64]) -> bool:
+def _has_bounds(starts: Floats) -> bool:
     """Whether a fine grid lies between bounds that are known."""
     return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
 
 
-def _occupied(noisy: NDArray[np.float64], sigma: float, longest: int) -> tuple[int, int] | None:
+def _occupied(noisy: Floats, sigma: float, longest: int) -> tuple[int, int] | None:
     """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing.
 
     Few rows in many bins do not show in any bin, but in some of them together. So runs of bins up to the ``longest``
@@ -243,9 +240,7 @@ def _occupied(noisy: NDArray[np.float64], sigma: float, longest: int) -> tuple[i
     return int(begin[left]), int(end[right])
 
 
-def _spanned(
-    evidence: NDArray[np.float64], begin: NDArray[np.float64], end: NDArray[np.float64]
-) -> tuple[float, float]:
+def _spanned(evidence: Floats, begin: Floats, end: Floats) -> tuple[float, float]:
     """From where to where the clearest run reaches, and those that lie apart from all that are clearer."""
     order = np.argsort(-evidence, kind="stable")
     low, high = begin[order[0]], end[order[0]]
@@ -257,7 +252,7 @@ def _spanned(
 
 def release_bins(
     columns: Sequence[Column],
-    counts: Sequence[NDArray[np.int64]],
+    counts: Sequence[Ints],
     mechanism: GaussianMechanism,
     noise: NoiseSource,
     n_bins: int,
@@ -279,35 +274,6 @@ def release_bins(
             if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
-    _say_what_is_hidden(hidden, cut)
-    say_out_of_scale(beyond, fine_grid(None, False)[0])
-    return found
-
-
-def is_out_of_scale(starts: NDArray[np.float64], noisy: NDArray[np.float64], evidence: float, n_rows: int) -> bool:
-    """Whether a grid without bounds does not tell many of the numbers apart: in its bins next to 0, or the outermost.
-
-    Post-processing. ``evidence`` is what the noise of a single bin hardly reaches.
-    """
-    zero = int(np.searchsorted(starts, 0.0))
-    near = [] if float(starts[zero + 1]).is_integer() else [zero - 1, zero + 1]
-    ends = [0, *near, len(starts) - 1]
-    return bool(noisy[ends].sum() > max(evidence * math.sqrt(len(ends)), _OUT_OF_SCALE * n_rows))
-
-
-def say_out_of_scale(columns: Sequence[str], grid: NDArray[np.float64]) -> None:
-    """Without bounds a fit tells numbers apart between two sizes only."""
-    if columns:
-        sizes = np.abs(grid[np.abs(grid) > 1e-300])
-        warn_caller(
-            f"Many numbers of {', '.join(columns)} are smaller than {sizes.min():.0e} or larger than "
-            f"{sizes.max():.0e}, by released counts. Without bounds such numbers are not distinguished: declare "
-            "bounds in a schema or by 'bounds', which are public, or scale the columns by a public number.",
-            UtilityWarning,
-        )
-
-
-def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:
     if hidden:
         warn_caller(
             f"The noise hides the range of {', '.join(map(repr, hidden))}, so in all sampled rows these columns are "
@@ -320,9 +286,34 @@ def _say_what_is_hidden(hidden: Sequence[Any], cut: Sequence[str]) -> None:
             "within the range of the others. Give their 'bounds', which are public, or raise 'epsilon'.",
             UtilityWarning,
         )
+    say_out_of_scale(beyond, fine_grid(None, False)[0])
+    return found
 
 
-def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+def is_out_of_scale(starts: Floats, noisy: Floats, evidence: float, n_rows: int) -> bool:
+    """Whether a grid without bounds does not tell many of the numbers apart: in its bins next to 0, or the outermost.
+
+    Post-processing. ``evidence`` is what the noise of a single bin hardly reaches.
+    """
+    zero = int(np.searchsorted(starts, 0.0))
+    near = [] if float(starts[zero + 1]).is_integer() else [zero - 1, zero + 1]
+    ends = [0, *near, len(starts) - 1]
+    return bool(noisy[ends].sum() > max(evidence * math.sqrt(len(ends)), _OUT_OF_SCALE * n_rows))
+
+
+def say_out_of_scale(columns: Sequence[str], grid: Floats) -> None:
+    """Without bounds a fit tells numbers apart between two sizes only."""
+    if columns:
+        sizes = np.abs(grid[np.abs(grid) > 1e-300])
+        warn_caller(
+            f"Many numbers of {', '.join(columns)} are smaller than {sizes.min():.0e} or larger than "
+            f"{sizes.max():.0e}, by released counts. Without bounds such numbers are not distinguished: declare "
+            "bounds in a schema or by 'bounds', which are public, or scale the columns by a public number.",
+            UtilityWarning,
+        )
+
+
+def on_simplex(noisy: Floats) -> Floats:
     """Nearest non-negative vectors with the totals of the given ones, as shares; even where the total is not positive.
 
     Rows of a matrix are projected one by one (Euclidean projection; Duchi et al. 2008).
@@ -338,7 +329,7 @@ def on_simplex(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares.reshape(np.shape(noisy))
 
 
-def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+def drawn_towards(shares: Floats, noisy: Floats, sigma: float) -> Floats:
     """Shares of each row of noisy counts, drawn towards given ones as far as the noise explains the difference."""
     totals = np.maximum(noisy.sum(axis=1, keepdims=True), 0.0)
     apart = np.square(noisy - totals * shares).sum(axis=1, keepdims=True)
@@ -346,7 +337,7 @@ def drawn_towards(shares: NDArray[np.float64], noisy: NDArray[np.float64], sigma
     return np.asarray(weight * on_simplex(noisy) + (1 - weight) * shares)
 
 
-def drawn_cells(rates: NDArray[np.float64], n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def drawn_cells(rates: Floats, n_samples: int, rng: Generator) -> Ints:
     """Groups and labels in random order, each as often as its share says, up to one row that is drawn at random."""
     expected = rates * n_samples
     times = np.floor(expected).astype(np.int64)

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from skfairdp._typing import Array, Codes, Floats, Ints
+
+Counts = Ints
 Part = TypeVar("Part")
 Made = TypeVar("Made")
 
@@ -27,9 +29,7 @@ def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if n_codes <= 2**8 else np.uint16 if n_codes <= 2**16 else np.uint32
 
 
-def counted_pairs(
-    values: NDArray[np.integer], n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]
-) -> Iterator[Counts]:
+def counted_pairs(values: Codes, n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterator[Counts]:
     """Joint counts of each pair of columns, one after the other."""
     columns = np.ascontiguousarray(values.T, dtype=code_type(max(n_codes, default=1)))
     for batch in _batches(n_codes, pairs):
@@ -92,9 +92,7 @@ def _n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _counted(
-    columns: NDArray[Any], table: tuple[dict[int, int], list[tuple[int, int]]]
-) -> dict[tuple[int, int], Counts]:
+def _counted(columns: Array, table: tuple[dict[int, int], list[tuple[int, int]]]) -> dict[tuple[int, int], Counts]:
     """Counts of pairs of columns, from one count by all columns of a table."""
     sizes, pairs = table
     (first, *others), size, n_rows = sizes, math.prod(sizes.values()), columns.shape[1]
@@ -102,7 +100,7 @@ def _counted(
     step = max(_BLOCK, 4 * size)
     for low in range(0, n_rows, step):
         block = slice(low, min(low + step, n_rows))
-        codes: NDArray[Any] = columns[first, block].astype(np.uint16 if size <= 2**16 else np.int64)
+        codes: Array = columns[first, block].astype(np.uint16 if size <= 2**16 else np.int64)
         for j in others:
             np.multiply(codes, sizes[j], out=codes)
             np.add(codes, columns[j, block], out=codes)
@@ -125,7 +123,7 @@ class BinSearch:
     all compared.
     """
 
-    def __init__(self, starts: NDArray[np.float64], n_numbers: int) -> None:
+    def __init__(self, starts: Floats, n_numbers: int) -> None:
         self.starts, self._ends = starts, np.append(starts, np.nan)  # which no number reaches
         self._below: NDArray[np.uint16] | None = None
         if len(starts) <= _FEW or n_numbers < _WORTH_A_TABLE:
@@ -136,7 +134,7 @@ class BinSearch:
         if self._n_compared <= _MOST_COMPARED:
             self._below = (np.cumsum(at_rank) - at_rank)[ranks].astype(np.uint16)
 
-    def __call__(self, numbers: NDArray[np.float64]) -> NDArray[np.integer]:
+    def __call__(self, numbers: Floats) -> Codes:
         """Starts at most each number, of a type that holds a few more; of NaN anything."""
         numbers = np.ascontiguousarray(numbers)
         if len(self.starts) <= _FEW:
@@ -152,13 +150,13 @@ class BinSearch:
         return found
 
 
-def _first_bytes(numbers: NDArray[np.float64]) -> NDArray[np.uint16]:
+def _first_bytes(numbers: Floats) -> NDArray[np.uint16]:
     """As one whole number; those of -0.0 are those of 0.0."""
     return (numbers + 0.0).astype("<f8", copy=False).view("<u2")[3::4]
 
 
 @cache
-def _ranks() -> NDArray[np.int64]:
+def _ranks() -> Ints:
     """Place of each pair of bytes among all, in the order of the numbers they begin: the negative ones turn round."""
     pairs = np.arange(2**16)
     return np.where(pairs < 2**15, pairs + 2**15, 2**16 - 1 - pairs)

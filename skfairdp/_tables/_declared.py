@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 
+from skfairdp._typing import Array, Bools, Floats, Ints, Objects
 from skfairdp._utils import PlainState, as_pandas, given_domain, private_error
 
 _OBJECT = np.dtype(object)
@@ -171,7 +172,7 @@ def dtype_of(dtype: Any, labels: Sequence[Any]) -> Any:
     return _OBJECT if any(isinstance(label, tuple) for label in labels) else pd.Series(list(labels)).dtype
 
 
-def array_of(dtype: Any, labels: Sequence[Any]) -> NDArray[Any]:
+def array_of(dtype: Any, labels: Sequence[Any]) -> Array:
     """These public labels as one array: of numbers, of strings as wide as the longest of them, or of objects."""
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return as_objects(labels).astype(dtype)
@@ -188,7 +189,7 @@ def _fits(values: Sequence[Any], dtype: Any) -> bool:
         return False
 
 
-def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
+def as_objects(values: Sequence[Any]) -> Objects:
     """One object for each value; tuples stay tuples."""
     out = np.empty(len(values), dtype=object)
     out[:] = list(values)
@@ -212,7 +213,7 @@ class Form(PlainState):
             return cls("series", (container.name,), type_of(public))
         return cls("array", tuple(range(width)), type_of(public))
 
-    def restore(self, labels: list[Any], codes: NDArray[np.int64]) -> Any:
+    def restore(self, labels: list[Any], codes: Ints) -> Any:
         """Rows of public ``labels`` (tuples where there are several columns) in this container."""
         several = len(self.names) > 1
         parts = [[label[k] if several else label for label in labels] for k in range(len(self.names))]
@@ -230,7 +231,7 @@ class Form(PlainState):
         return frame
 
 
-def filled(labels: Sequence[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
+def filled(labels: Sequence[Any], codes: Ints, dtype: Any) -> Any:
     """A column of this dtype with the labels that the codes name."""
     if isinstance(dtype, pd.CategoricalDtype):
         distinct = list(dict.fromkeys(labels))  # of intersections a label of one column has several
@@ -246,23 +247,23 @@ def filled(labels: Sequence[Any], codes: NDArray[np.int64], dtype: Any) -> Any:
 class SampleForm(PlainState):
     """How samples are handed out: public domains, and the containers that labels and groups came in."""
 
-    classes: NDArray[Any] | None
-    groups: NDArray[np.object_] | None
+    classes: Array | None
+    groups: Objects | None
     labels_form: Form | None
     groups_form: Form | None
     group_columns: tuple[tuple[int, Any, Any], ...]
     owner: str
 
-    def placed(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def placed(self, codes: Ints, rng: Generator) -> Any:
         """What is known of sampled labels: their codes."""
         return codes
 
-    def decode_labels(self, codes: NDArray[np.int64]) -> Any:
+    def decode_labels(self, codes: Ints) -> Any:
         """Labels of sampled rows in the container that fit was given."""
         assert self.classes is not None and self.labels_form is not None
         return self.labels_form.restore(self.classes.tolist(), codes)
 
-    def groups_of(self, codes: NDArray[np.int64]) -> Any:
+    def groups_of(self, codes: Ints) -> Any:
         """Groups of sampled rows in the container that fit was given."""
         if self.groups is None or self.groups_form is None:
             raise ValueError(
@@ -270,7 +271,7 @@ class SampleForm(PlainState):
             )
         return self.groups_form.restore(self.groups.tolist(), codes)
 
-    def columns_of_groups(self, codes: NDArray[np.int64]) -> dict[int, tuple[Any, Any]]:
+    def columns_of_groups(self, codes: Ints) -> dict[int, tuple[Any, Any]]:
         """The columns of X that hold the group, by position, for sampled rows."""
         several = len(self.group_columns) > 1
         columns = {}
@@ -338,7 +339,7 @@ def read_table(X: Any) -> Table:
     return Table(list(range(X.shape[1])), [X[:, j] for j in range(X.shape[1])], len(X), False)
 
 
-def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
+def as_matrix(rows: Any, owner: str) -> Objects:
     """Rows given as lists, each entry as it is: numpy would give all entries one type."""
     rows = list(rows)
     lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in rows]
@@ -351,7 +352,7 @@ def as_matrix(rows: Any, owner: str) -> NDArray[np.object_]:
     return out
 
 
-def as_cube(images: Any, owner: str) -> NDArray[np.object_]:
+def as_cube(images: Any, owner: str) -> Objects:
     """Nested lists of numbers, each number as it is."""
     try:
         arrays = [np.array(image, dtype=object) for image in images]
@@ -362,7 +363,7 @@ def as_cube(images: Any, owner: str) -> NDArray[np.object_]:
     return np.stack(arrays)
 
 
-def as_entries(column: Any) -> NDArray[np.object_]:
+def as_entries(column: Any) -> Objects:
     """One Python object per row."""
     if isinstance(column, pd.Series | pd.Index):
         return np.asarray(column.astype(object), dtype=object)
@@ -374,7 +375,7 @@ def as_entries(column: Any) -> NDArray[np.object_]:
     return entries
 
 
-def as_numbers(column: Any) -> NDArray[np.float64]:
+def as_numbers(column: Any) -> Floats:
     """Floats; NaN for every entry that is missing or no number. Strings that spell a number are numbers."""
     dtype = getattr(column, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
@@ -398,9 +399,7 @@ def _number(entry: Any) -> float:
         return math.nan
 
 
-def codes_of_entries(
-    entries: NDArray[np.object_], labels: Sequence[Any], *, missing: int, other: int
-) -> NDArray[np.int64]:
+def codes_of_entries(entries: Objects, labels: Sequence[Any], *, missing: int, other: int) -> Ints:
     """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one.
 
     Equality is Python's, so that 1, 1.0 and True are one label. No entry raises an error.
@@ -414,7 +413,7 @@ def codes_of_entries(
     return np.where(_missing(entries), missing, np.array(codes, dtype=np.int64))
 
 
-def _missing(entries: NDArray[np.object_]) -> NDArray[np.bool_]:
+def _missing(entries: Objects) -> Bools:
     """Which entries are missing; one that cannot say (a signalling NaN) is."""
     try:
         return np.asarray(pd.isna(entries))

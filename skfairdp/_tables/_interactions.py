@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from skfairdp._tables._backend import Model
 from skfairdp._tables._columns import drawn_towards, on_simplex
-
-Array = NDArray[np.float64]
+from skfairdp._typing import Codes, Floats, Ints
 
 MOST_COLUMNS, MOST_SETS = 5, 5000
 ROWS_PER_CELL = 8
@@ -31,10 +30,10 @@ GRID = 2.0**20
 class Levels:
     """The codes of each column in few levels: each common code by itself, or below and above the median."""
 
-    of_code: tuple[NDArray[np.int64], ...]
+    of_code: tuple[Ints, ...]
 
     @classmethod
-    def of(cls, shares: Sequence[Array]) -> "Levels":
+    def of(cls, shares: Sequence[Floats]) -> "Levels":
         """From released shares of the codes of each column."""
         found = []
         for share in shares:
@@ -52,13 +51,13 @@ class Levels:
         """Of all combinations of the levels of some columns."""
         return math.prod(self.sizes[j] for j in columns)
 
-    def __call__(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    def __call__(self, codes: Codes) -> Ints:
         """Of rows, (n_columns, n_rows)."""
         return np.stack([levels[codes[:, j]] for j, levels in enumerate(self.of_code)])
 
-    def places(self, levels: NDArray[np.int64], sets: Iterable[Sequence[int]]) -> Iterator[NDArray[np.int64]]:
+    def places(self, levels: Ints, sets: Iterable[Sequence[int]]) -> Iterator[Ints]:
         """Of each row among the cells of each set. Sets that begin alike, one after the other, are begun once."""
-        done: list[tuple[int, NDArray[np.int64]]] = []
+        done: list[tuple[int, Ints]] = []
         for columns in sets:
             kept = sum(itertools.takewhile(bool, (j == begun for j, (begun, _) in zip(columns, done, strict=False))))
             del done[kept:]
@@ -77,22 +76,22 @@ class Surprise:
     """
 
     levels: Levels
-    sampled: NDArray[np.int64]
-    sampled_labels: NDArray[np.int64]
+    sampled: Ints
+    sampled_labels: Ints
     n_classes: int
 
-    def counts(self, places: NDArray[np.int64], labels: NDArray[np.int64], n_cells: int) -> NDArray[np.int64]:
+    def counts(self, places: Ints, labels: Ints, n_cells: int) -> Ints:
         """Rows by cell and label."""
         found = np.bincount(places * self.n_classes + labels, minlength=n_cells * self.n_classes)
         return found.reshape(n_cells, self.n_classes)
 
-    def shares(self, counts: NDArray[np.int64]) -> Array:
+    def shares(self, counts: Ints) -> Floats:
         """Of each label in each cell, by sampled rows."""
         of_labels = counts.sum(axis=0) / counts.sum()
         shares = (counts + of_labels) / (counts.sum(axis=1, keepdims=True) + 1)
         return np.asarray(np.floor(shares * GRID) / GRID)
 
-    def scores(self, levels: NDArray[np.int64], labels: NDArray[np.int64], sets: Sequence[tuple[int, ...]]) -> Array:
+    def scores(self, levels: Ints, labels: Ints, sets: Sequence[tuple[int, ...]]) -> Floats:
         """Of each set. Private."""
         n, n_sampled, found = levels.shape[1], self.sampled.shape[1], np.empty(len(sets))
         both = self.levels.places(np.concatenate([levels, self.sampled], axis=1), sets)
@@ -137,9 +136,7 @@ def sets_of(levels: Levels, n_rows: int, within: Sequence[int] | None = None) ->
     return with_rows(itertools.chain(*(itertools.combinations(used, k) for k in range(2, order + 1))))
 
 
-def chosen(
-    surprise: Surprise, levels: NDArray[np.int64], labels: NDArray[np.int64], choose: Callable[[Array], int]
-) -> tuple[int, ...]:
+def chosen(surprise: Surprise, levels: Ints, labels: Ints, choose: Callable[[Floats], int]) -> tuple[int, ...]:
     """The set that a private choice by the scores finds, and of a large union a set within it; () where none fits."""
     found: tuple[int, ...] | None = None
     while found is None or len(found) > MOST_COLUMNS:
@@ -150,7 +147,7 @@ def chosen(
     return found
 
 
-def corrections(noisy: Array, shares: Array, sigma: float, n_sampled: int) -> Array | None:
+def corrections(noisy: Floats, shares: Floats, sigma: float, n_sampled: int) -> Floats | None:
     """By how much more frequent a label is in a cell than the model says; None where noise and chance explain it."""
     n_classes, of_cells = noisy.shape[1], np.maximum(noisy.sum(axis=1, keepdims=True), 0.0)
     chance = of_cells * shares * (1 - shares) * (1 + of_cells.sum() / n_sampled)
@@ -165,16 +162,16 @@ class InteractionModel(Model):
     """Rows of another model, kept by how much more frequent their label is where they are than that model says."""
 
     def __init__(
-        self, base: Model, levels: Levels, columns: tuple[int, ...], shares: Array, weights: Array, kept: Array
+        self, base: Model, levels: Levels, columns: tuple[int, ...], shares: Floats, weights: Floats, kept: Floats
     ) -> None:
         self.base, self.levels, self.columns, self.weights = base, levels, columns, weights
         self.log_kept, self._shares = np.log(np.maximum(kept, 1e-12)), on_simplex(shares * weights)
 
-    def label_shares(self, codes: NDArray[np.integer]) -> Array:
+    def label_shares(self, codes: Codes) -> Floats:
         """Of each label, where each row is among the cells of the interaction: (n_rows, n_classes)."""
         return np.asarray(self._shares[self._place(codes)])
 
-    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample(self, cells: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
         """Codes (len(cells), n_columns), one row for each given group and label."""
         codes, open_rows = self.base.sample(cells, rng), np.arange(len(cells))
         most = self.weights.max(axis=0)
@@ -187,20 +184,20 @@ class InteractionModel(Model):
             codes[open_rows] = self.base.sample(cells[open_rows], rng)
         return codes
 
-    def log_likelihood(self, codes: NDArray[np.integer]) -> Array | None:
+    def log_likelihood(self, codes: Codes) -> Floats | None:
         """Log density of rows in each cell, (n_rows, n_cells)."""
         base = self.base.log_likelihood(codes)
         return None if base is None else base + self._of_cells(codes)
 
-    def log_likelihood_of(self, codes: NDArray[np.integer], columns: Sequence[int]) -> Array:
+    def log_likelihood_of(self, codes: Codes, columns: Sequence[int]) -> Floats:
         """The same of some columns; what only all columns of the set say is not said by some of them."""
         base = self.base.log_likelihood_of(codes, columns)
         return base + self._of_cells(codes) if set(self.columns) <= set(columns) else base
 
-    def _place(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _place(self, codes: Codes) -> Ints:
         return next(self.levels.places(self.levels(codes), [self.columns]))
 
-    def _of_cells(self, codes: NDArray[np.integer]) -> Array:
+    def _of_cells(self, codes: Codes) -> Floats:
         n_classes = self.weights.shape[1]
         logs = np.log(self.weights)[self._place(codes)]
         return np.asarray(np.tile(logs, (1, len(self.log_kept) // n_classes)) - self.log_kept)

@@ -8,12 +8,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._tables._columns import drawn_towards, on_simplex
 from skfairdp._tables._interactions import LOOKED_AT, InteractionModel, Levels, Surprise, chosen, corrections, n_choices
+from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp._utils._sklearn import StrOptions
 from skfairdp.privacy import DpEvent, ExponentialMechanism, GaussianMechanism, NoiseSource, compose, repeat
 
@@ -23,14 +25,14 @@ _TINY = 1e-300
 
 
 def conditional_tables(
-    noisy: NDArray[np.float64],
+    noisy: Floats,
     sigma: float,
-    observed: NDArray[np.float64],
-    sampled: NDArray[np.bool_],
+    observed: Floats,
+    sampled: Bools,
     null_code: int | None,
-    of_labels: NDArray[np.float64] | None = None,
+    of_labels: Floats | None = None,
     sigma_of_labels: float = math.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Shares of a column's codes in each cell (group and label), from noisy tables of counts.
 
     Counts of a cell are made to add up to what is known of its size. Where the noise of a cell drowns what sets it
@@ -58,9 +60,7 @@ def conditional_tables(
     return out
 
 
-def _both_counts(
-    cells: NDArray[np.float64], sigma: float, of_labels: NDArray[np.float64] | None, sigma_of_labels: float
-) -> tuple[NDArray[np.float64], float]:
+def _both_counts(cells: Floats, sigma: float, of_labels: Floats | None, sigma_of_labels: float) -> tuple[Floats, float]:
     """Counts by label from both tables, each as far as it can be trusted, and the noise that is left in them."""
     summed, variance = cells.sum(axis=0), len(cells) * sigma**2
     if of_labels is None:
@@ -69,14 +69,12 @@ def _both_counts(
     return share * of_labels + (1 - share) * summed, math.sqrt(share) * sigma_of_labels
 
 
-def _adding_up(noisy: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+def _adding_up(noisy: Floats, totals: Floats) -> Floats:
     """The nearest rows that add up to totals."""
     return np.asarray(noisy + ((totals - noisy.sum(axis=1)) / noisy.shape[1])[:, None])
 
 
-def combined_shares(
-    own: NDArray[np.float64], n_rows: float, own_variance: float, seen: Sequence[tuple[NDArray[np.float64], float]]
-) -> NDArray[np.float64]:
+def combined_shares(own: Floats, n_rows: float, own_variance: float, seen: Sequence[tuple[Floats, float]]) -> Floats:
     """Shares of a column's codes over all rows, from every released table that holds the column.
 
     Generalised least squares: the shares p for which counts T p are nearest to all measured counts, each measured
@@ -93,9 +91,7 @@ def combined_shares(
     return out
 
 
-def with_mean(
-    shares: NDArray[np.float64], mean: NDArray[np.float64], wanted: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def with_mean(shares: Floats, mean: Floats, wanted: Floats) -> Floats:
     """Shares of each cell, times what takes their mean over all rows to a wanted one: a step of proportional fitting.
 
     A cell that keeps nothing stays as it was.
@@ -105,13 +101,7 @@ def with_mean(
     return np.asarray(np.where(totals > _TINY, raked / np.maximum(totals, _TINY), shares))
 
 
-def joint_given_cells(
-    pair: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    n_steps: int = 60,
-) -> NDArray[np.float64]:
+def joint_given_cells(pair: Floats, first: Floats, second: Floats, weights: Floats, n_steps: int = 60) -> Floats:
     """Joint shares of two columns in each cell (group and label) that agree with all three of their released tables.
 
     Iterative proportional fitting from independence given the cell, hence the joint shares of largest entropy: what two
@@ -122,13 +112,17 @@ def joint_given_cells(
     with np.errstate(over="ignore", invalid="ignore"):  # of factors, where noisy tables contradict each other
         joint = _joint_by_factors(pair, one, other, second, n_steps)
     if not np.isfinite(joint).all():
-        joint = _joint_by_sums(pair, one, other, one[:, :, None] * second[:, None, :], n_steps)
+        joint = one[:, :, None] * second[:, None, :]
+        for _ in range(n_steps):
+            joint *= _quotient(pair, joint.sum(axis=0))[None]
+            joint *= _quotient(one, joint.sum(axis=2))[:, :, None]
+            joint *= _quotient(other, joint.sum(axis=1))[:, None, :]
     totals = joint.sum(axis=(1, 2), keepdims=True)
     independent = first[:, :, None] * second[:, None, :]
     return np.where(totals > 0, joint / np.maximum(totals, _TINY), independent)
 
 
-def _joint_by_factors(pair: Any, one: Any, other: Any, second: Any, n_steps: int) -> NDArray[np.float64]:
+def _joint_by_factors(pair: Any, one: Any, other: Any, second: Any, n_steps: int) -> Floats:
     """The shares are scale_one[s, i] * between[i, j] * scale_other[s, j] throughout: three products of matrices a step.
 
     Fast, but factors may grow beyond all numbers where the shares do not: what comes out is then not finite.
@@ -144,20 +138,11 @@ def _joint_by_factors(pair: Any, one: Any, other: Any, second: Any, n_steps: int
     return np.asarray(scale_one[:, :, None] * between * scale_other[:, None, :])
 
 
-def _joint_by_sums(pair: Any, one: Any, other: Any, joint: NDArray[np.float64], n_steps: int) -> NDArray[np.float64]:
-    """The same by three sums over the whole table a step."""
-    for _ in range(n_steps):
-        joint *= _quotient(pair, joint.sum(axis=0))[None]
-        joint *= _quotient(one, joint.sum(axis=2))[:, :, None]
-        joint *= _quotient(other, joint.sum(axis=1))[:, None, :]
-    return joint
-
-
-def _quotient(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quotient(wanted: Floats, found: Floats) -> Floats:
     return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > _TINY)
 
 
-def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float) -> list[tuple[int, int]]:
+def best_tree(scores: Floats, n_codes: Sequence[int], sigma: float) -> list[tuple[int, int]]:
     """Return (parent, child) pairs of the spanning forest with the largest gain, a child after its parent."""
     sizes = np.asarray(n_codes, dtype=np.float64)
     gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
@@ -176,11 +161,11 @@ def best_tree(scores: NDArray[np.float64], n_codes: Sequence[int], sigma: float)
 class TreeModel(Model):
     """Columns drawn one after the other: each from its shares given group, label and the code of its parent."""
 
-    def __init__(self, order: Sequence[tuple[int, int | None]], tables: list[NDArray[np.float64]]) -> None:
+    def __init__(self, order: Sequence[tuple[int, int | None]], tables: list[Floats]) -> None:
         self.order = order
         self.tables = tables
 
-    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample(self, cells: Ints, rng: Generator) -> NDArray[np.int32]:
         """Codes (len(cells), n_columns), one row for each given group and label."""
         codes = np.empty((len(cells), len(self.order)), dtype=np.int32)
         for (column, parent), table in zip(self.order, self.tables, strict=True):
@@ -194,7 +179,7 @@ class TreeModel(Model):
             codes[:, column] = np.clip(place, 0, n_codes - 1)
         return codes
 
-    def log_likelihood_of(self, codes: NDArray[np.integer], columns: Sequence[int]) -> NDArray[np.float64]:
+    def log_likelihood_of(self, codes: Codes, columns: Sequence[int]) -> Floats:
         """Log density of the codes of some columns in each cell, the others summed out, (n_rows, n_cells)."""
         rows = np.arange(len(codes))
         total = np.zeros((len(codes), self.tables[0].shape[0]))
@@ -215,7 +200,7 @@ class TreeModel(Model):
                 below[parent] = found * below.get(parent, 1.0)
         return total
 
-    def log_likelihood(self, codes: NDArray[np.integer]) -> NDArray[np.float64]:
+    def log_likelihood(self, codes: Codes) -> Floats:
         """Log density of rows in each cell, (n_rows, n_cells)."""
         n_cells = self.tables[0].shape[0]
         total = np.zeros((len(codes), n_cells))
@@ -423,7 +408,7 @@ class MarginalsPlan(BackendPlan):
         joint = ("the columns of an interaction", "its counts by label") if self.joint_share else ()
         return (*tables, *pairs, *joint) if self.tree else tables
 
-    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: np.random.Generator) -> Model:
+    def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: Generator) -> Model:
         given_cell = self._release_tables(rows, scale, noise)
         edges: list[tuple[int, int]] = []
         if self.tree:
@@ -431,7 +416,15 @@ class MarginalsPlan(BackendPlan):
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
         pairs = self._release_pairs(rows, edges, scale, noise)
         given_cell = self._agreed(given_cell, rows, pairs, scale)
-        joint = self._joint_shares(given_cell, rows, pairs, scale)
+        joint = {
+            (i, j): _shares_of_pair(
+                noisy,
+                _independent(rows.observed, given_cell[i], given_cell[j]),
+                np.ix_(rows.sampled[i], rows.sampled[j]),
+                self.pairs_at(scale).sigma,
+            )
+            for (i, j), noisy in pairs.items()
+        }
         children = {child for _, child in edges}
         order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
         tables = [given_cell[j] for j, _ in order]
@@ -445,7 +438,7 @@ class MarginalsPlan(BackendPlan):
         return self._with_interaction(tree, rows, given_cell, scale, noise, rng) if self.joint_share else tree
 
     def _with_interaction(
-        self, tree: TreeModel, rows: Rows, given_cell: list[NDArray[np.float64]], scale: float, noise: Any, rng: Any
+        self, tree: TreeModel, rows: Rows, given_cell: list[Floats], scale: float, noise: NoiseSource, rng: Generator
     ) -> Model:
         """The tree, and the set of columns whose labels it explains the least, where noise and chance do not."""
         n_classes, observed = self.layout.n_classes, rows.observed.ravel()
@@ -471,7 +464,7 @@ class MarginalsPlan(BackendPlan):
         kept = np.bincount(cells, weights[places, cells % n_classes], minlength=len(observed)) / n_sampled
         return InteractionModel(tree, levels, columns, shares, weights, np.where(kept > 0, kept, 1.0))
 
-    def _release_tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[NDArray[np.float64]]:
+    def _release_tables(self, rows: Rows, scale: float, noise: NoiseSource) -> list[Floats]:
         """Released shares of each column's codes, given group and label."""
         shape, mechanism = (self.layout.n_groups, self.layout.n_classes), self.tables_at(scale)
         by_label, by_cell = self.times
@@ -480,7 +473,7 @@ class MarginalsPlan(BackendPlan):
         counted += [by_label * table.sum(axis=0) for table in tables] if by_label else []
         released = _released_together(counted, mechanism, noise)
         of_cells = [line.reshape(-1, size) / by_cell for line, size in zip(released, rows.n_codes, strict=False)]
-        of_labels: list[NDArray[np.float64] | None] = [None] * len(tables)
+        of_labels: list[Floats | None] = [None] * len(tables)
         if by_label:
             lines = zip(released[len(tables) :], rows.n_codes, strict=True)
             of_labels = [line.reshape(-1, size) / by_label for line, size in lines]
@@ -495,9 +488,7 @@ class MarginalsPlan(BackendPlan):
     def _all_pairs(self) -> list[tuple[int, int]]:
         return list(itertools.combinations(range(self.layout.n_columns), 2))
 
-    def _release_scores(
-        self, rows: Rows, given_cell: list[NDArray[np.float64]], scale: float, noise: NoiseSource
-    ) -> NDArray[np.float64]:
+    def _release_scores(self, rows: Rows, given_cell: list[Floats], scale: float, noise: NoiseSource) -> Floats:
         """Released distance of every pair of columns from independence given group and label."""
         d = self.layout.n_columns
         pairs = self._all_pairs()
@@ -515,7 +506,7 @@ class MarginalsPlan(BackendPlan):
 
     def _release_pairs(
         self, rows: Rows, edges: list[tuple[int, int]], scale: float, noise: NoiseSource
-    ) -> dict[tuple[int, int], NDArray[np.float64]]:
+    ) -> dict[tuple[int, int], Floats]:
         """Released joint counts of at most the declared number of pairs."""
         if not edges:
             return {}
@@ -528,12 +519,8 @@ class MarginalsPlan(BackendPlan):
     # ------------------------------------------------------------------ released values only from here on
 
     def _agreed(
-        self,
-        given_cell: list[NDArray[np.float64]],
-        rows: Rows,
-        pairs: Mapping[tuple[int, int], NDArray[np.float64]],
-        scale: float,
-    ) -> list[NDArray[np.float64]]:
+        self, given_cell: list[Floats], rows: Rows, pairs: Mapping[tuple[int, int], Floats], scale: float
+    ) -> list[Floats]:
         """Shares given group and label, whose means over all rows take in what the pairs say of each column."""
         own_variance = self.layout.n_classes * self.noise_by_label_at(scale) ** 2
         sigma = self.pairs_at(scale).sigma if pairs else 0.0
@@ -547,43 +534,19 @@ class MarginalsPlan(BackendPlan):
             out.append(with_mean(shares, own, wanted) if seen else shares)
         return out
 
-    def _joint_shares(
-        self,
-        given_cell: list[NDArray[np.float64]],
-        rows: Rows,
-        pairs: Mapping[tuple[int, int], NDArray[np.float64]],
-        scale: float,
-    ) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """Joint shares of each released pair."""
-        return {
-            (i, j): _shares_of_pair(
-                noisy,
-                _independent(rows.observed, given_cell[i], given_cell[j]),
-                np.ix_(rows.sampled[i], rows.sampled[j]),
-                self.pairs_at(scale).sigma,
-            )
-            for (i, j), noisy in pairs.items()
-        }
 
-
-def _released_together(
-    tables: list[NDArray[np.int64]], mechanism: GaussianMechanism, noise: NoiseSource
-) -> list[NDArray[np.float64]]:
+def _released_together(tables: list[Ints], mechanism: GaussianMechanism, noise: NoiseSource) -> list[Floats]:
     """Several tables of counts in one release, each as one line."""
     ends = np.cumsum([table.size for table in tables])[:-1]
     return np.split(mechanism.release(np.concatenate([table.ravel() for table in tables]), noise), ends)
 
 
-def _independent(
-    observed: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _independent(observed: Floats, first: Floats, second: Floats) -> Floats:
     """Joint shares of two columns that are independent given group and label."""
     return np.asarray((observed.reshape(-1, 1) * first).T @ second)
 
 
-def _shares_of_pair(
-    noisy: NDArray[np.float64], independent: NDArray[np.float64], kept: tuple[Any, ...], sigma: float
-) -> NDArray[np.float64]:
+def _shares_of_pair(noisy: Floats, independent: Floats, kept: tuple[Any, ...], sigma: float) -> Floats:
     """Joint shares of two columns, drawn towards independence given the cell as far as noise explains the rest."""
     out = np.zeros(noisy.shape)
     out[kept] = drawn_towards(independent[kept].reshape(1, -1), noisy[kept].reshape(1, -1), sigma).reshape(

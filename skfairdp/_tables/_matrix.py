@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.optimize import isotonic_regression
 
 from skfairdp._tables._columns import NumberColumn
+from skfairdp._typing import Codes, Floats, Ints
 from skfairdp.schema import Category, Number, Schema, feature_places
 
 #: What a bin at either end of a column has to hold, with those further out, of the evidence of a single one: about two
@@ -30,7 +31,7 @@ class MatrixColumn:
     step: float | None
     coding: NumberColumn | None
     is_category: bool
-    spread: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    spread: tuple[Floats, Floats] | None = None
 
     @property
     def nullable(self) -> bool:
@@ -41,7 +42,7 @@ class MatrixColumn:
         """Whether all of its numbers are whole."""
         return self.bounds is not None and self.step == 1.0 and all(float(end).is_integer() for end in self.bounds)
 
-    def entries(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def entries(self, X: Floats) -> Floats:
         """What each row of a matrix holds; NaN where it is missing or none of the values."""
         block = X[:, self.positions]
         if self.is_category:
@@ -52,7 +53,7 @@ class MatrixColumn:
             numbers = self._stepped((numbers * (high - low) + low + high) / 2)
         return np.where(block[:, 1] > 0.5, np.nan, numbers) if len(self.positions) > 1 else numbers
 
-    def write(self, codes: NDArray[np.integer], X: NDArray[np.float64], rng: np.random.Generator) -> None:
+    def write(self, codes: Codes, X: Floats, rng: Generator) -> None:
         """Put codes into the rows of a matrix that holds zeros."""
         assert self.coding is not None
         entries = np.asarray(self.coding.decode(codes.astype(np.int64), rng), dtype=np.float64)
@@ -81,7 +82,7 @@ class MatrixColumn:
         return self.is_whole and self.bounds is not None and self.bounds[1] - self.bounds[0] <= _WIDTHS
 
     @property
-    def grid(self) -> NDArray[np.float64]:
+    def grid(self) -> Floats:
         """Starts of the bins that its numbers are first counted in: wider ones away from 0, or from the lower bound."""
         if self.bounds is None:
             return _with_points(np.concatenate([-_POWERS, _POWERS]), _POINTS)
@@ -96,7 +97,7 @@ class MatrixColumn:
 
     # ------------------------------------------------------------------ post-processing of released counts
 
-    def settled(self, noisy: NDArray[np.float64], evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
+    def settled(self, noisy: Floats, evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
         """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
 
         Single values that hold much have bins of their own besides, and numbers are drawn within a bin as the counts
@@ -134,7 +135,7 @@ class MatrixColumn:
     def _evenly(self, low: float, high: float, n_bins: int) -> "MatrixColumn":
         return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
 
-    def _drawn_by_spread(self, entries: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _drawn_by_spread(self, entries: Floats, codes: Ints) -> Floats:
         """Numbers that were drawn evenly from their bins, moved within them to where the released counts are."""
         assert self.coding is not None and self.spread is not None
         starts, (places, reached) = self.coding.starts, self.spread
@@ -146,14 +147,14 @@ class MatrixColumn:
         moved = np.minimum(np.floor(moved), self.coding.high) if self.is_whole else moved
         return np.where(held > 0, moved, entries)
 
-    def _with_starts(self, starts: NDArray[np.float64], high: float | None = None) -> "MatrixColumn":
+    def _with_starts(self, starts: Floats, high: float | None = None) -> "MatrixColumn":
         if self.is_whole:
             starts = np.unique(np.ceil(starts))
         end = float(starts[-1] if high is None else high)
         coding = NumberColumn(None, np.dtype(np.float64), self.nullable, starts, end, self.is_whole)
         return replace(self, coding=coding)
 
-    def _stepped(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _stepped(self, numbers: Floats) -> Floats:
         assert self.bounds is not None
         low, high = self.bounds
         if self.step is not None:
@@ -161,7 +162,7 @@ class MatrixColumn:
         return np.clip(numbers, low, high)
 
 
-def coded(columns: Sequence[MatrixColumn], X: NDArray[np.float64]) -> Iterator[tuple[slice, list[NDArray[np.integer]]]]:
+def coded(columns: Sequence[MatrixColumn], X: Floats) -> Iterator[tuple[slice, list[Codes]]]:
     """The codes of each column of a matrix, some rows at a time: rows are fetched once for all columns."""
     encodings = [column.coding.encoding(len(X)) for column in columns if column.coding is not None]
     step = max(1, _ENTRIES // X.shape[1])
@@ -170,7 +171,7 @@ def coded(columns: Sequence[MatrixColumn], X: NDArray[np.float64]) -> Iterator[t
         yield some, [encode(column.entries(rows)) for encode, column in zip(encodings, columns, strict=True)]
 
 
-def grid_counts(columns: Sequence[MatrixColumn], X: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+def grid_counts(columns: Sequence[MatrixColumn], X: Floats) -> list[Ints]:
     """How many rows lie in each bin of the grid of each column; what is missing in none."""
     codings = [NumberColumn(None, np.dtype(np.float64), of.nullable, of.grid, np.inf) for of in columns]
     counts = [np.zeros(coding.n_codes, dtype=np.int64) for coding in codings]
@@ -197,12 +198,12 @@ def one_hot_column(positions: tuple[int, ...]) -> MatrixColumn:
     return MatrixColumn(positions, None, None, places, True)
 
 
-def _with_points(starts: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_points(starts: Floats, points: Floats) -> Floats:
     """Starts of bins, with a bin for each of the points alone."""
     return np.unique(np.concatenate([starts, points, np.nextafter(points, np.inf)]))
 
 
-def _reached(noisy: NDArray[np.float64], evidence: float) -> NDArray[np.float64]:
+def _reached(noisy: Floats, evidence: float) -> Floats:
     """How many rows lie in each bin or before it, by noisy counts of bins.
 
     Many small bins that the noise hides one by one hold much together. At either end nothing is taken to lie where all
@@ -218,9 +219,7 @@ def _reached(noisy: NDArray[np.float64], evidence: float) -> NDArray[np.float64]
     return reached
 
 
-def _quantiles(
-    starts: NDArray[np.float64], ends: NDArray[np.float64], masses: NDArray[np.float64], n_bins: int
-) -> NDArray[np.float64]:
+def _quantiles(starts: Floats, ends: Floats, masses: Floats, n_bins: int) -> Floats:
     """Places that cut masses, spread evenly over their bins, into equal parts."""
     reached = np.concatenate([[0.0], np.cumsum(masses)])
     wanted = reached[-1] * np.arange(1, n_bins) / n_bins
@@ -242,7 +241,7 @@ def schema_columns(schema: Schema) -> list[MatrixColumn]:
     return columns
 
 
-def table_of(schema: Schema, X: NDArray[np.float64], groups: NDArray[np.int64] | None = None) -> pd.DataFrame:
+def table_of(schema: Schema, X: Floats, groups: Ints | None = None) -> pd.DataFrame:
     """Rows of the matrix that ``SchemaEncoder`` makes, as a table in the schema's own values and dtypes again."""
     numbers = {}
     for name, column in zip(schema.features, schema_columns(schema), strict=True):

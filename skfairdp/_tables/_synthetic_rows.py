@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.special import softmax
 from scipy.stats import norm
 from sklearn.base import BaseEstimator
@@ -17,6 +17,7 @@ from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, 
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
+from skfairdp._typing import Codes, Floats, Ints
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 
@@ -125,12 +126,12 @@ class SyntheticRows(BaseEstimator):
 class SampledRows:
     """Rows that anyone may see."""
 
-    X: NDArray[np.float64]
-    groups: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    shares_of_group: NDArray[np.float64]
+    X: Floats
+    groups: Ints
+    shares: Floats
+    shares_of_group: Floats
     n_small_groups: int
-    limits: NDArray[np.float64]
+    limits: Floats
 
 
 @dataclass(frozen=True)
@@ -214,32 +215,19 @@ class SyntheticRowsPlan:
         words += ["counts of groups and labels"] if self.counts else []
         return (*words, *self.backend.releases)
 
-    def release(
-        self,
-        X: NDArray[np.float64],
-        y: NDArray[np.int64],
-        groups: NDArray[np.int64] | None,
-        noise: NoiseSource,
-        rng: np.random.Generator,
-    ) -> SampledRows:
+    def release(self, X: Floats, y: Ints, groups: Ints | None, noise: NoiseSource, rng: Generator) -> SampledRows:
         """Release the tables and sample rows."""
         columns = self._with_bins(X, noise)
         codings = [column.coding for column in columns if column.coding is not None]
         cells = y if groups is None else groups * self.layout.n_classes + y
         observed, n_small = self._observed(cells, noise)
-        rows = Rows(
-            values=_encoded(columns, X, max((coding.n_codes for coding in codings), default=1)),
-            cells=cells,
-            n_codes=tuple(coding.n_codes for coding in codings),
-            nullable=tuple(coding.nullable for coding in codings),
-            sampled=tuple(coding.sampled for coding in codings),
-            observed=observed,
-            rates=observed,
-        )
+        values = _encoded(columns, X, max((coding.n_codes for coding in codings), default=1))
+        n_codes, sampled = tuple(one.n_codes for one in codings), tuple(one.sampled for one in codings)
+        rows = Rows(values, cells, n_codes, tuple(one.nullable for one in codings), sampled, observed, observed)
         model = self.backend.release(rows, self.scale, noise, rng)
         return self._sampled(model, observed, columns, n_small, rng)
 
-    def _with_bins(self, X: NDArray[np.float64], noise: NoiseSource) -> list[MatrixColumn]:
+    def _with_bins(self, X: Floats, noise: NoiseSource) -> list[MatrixColumn]:
         """Columns with their bins, by counts that are released here."""
         columns = list(self.columns)
         if self.bins is None:
@@ -257,7 +245,7 @@ class SyntheticRowsPlan:
         say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
         return columns
 
-    def _observed(self, cells: NDArray[np.int64], noise: NoiseSource) -> tuple[NDArray[np.float64], int]:
+    def _observed(self, cells: Ints, noise: NoiseSource) -> tuple[Floats, int]:
         """Released shares of groups and labels, and the number of groups within the noise."""
         shape = self.layout.n_groups, self.layout.n_classes
         if self.counts is None:
@@ -270,12 +258,7 @@ class SyntheticRowsPlan:
     # ------------------------------------------------------------------ released values only from here on
 
     def _sampled(
-        self,
-        model: Model,
-        observed: NDArray[np.float64],
-        columns: Sequence[MatrixColumn],
-        n_small: int,
-        rng: np.random.Generator,
+        self, model: Model, observed: Floats, columns: Sequence[MatrixColumn], n_small: int, rng: Generator
     ) -> SampledRows:
         # Two rows at least of each group and label: no group may be without rows, whatever the noise did to its count.
         rates = np.maximum(observed, 2.0 / self.n_sampled)
@@ -296,7 +279,7 @@ class SyntheticRowsPlan:
         return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small, limits)
 
 
-def _encoded(columns: Sequence[MatrixColumn], X: NDArray[np.float64], n_codes: int) -> NDArray[np.integer]:
+def _encoded(columns: Sequence[MatrixColumn], X: Floats, n_codes: int) -> Codes:
     """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
     codes = np.empty((len(X), len(columns)), dtype=code_type(n_codes), order="F")
     for some, of_columns in coded(columns, X):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from numpy.typing import NDArray
 
+from skfairdp._typing import Array, Objects
 from skfairdp._utils._messages import private_error
 from skfairdp._utils._plain_state import PlainState
 
@@ -146,7 +146,7 @@ def _share_memory(one: Any, other: Any) -> bool:
     return False
 
 
-def _memory(values: Any) -> list[NDArray[Any]]:
+def _memory(values: Any) -> list[Array]:
     """The arrays that hold a table, where it is held by arrays; a few columns of a wide one."""
     if isinstance(values, np.ndarray):
         return [values]
@@ -160,13 +160,13 @@ def label_array(values: Any) -> Any:
     """A list with strings and numbers as the objects they are, where numpy would write ``[1, "a"]`` as two strings."""
     if not isinstance(values, list | tuple):
         return values
-    array: NDArray[Any] = np.asarray(values)
+    array: Array = np.asarray(values)
     if array.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in np.ravel(_as_objects(values))):
         return _as_objects(values)
     return array
 
 
-def _as_objects(values: Any) -> NDArray[np.object_]:
+def _as_objects(values: Any) -> Objects:
     return np.asarray(values, dtype=object)
 
 

@@ -13,11 +13,10 @@ from uuid import UUID
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, column_or_1d
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Codes, Floats, Ints, Objects
 from skfairdp._utils._containers import as_pandas, label_array, refuse_masked
 from skfairdp._utils._messages import PrivateRowsError, private_error, warn_caller, without_values
 from skfairdp.exceptions import FairnessWarning
@@ -59,7 +58,7 @@ def copy_label_encoding(estimator: Any, reader: Any) -> None:
         setattr(estimator, _NUMBERED, True)
 
 
-def decode_labels(estimator: Any, codes: NDArray[np.integer]) -> NDArray[Any]:
+def decode_labels(estimator: Any, codes: Codes) -> Array:
     """The classes with these codes; the codes themselves where the estimator answers with numbers."""
     return np.asarray(codes) if labels_are_codes(estimator) else np.asarray(estimator.classes_)[codes]
 
@@ -68,12 +67,8 @@ def decode_labels(estimator: Any, codes: NDArray[np.integer]) -> NDArray[Any]:
 
 
 def as_groups(
-    sensitive_features: ArrayLike | pd.DataFrame | pd.Series,
-    n_rows: int,
-    *,
-    owner: str,
-    name: str = "sensitive_features",
-) -> NDArray[np.object_]:
+    sensitive_features: ArrayLike | pd.DataFrame, n_rows: int, *, owner: str, name: str = "sensitive_features"
+) -> Objects:
     """Read one group per row."""
     refuse_masked(sensitive_features, owner=owner, name=name)
     problem: Exception | None = None
@@ -116,7 +111,7 @@ def _columns(sensitive_features: Any) -> list[pd.Series] | int:
     return [pd.Series(column, dtype=object if array.dtype.kind in "OU" else None) for column in columns]
 
 
-def as_series(values: NDArray[Any]) -> "pd.Series[Any]":
+def as_series(values: Array) -> "pd.Series[Any]":
     """Make a column of the type that an array has.
 
     pandas has a type of its own for texts, for which half of a surrogate pair is an error: a private cell may hold one.
@@ -124,7 +119,7 @@ def as_series(values: NDArray[Any]) -> "pd.Series[Any]":
     return pd.Series(values, dtype=object if values.dtype.kind in "OU" else None)
 
 
-def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
+def _cells(columns: list[pd.Series]) -> Objects | None:
     """One group per row; None where a cell is missing. Values that cannot be groups raise."""
     if any(bool(column.isna().any()) for column in columns):
         return None
@@ -141,7 +136,7 @@ def _cells(columns: list[pd.Series]) -> NDArray[np.object_] | None:
     return out
 
 
-def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.object_]:
+def given_domain(values: Any, *, owner: str, parameter: str) -> Objects:
     """Read a list of labels given as a parameter (``groups=``, ``classes=``), keeping its order."""
     try:
         plain = (label.item() if isinstance(label, np.generic) else label for label in values)
@@ -159,7 +154,7 @@ def given_domain(values: Any, *, owner: str, parameter: str) -> NDArray[np.objec
     return out
 
 
-def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np.object_]:
+def group_domain(values: Sequence[Hashable] | Objects) -> Objects:
     """Return the distinct labels in a reproducible order (sorted where they can be compared)."""
     plain = (label.item() if isinstance(label, np.generic) else label for label in dict.fromkeys(values))
     distinct: list[Any] = list(dict.fromkeys(plain))
@@ -172,11 +167,11 @@ def group_domain(values: Sequence[Hashable] | NDArray[np.object_]) -> NDArray[np
     return out
 
 
-def declared_classes(given: Any, owner: str) -> NDArray[Any]:
+def declared_classes(given: Any, owner: str) -> Array:
     """The classes of a parameter, sorted, as scikit-learn keeps its classes_."""
     labels = given_domain(given, owner=owner, parameter="classes").tolist()
     try:
-        classes: NDArray[Any] = np.asarray(sorted(labels))
+        classes: Array = np.asarray(sorted(labels))
     except TypeError:
         classes = np.empty((0, 0))
     if classes.ndim != 1:
@@ -184,9 +179,7 @@ def declared_classes(given: Any, owner: str) -> NDArray[Any]:
     return classes
 
 
-def encode_labels(
-    values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
-) -> NDArray[np.int64]:
+def encode_labels(values: Array, domain: Array, *, owner: str, name: str, parameter: str) -> Ints:
     """Return each value's position in ``domain``."""
     index = dict(zip(domain.tolist(), range(len(domain)), strict=True))
     if len(index) != len(domain):
@@ -203,16 +196,14 @@ def encode_labels(
 
 
 def encode_within(
-    values: NDArray[Any], given: Any, *, owner: str, name: str = "sensitive_features", parameter: str = "groups"
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    values: Array, given: Any, *, owner: str, name: str = "sensitive_features", parameter: str = "groups"
+) -> tuple[Ints, Objects]:
     """Return each value's position in a domain, and the domain: that of a parameter, else the values that occur."""
     domain = group_domain(values) if given is None else given_domain(given, owner=owner, parameter=parameter)
     return encode_labels(values, domain, owner=owner, name=name, parameter=parameter), domain
 
 
-def encode_many(
-    values: NDArray[Any], domain: NDArray[Any], *, owner: str, name: str, parameter: str
-) -> NDArray[np.int64]:
+def encode_many(values: Array, domain: Array, *, owner: str, name: str, parameter: str) -> Ints:
     """As :func:`encode_labels`; for columns so long that a Python object for each whole number is too much."""
     codes = _codes_of_integers(values, domain.tolist())
     if codes is None or (codes < 0).any():  # it says what is wrong
@@ -220,7 +211,7 @@ def encode_many(
     return codes
 
 
-def _codes_of_integers(values: NDArray[Any], labels: list[Any]) -> NDArray[np.int64] | None:
+def _codes_of_integers(values: Array, labels: list[Any]) -> Ints | None:
     """Positions of whole numbers among labels, from a table, -1 for others; None where a table cannot say."""
     index = {label: code for code, label in enumerate(labels)}
     plain = len(index) == len(labels) and all(type(label) in (bool, int, float, str, tuple) for label in index)
@@ -237,9 +228,7 @@ def _codes_of_integers(values: NDArray[Any], labels: list[Any]) -> NDArray[np.in
     return np.take(table, places, out=places, mode="clip")
 
 
-def encode_groups(
-    sensitive_features: Any, domain: NDArray[np.object_], n_rows: int, *, owner: str, parameter: str
-) -> NDArray[np.int64]:
+def encode_groups(sensitive_features: Any, domain: Objects, n_rows: int, *, owner: str, parameter: str) -> Ints:
     """Return the position of each row's group in ``domain``; whole numbers need no Python object for each row."""
     numpys = isinstance(sensitive_features, pd.Series) and isinstance(sensitive_features.dtype, np.dtype)
     column: Any = sensitive_features.to_numpy() if numpys else sensitive_features
@@ -250,7 +239,7 @@ def encode_groups(
 
 def split_sensitive_columns(
     X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str, read_groups: bool = True
-) -> tuple[Any, NDArray[np.object_] | None]:
+) -> tuple[Any, Objects | None]:
     """Take the named columns out of X and read them as groups."""
     X = as_pandas(X)
     frame = isinstance(X, pd.DataFrame)
@@ -296,7 +285,7 @@ def sensitive_positions(X: Any, sensitive_columns: Sequence[str | int] | str | i
     return positions
 
 
-def _as_table(X: Any, owner: str) -> NDArray[Any]:
+def _as_table(X: Any, owner: str) -> Array:
     try:
         return np.asarray(X)
     except Exception:  # rows of several lengths; whatever numpy says of them speaks of their cells
@@ -306,7 +295,7 @@ def _as_table(X: Any, owner: str) -> NDArray[Any]:
 
 def group_membership(
     sensitive_features: Any, group_weights: Any, n_rows: int, *, owner: str, otherwise: str = ""
-) -> NDArray[np.float64]:
+) -> Floats:
     """Read how much each row belongs to each group: given weights, or 0 and 1 from groups."""
     if group_weights is not None:
         return _several(_weights(group_weights, n_rows, owner), owner)
@@ -318,7 +307,7 @@ def group_membership(
     return _several(np.eye(len(domain))[codes], owner)
 
 
-def _weights(given: Any, n_rows: int, owner: str) -> NDArray[np.float64]:
+def _weights(given: Any, n_rows: int, owner: str) -> Floats:
     try:
         weights = np.asarray(given, dtype=np.float64)
     except Exception:  # whatever a strange cell makes numpy raise, its type would speak of that cell
@@ -328,7 +317,7 @@ def _weights(given: Any, n_rows: int, owner: str) -> NDArray[np.float64]:
     return weights
 
 
-def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
+def _several(weights: Floats, owner: str) -> Floats:
     if weights.shape[1] < 2:
         warn_caller(
             f"{owner} was given one group only, so its constraint has no effect. Give rows of several groups.",
@@ -337,7 +326,7 @@ def _several(weights: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
     return weights
 
 
-def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[np.float64]:
+def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> Floats:
     """Read one finite number per row."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
@@ -358,7 +347,7 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> NDArray[n
     return _one_for_each(np.asarray(amounts, dtype=np.float64), n_rows, owner, name, "number")
 
 
-def _one_for_each(values: NDArray[Any], n_rows: int, owner: str, name: str, what: str) -> NDArray[Any]:
+def _one_for_each(values: Array, n_rows: int, owner: str, name: str, what: str) -> Array:
     if len(values) != n_rows:
         raise ValueError(
             f"{name} of {owner} has inconsistent length: it must have one {what} per row of X. Compare len({name}) "
@@ -367,7 +356,7 @@ def _one_for_each(values: NDArray[Any], n_rows: int, owner: str, name: str, what
     return values
 
 
-def as_exposures(exposure: Any, n_rows: int, *, owner: str) -> NDArray[np.float64]:
+def as_exposures(exposure: Any, n_rows: int, *, owner: str) -> Floats:
     """Read one number above 0 per row."""
     found = as_amounts(exposure, n_rows, owner=owner, name="exposure")
     if (found <= 0).any():
@@ -375,7 +364,7 @@ def as_exposures(exposure: Any, n_rows: int, *, owner: str) -> NDArray[np.float6
     return found
 
 
-def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> NDArray[Any]:
+def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: bool = True) -> Array:
     """Read one label per row."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")

@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -130,7 +130,7 @@ def say(text: str, *, verbose: int) -> None:
 
 
 def progress_bar(
-    items: Iterable[Any] | None = None,
+    items: Any = None,
     *,
     desc: str,
     total: int | None = None,

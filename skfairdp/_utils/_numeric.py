@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator, RandomState
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
-from skfairdp._typing import RandomStateLike
+from skfairdp._typing import Floats, Ints, RandomStateLike
 
 
 def public_generator(random_state: RandomStateLike) -> Generator:
@@ -31,12 +30,12 @@ def public_generator(random_state: RandomStateLike) -> Generator:
     )
 
 
-def child_seeds(rng: Generator, n: int) -> NDArray[np.int64]:
+def child_seeds(rng: Generator, n: int) -> Ints:
     """Draw ``n`` seeds for independent parts of one computation (teachers, folds)."""
     return rng.integers(0, 2**31 - 1, size=n, dtype=np.int64)
 
 
-def coins_of(rows: NDArray[np.float64], key: bytes) -> NDArray[np.float64]:
+def coins_of(rows: Floats, key: bytes) -> Floats:
     """A number in [0, 1) for every row, which looks random and follows from the row and the key alone."""
     cells = np.ascontiguousarray(rows, dtype="<f8") + 0.0  # one zero, not two
     words = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in cells]
@@ -48,20 +47,17 @@ def coins_of(rows: NDArray[np.float64], key: bytes) -> NDArray[np.float64]:
 BLAS = ThreadpoolController().select(user_api="blas")
 
 
-Array = NDArray[np.float64]
-
-
 def fit_softmax(
-    rows: Array,
-    moments: Array,
-    penalty: Array | float,
+    rows: Floats,
+    moments: Floats,
+    penalty: Floats | float,
     *,
-    start: Array,
-    weights: Array | float = 1.0,
-    offset: Array | float = 0.0,
+    start: Floats,
+    weights: Floats | float = 1.0,
+    offset: Floats | float = 0.0,
     constant: float = 0.0,
     **options: Any,
-) -> Array:
+) -> Floats:
     r"""Minimise :math:`\sum_i w_i \log\sum_k e^{s_{ik}} - \langle M, \theta \rangle + \frac12 \sum p\,\theta^2`.
 
     The scores are :math:`s = o + X\theta`. Where the moments are :math:`M = X^\top (w\,t)` of targets t, this is the
@@ -70,7 +66,7 @@ def fit_softmax(
     """
     of_rows = np.reshape(weights, (-1, 1))
 
-    def value_and_slope(flat: Array) -> tuple[float, Array]:
+    def value_and_slope(flat: Floats) -> tuple[float, Floats]:
         theta = flat.reshape(start.shape)
         total, proba = _normaliser(offset + rows @ theta)
         value = np.sum(weights * total) - np.sum(moments * theta) + 0.5 * np.sum(penalty * theta**2) + constant
@@ -81,7 +77,7 @@ def fit_softmax(
     return found.x.reshape(start.shape)
 
 
-def _normaliser(scores: Array) -> tuple[Array, Array]:
+def _normaliser(scores: Floats) -> tuple[Floats, Floats]:
     """Log of the sum of exponentials of each row, and the probabilities of the outputs."""
     if scores.shape[1] == 1:
         return np.logaddexp(0.0, scores[:, 0]), expit(scores)

@@ -7,10 +7,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
+from skfairdp._typing import Array, Bools, Floats, Ints
 from skfairdp._utils._sklearn import take_rows
 
 _NUMBER, _TEXT, _DATE, _MISSING, _OTHER = range(5)
@@ -28,7 +28,7 @@ class PlainRows:
         self._listed = {} if listed is None else listed
         self._rows: Any = X if hasattr(X, "shape") else _array(X)
         self._columns: list[_Column] | None = None
-        self._numbers: NDArray[np.float64] | None = None
+        self._numbers: Floats | None = None
         self._names: Any = None
         self.kinds = np.zeros(int(self._rows.shape[0]), dtype=np.int64)
         if not native:
@@ -56,7 +56,7 @@ class PlainRows:
         table.columns = self._names
         return table
 
-    def _native(self, positions: NDArray[np.int64], public: NDArray[np.bool_]) -> Any:
+    def _native(self, positions: Ints, public: Bools) -> Any:
         rows, frame = self._rows, isinstance(self._rows, pd.DataFrame)
         if sparse.issparse(rows):  # its last row is the public one
             return rows[positions]
@@ -71,7 +71,7 @@ class PlainRows:
         order = np.where(public, len(whole) - 1, np.cumsum(~public) - 1)
         return whole[order.tolist()].to_native()
 
-    def _public_numbers(self) -> NDArray[np.float64]:
+    def _public_numbers(self) -> Floats:
         numbers = np.zeros(self._rows.shape[1:])
         for j, value in self._listed.items():
             if numbers.ndim == 1 and isinstance(j, int) and j < len(numbers) and _kind(value) == _NUMBER:
@@ -138,7 +138,7 @@ class _Column:
             is_number = self.kinds == _NUMBER
             self.numbers[is_number] = cells[is_number].astype(np.float64)
 
-    def take(self, positions: NDArray[np.int64], public: NDArray[np.bool_], like: int) -> Any:
+    def take(self, positions: Ints, public: Bools, like: int) -> Any:
         """Those at these positions, of the kind of the row ``like``."""
         if self.numbers is not None and (self.kinds is None or self.kinds[like] == _NUMBER):
             taken = self.numbers[positions]
@@ -171,9 +171,9 @@ def _usual(dtype: Any) -> Any:
     return "" if dtype == nw.String else False if dtype == nw.Boolean else None
 
 
-def _as_numbers(values: Any) -> NDArray[np.float64]:
+def _as_numbers(values: Any) -> Floats:
     dense = values.sparse.to_dense() if isinstance(values.dtype, pd.SparseDtype) else values
-    numbers: NDArray[np.float64] = dense.to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers: Floats = dense.to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers
 
 
@@ -190,7 +190,7 @@ def _kind(cell: Any) -> int:
     return _MISSING if cell is None or cell is pd.NA or cell is pd.NaT else _OTHER
 
 
-def _array(X: Any) -> NDArray[Any]:
+def _array(X: Any) -> Array:
     """Rows in a sequence."""
     try:
         array = np.asarray(X)
@@ -203,7 +203,7 @@ def _array(X: Any) -> NDArray[Any]:
     return cells
 
 
-def by_halves(passes: Callable[[NDArray[np.int64]], bool], some: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_halves(passes: Callable[[Ints], bool], some: Ints) -> Ints:
     """Those that pass, where some of them together do if and only if each does."""
     if not len(some) or passes(some):
         return some

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from skfairdp._typing import Array
 
 
 class Plain:
@@ -64,7 +65,7 @@ class PlainFrame(Plain):
     """A DataFrame or a Series: names, columns and their types, and the index where it is more than positions."""
 
     names: list[Any]
-    columns: list[NDArray[Any]]
+    columns: list[Array]
     dtypes: list[Any]
     index: "PlainFrame | None"
     is_series: bool

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
@@ -14,13 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray
 from skfairdp._utils import NamedEstimator, group_membership, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
-
-Array = NDArray[np.float64]
 
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
@@ -112,12 +109,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        group_weights: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: MaybeArray = None, group_weights: MaybeArray = None
     ) -> "ParityLogisticRegression":
         """Fit under the constraint.
 
@@ -159,7 +151,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         tags.input_tags.sparse = True  # written out
         return tags
 
-    def decision_function(self, X: ArrayLike) -> Array:
+    def decision_function(self, X: ArrayLike) -> Floats:
         """Log-odds of the second of two classes, shape (n_rows,); else one number per class.
 
         {predicts_scores}
@@ -168,7 +160,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         scores = read_features(self, X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Class probabilities, shape (n_rows, n_classes).
 
         {predicts_proba}
@@ -176,7 +168,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         scores = self.decision_function(X)
         return softmax(_with_reference(scores[:, None]) if scores.ndim == 1 else scores, axis=1)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Predicted classes, shape (n_rows,); the group is not needed.
 
         {predicts_labels}
@@ -190,11 +182,11 @@ class _Contrasts:
     """The violations as a linear map of h: mean over a group less mean over all rows, in every cell."""
 
     constraints: FairnessConstraints
-    cells: list[NDArray[np.int64]]
-    tables: list[Array]
+    cells: list[Ints]
+    tables: list[Floats]
 
     @classmethod
-    def of(cls, weights: Array, constraints: FairnessConstraints) -> "_Contrasts":
+    def of(cls, weights: Floats, constraints: FairnessConstraints) -> "_Contrasts":
         cells = [np.flatnonzero(constraints.row_cells == cell) for cell in range(constraints.n_cells)]
         tables, unknown = [], False
         for members in cells:
@@ -212,12 +204,12 @@ class _Contrasts:
             )
         return cls(constraints, cells, tables)
 
-    def violations(self, proba: Array) -> Array:
+    def violations(self, proba: Floats) -> Floats:
         """Shape (n_cells, n_groups, n_constraints)."""
         values = self.constraints.values(proba, self.constraints.y)
         return np.stack([table.T @ values[members] for table, members in zip(self.tables, self.cells, strict=True)])
 
-    def gradient(self, multipliers: Array, proba: Array) -> Array:
+    def gradient(self, multipliers: Floats, proba: Floats) -> Floats:
         """Derivative of ``Σ multipliers * violations`` with respect to the probabilities, (n_rows, n_classes)."""
         per_value = np.zeros((len(proba), multipliers.shape[2]))
         for table, members, part in zip(self.tables, self.cells, multipliers, strict=True):
@@ -227,8 +219,8 @@ class _Contrasts:
 
 @dataclass(frozen=True)
 class _Problem:
-    rows: Array
-    codes: NDArray[np.int64]
+    rows: Floats
+    codes: Ints
     n_classes: int
     contrasts: _Contrasts
     ridge: float
@@ -237,18 +229,18 @@ class _Problem:
     def shape(self) -> tuple[int, int]:
         return self.rows.shape[1], 1 if self.n_classes == 2 else self.n_classes
 
-    def logits(self, theta: Array) -> Array:
+    def logits(self, theta: Floats) -> Floats:
         scores = self.rows @ theta
         return _with_reference(scores) if self.n_classes == 2 else scores
 
-    def minimum(self, start: Array, offset: Array, *, penalty: float, slack: float, iterations: int) -> Array:
+    def minimum(self, start: Floats, offset: Floats, *, penalty: float, slack: float, iterations: int) -> Floats:
         """Minimise cross-entropy + ridge + penalty/2 · squared distance of (violations + offset) from ±slack.
 
         The last term bends with the probabilities, so that this is no regression from moments (``fit_softmax``).
         """
         truth = np.eye(self.n_classes)[self.codes]
 
-        def objective(flat: Array) -> tuple[float, Array]:
+        def objective(flat: Floats) -> tuple[float, Floats]:
             theta = flat.reshape(self.shape)
             logs = log_softmax(self.logits(theta), axis=1)
             proba = np.exp(logs)
@@ -270,12 +262,12 @@ class _Problem:
 
 def _method_of_multipliers(
     problem: _Problem, *, slack: float, penalty: float, max_rounds: int, tol: float
-) -> tuple[Array, Array, float, int]:
+) -> tuple[Floats, Floats, float, int]:
     """Coefficients, multipliers, violation of the predictions, and rounds used; of all rounds, the best."""
     theta = problem.minimum(np.zeros(problem.shape), np.zeros(()), penalty=0.0, slack=slack, iterations=100)
     aim = max(slack - tol, 0.0)  # the bound itself is approached from outside, ever more slowly
     rounds = 0
-    best: tuple[tuple[float, float], Array, Array, float] | None = None
+    best: tuple[tuple[float, float], Floats, Floats, float] | None = None
     multipliers = difference = np.zeros(())
     while True:
         logits = problem.logits(theta)
@@ -301,6 +293,6 @@ def _method_of_multipliers(
         rounds += 1
 
 
-def _with_reference(scores: Array) -> Array:
+def _with_reference(scores: Floats) -> Floats:
     """Prepend a column of zeros, the first class, to those of the second."""
     return np.column_stack([np.zeros(len(scores)), scores])

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
@@ -16,21 +15,13 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp import privacy
+from skfairdp import _inputs, privacy
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPrivacy
-from skfairdp._inputs import (
-    TrainingData,
-    read_features,
-    read_private_groups,
-    read_training,
-    refuse_chunks,
-    subject_given,
-)
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval, answers_as_fitted
@@ -46,7 +37,7 @@ class RandomizedGroups:
     """The plan of a release of every row's group, or every subject's; its δ is 0."""
 
     mechanism: RandomizedResponse
-    domain: NDArray[np.object_]
+    domain: Objects
     n_rows: int
     relation: privacy.NeighboringRelation
     rows_of: str = ""
@@ -55,7 +46,7 @@ class RandomizedGroups:
     def of(
         cls,
         epsilon: float,
-        domain: NDArray[np.object_],
+        domain: Objects,
         n_rows: int,
         *,
         owner: str,
@@ -134,7 +125,7 @@ class GroupRandomizer(SpendsPrivacy):
 
     delta = 0.0
 
-    def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> NDArray[np.object_] | pd.Series:
+    def release(self, sensitive_features: ArrayLike | pd.Series | pd.DataFrame) -> Objects | pd.Series:
         """Return a randomised group per row.
 
         Parameters
@@ -148,12 +139,12 @@ class GroupRandomizer(SpendsPrivacy):
             A Series, with the index of the input, where that was a Series or DataFrame.
         """
         self._validate_params()
-        refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
-        subject_given(self, None)
+        _inputs.refuse_chunks(type(self).__name__, sensitive_features=sensitive_features)
+        _inputs.subject_given(self, None)
         index = sensitive_features.index if isinstance(sensitive_features, pd.Series | pd.DataFrame) else None
         n_rows = len(sensitive_features) if isinstance(sensitive_features, Sized) else 0
         reads = privacy.PublicReads()
-        codes, domain = read_private_groups(self, None, sensitive_features, n_rows, reads)
+        codes, domain = _inputs.read_private_groups(self, None, sensitive_features, n_rows, reads)
         reads.note_number_of_rows(n_rows)
         plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=type(self).__name__)
 
@@ -203,7 +194,7 @@ class GroupRandomizer(SpendsPrivacy):
         """
         self._validate_params()
         owner = type(self).__name__
-        subject_given(self, None)
+        _inputs.subject_given(self, None)
         schema, source = schema_of(self), opened(X)
         if schema is None or source is None or not source.knows_order:
             raise ValueError(
@@ -228,7 +219,7 @@ class GroupRandomizer(SpendsPrivacy):
         self.groups_, self.mechanism_ = domain, plan.mechanism
         return _with_groups(source, schema, domain, answers, owner)
 
-    def weights(self, released: ArrayLike | pd.Series) -> NDArray[np.float64]:
+    def weights(self, released: ArrayLike | pd.Series) -> Floats:
         """Return the unbiased reading of released groups: a signed weight for each row and group.
 
         Parameters
@@ -248,13 +239,13 @@ class GroupRandomizer(SpendsPrivacy):
         return self.mechanism_.weights(codes)
 
 
-def _codes(schema: Schema, owner: str, n_groups: int, chunk: Chunk) -> NDArray[Any]:
+def _codes(schema: Schema, owner: str, n_groups: int, chunk: Chunk) -> Array:
     """The groups of a chunk, in the smallest type."""
     return RawTable.roles(schema, chunk.table, owner=owner).groups().astype(np.min_scalar_type(n_groups - 1))
 
 
 def _with_groups(
-    source: RowSource, schema: Schema, domain: NDArray[np.object_], answers: NDArray[Any], owner: str
+    source: RowSource, schema: Schema, domain: Objects, answers: Array, owner: str
 ) -> Iterator[pd.DataFrame]:
     """The chunks of a source, with released groups in place of their own."""
     start = 0
@@ -338,7 +329,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     fair_estimator: Any = None
     epsilon: float = 1.0
     debias: bool = True
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -358,12 +349,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     delta = 0.0
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "RandomizedResponseClassifier":
         """Release the groups and fit the learner on them.
 
@@ -421,12 +407,12 @@ class RandomizedResponseClassifier(PrivateClassifier):
             trial.warn(data.classes[trial.usual], type(self).__name__, falls_back=falls_back)
         return self
 
-    def _tried(self, data: TrainingData, released: dict[str, Any]) -> Comparison | None:
+    def _tried(self, data: _inputs.TrainingData, released: dict[str, Any]) -> Comparison | None:
         """Whether the usual learner, taught by part of the rows, beats one class alone on the others."""
         if self.fair_estimator is not None or not may_fall_back(data.y):
             return None
 
-        def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        def answers(learned: Ints, asked: Ints) -> Ints:
             if len(np.unique(data.y[learned])) < 2:
                 return np.full(len(asked), data.y[learned[0]])
             given = {name: values[learned] for name, values in released.items()}
@@ -436,14 +422,14 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
         return tried(data.y, answers, 0)
 
-    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
+    def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> _inputs.TrainingData:
         self._validate_params()
-        return read_training(
+        return _inputs.read_training(
             self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private",
             protects=privacy.Protects.SENSITIVE_ATTRIBUTE,
         )  # fmt: skip
 
-    def _plan(self, data: TrainingData) -> RandomizedGroups:
+    def _plan(self, data: _inputs.TrainingData) -> RandomizedGroups:
         assert data.domain is not None
         return RandomizedGroups.of(
             self.epsilon, data.domain, data.n_units, owner=type(self).__name__, relation=data.attribute_relation,
@@ -451,27 +437,27 @@ class RandomizedResponseClassifier(PrivateClassifier):
         )  # fmt: skip
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Predict the class of each row; the group is not needed.
 
         {predicts_labels}
         """
         check_is_fitted(self, "fair_estimator_")
-        return decode_labels(self, predict_codes(self.fair_estimator_, read_features(self, X)))
+        return decode_labels(self, predict_codes(self.fair_estimator_, _inputs.read_features(self, X)))
 
     _settles_coins = True
 
     @available_if(_has_probabilities)
     @answers_as_fitted
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Class probabilities of the learner; only where it has them.
 
         {predicts_proba}
         """
         check_is_fitted(self, "fair_estimator_")
-        return all_probabilities(self.fair_estimator_, read_features(self, X), len(self.classes_))
+        return all_probabilities(self.fair_estimator_, _inputs.read_features(self, X), len(self.classes_))
 
-    def _learner(self, data: TrainingData) -> tuple[Any, bool]:
+    def _learner(self, data: _inputs.TrainingData) -> tuple[Any, bool]:
         """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""
         owner = type(self).__name__
         assert data.domain is not None

@@ -1,6 +1,5 @@
 """Images of people with groups, as published, read with Pillow: UTKFace, CelebA, FairFace and CheXpert."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
+from skfairdp._typing import Array, Folder, Ints
 from skfairdp._utils import RandomStateLike, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder
 from skfairdp.datasets._images import _checked_count
@@ -35,7 +35,7 @@ _RACES = ("White", "Black", "Asian")
 @shared_docs
 def fetch_utkface(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "gender",
     sensitive: str = "race",
     size: int = 32,
@@ -102,7 +102,7 @@ def fetch_utkface(
 @shared_docs
 def fetch_celeba(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "Smiling",
     sensitive: str = "Male",
     size: int = 32,
@@ -163,7 +163,7 @@ def fetch_celeba(
 @shared_docs
 def fetch_fairface(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "gender",
     sensitive: str = "race",
     size: int = 32,
@@ -220,7 +220,7 @@ def fetch_fairface(
 @shared_docs
 def fetch_chexpert(
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     target: str = "No Finding",
     sensitive: str = "sex",
     size: int = 32,
@@ -275,21 +275,14 @@ def fetch_chexpert(
     table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
     places = table["Path"].str.split("/").str[1:]  # the first is the name of the folder
     people = places.str[1].to_numpy(str)
-    return _faces(
-        "chexpert",
-        folder,
-        [folder.joinpath(*place) for place in places],
-        (pd.to_numeric(table[target], errors="coerce") == 1).to_numpy(np.int64),
-        table["Sex"].to_numpy(str) if sensitive == "sex" else _races(folder / _CHEXPERT_PEOPLE, people),
-        size,
-        target_names=[f"not {target}", target],
-        subject=people,
-        homepage=_CHEXPERT_HOMEPAGE,
-    )
+    files, names = [folder.joinpath(*place) for place in places], [f"not {target}", target]
+    labels = (pd.to_numeric(table[target], errors="coerce") == 1).to_numpy(np.int64)
+    groups = table["Sex"].to_numpy(str) if sensitive == "sex" else _races(folder / _CHEXPERT_PEOPLE, people)
+    return _faces("chexpert", folder, files, labels, groups, size, names, _CHEXPERT_HOMEPAGE, subject=people)
 
 
 # ---- where the pictures are, and which are taken ------------------------------------------------------------------
-def _folder(name: str, pattern: str, data_home: str | os.PathLike[str] | None, homepage: str, what: str) -> Path:
+def _folder(name: str, pattern: str, data_home: Folder, homepage: str, what: str) -> Path:
     """Return the subfolder ``name`` of the data folder, or that itself, whichever holds a file like ``pattern``."""
     home = data_folder(data_home)
     if home:
@@ -303,7 +296,7 @@ def _folder(name: str, pattern: str, data_home: str | os.PathLike[str] | None, h
     )
 
 
-def _chosen(n: int, n_samples: int | None, random_state: RandomStateLike, owner: str) -> NDArray[np.int64]:
+def _chosen(n: int, n_samples: int | None, random_state: RandomStateLike, owner: str) -> Ints:
     """Positions of the pictures to read, in their order."""
     if n_samples is None:
         return np.arange(n)
@@ -336,7 +329,7 @@ def _attributes(path: Path) -> pd.DataFrame:
     return pd.DataFrame(values, index=[row[0] for row in rows], columns=names)
 
 
-def _celeba_split(path: Path, names: "pd.Index[str]") -> NDArray[Any] | None:
+def _celeba_split(path: Path, names: "pd.Index[str]") -> Array | None:
     if not path.is_file():
         return None
     parts = dict(line.split() for line in path.read_text(encoding="utf-8").splitlines() if len(line.split()) == 2)
@@ -359,7 +352,7 @@ def _labels_of(
     return table
 
 
-def _races(path: Path, people: NDArray[Any]) -> NDArray[Any]:
+def _races(path: Path, people: Array) -> Array:
     """The race of each person, by the first word of what the sheet says."""
     table = _labels_of(path, ("PATIENT", "PRIMARY_RACE"), _CHEXPERT_HOMEPAGE)
     said = dict(zip(table["PATIENT"], table["PRIMARY_RACE"].str.split("[ ,]").str[0], strict=True))
@@ -370,7 +363,7 @@ def _races(path: Path, people: NDArray[Any]) -> NDArray[Any]:
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
 def _faces(
-    name: str, folder: Path, files: Sequence[Path], target: NDArray[np.int64], groups: NDArray[Any], size: int,
+    name: str, folder: Path, files: Sequence[Path], target: Ints, groups: Array, size: int,
     target_names: list[str], homepage: str, **more: Any,
 ) -> Any:  # fmt: skip
     return Bunch(

@@ -13,6 +13,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
+from skfairdp._typing import Folder, Names
 
 DATA_VARIABLE = "SKFAIRDP_DATA"
 #: The column that a group is in, and how it is read.
@@ -45,12 +46,12 @@ class Source:
         return (values == self.positive).astype("int64").rename(self.target)
 
 
-def data_folder(data_home: str | os.PathLike[str] | None) -> str | os.PathLike[str] | None:
+def data_folder(data_home: Folder) -> Folder:
     """The folder of data sets: the one that is given, or that of the environment variable."""
     return data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
 
 
-def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Path | None:
+def data_file(name: str, data_home: Folder = None) -> Path | None:
     """Return the local file of a benchmark data set, or None where there is none.
 
     Looks for ``NAME.csv.gz``, ``NAME.csv`` and ``NAME.npz`` in ``data_home`` and, where that is None, in the folder
@@ -84,7 +85,7 @@ def data_file(name: str, data_home: str | os.PathLike[str] | None = None) -> Pat
     return None
 
 
-def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tuple[pd.DataFrame, str]:
+def read_table(source: Source, data_home: Folder) -> tuple[pd.DataFrame, str]:
     """Return the table in its original columns and where it was read."""
     path = data_file(source.name, data_home) or data_file(source.stem or source.name, data_home)
     if path is not None:
@@ -107,7 +108,7 @@ def read_table(source: Source, data_home: str | os.PathLike[str] | None) -> tupl
     return frame, where
 
 
-def from_openml(data_id: int, data_home: str | os.PathLike[str] | None, *, as_frame: bool) -> Bunch:
+def from_openml(data_id: int, data_home: Folder, *, as_frame: bool) -> Bunch:
     """What OpenML has of a data set."""
     home = None if data_home is None else str(data_home)
     with warnings.catch_warnings():
@@ -118,7 +119,7 @@ def from_openml(data_id: int, data_home: str | os.PathLike[str] | None, *, as_fr
         )
 
 
-def _from_openml(source: Source, data_home: str | os.PathLike[str] | None) -> pd.DataFrame:
+def _from_openml(source: Source, data_home: Folder) -> pd.DataFrame:
     where = "OpenML has no copy that is known to be faithful"
     cause: Exception | None = None
     if source.openml_id is not None:
@@ -163,9 +164,8 @@ _BANK_FEATURES = _names(
     "age job marital education default balance housing loan contact day month duration campaign pdays previous poutcome"
 )
 _CREDIT_FEATURES = _names(
-    "LIMIT_BAL SEX EDUCATION MARRIAGE AGE PAY_0 PAY_2 PAY_3 PAY_4 PAY_5 PAY_6 "
-    "BILL_AMT1 BILL_AMT2 BILL_AMT3 BILL_AMT4 BILL_AMT5 BILL_AMT6 "
-    "PAY_AMT1 PAY_AMT2 PAY_AMT3 PAY_AMT4 PAY_AMT5 PAY_AMT6"
+    "LIMIT_BAL SEX EDUCATION MARRIAGE AGE PAY_0 PAY_2 PAY_3 PAY_4 PAY_5 PAY_6 BILL_AMT1 BILL_AMT2 BILL_AMT3 BILL_AMT4 "
+    "BILL_AMT5 BILL_AMT6 PAY_AMT1 PAY_AMT2 PAY_AMT3 PAY_AMT4 PAY_AMT5 PAY_AMT6"
 )
 # The median of the published table: a constant of the benchmark, so that the label of a row never depends on
 # the other rows that happen to be in the user's sample.
@@ -264,11 +264,7 @@ PARKINSONS = Source(
 
 @shared_docs
 def fetch_adult(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    sensitive: str | Sequence[str] = "sex",
-    include_sensitive: bool = False,
-    return_X_y: bool = False,
+    *, data_home: Folder = None, sensitive: Names = "sex", include_sensitive: bool = False, return_X_y: bool = False
 ) -> Any:
     """Load UCI Adult (Census Income): does a person earn more than 50 000 dollars a year?
 
@@ -312,8 +308,8 @@ def fetch_adult(
 @shared_docs
 def fetch_bank(
     *,
-    data_home: str | os.PathLike[str] | None = None,
-    sensitive: str | Sequence[str] = "age",
+    data_home: Folder = None,
+    sensitive: Names = "age",
     include_sensitive: bool = False,
     drop_duration: bool = False,
     return_X_y: bool = False,
@@ -360,8 +356,8 @@ def fetch_bank(
 @shared_docs
 def fetch_compas(
     *,
-    data_home: str | os.PathLike[str] | None = None,
-    sensitive: str | Sequence[str] = "race",
+    data_home: Folder = None,
+    sensitive: Names = "race",
     include_sensitive: bool = False,
     all_rows: bool = False,
     return_X_y: bool = False,
@@ -417,11 +413,7 @@ def fetch_compas(
 
 @shared_docs
 def fetch_credit(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    sensitive: str | Sequence[str] = "sex",
-    include_sensitive: bool = False,
-    return_X_y: bool = False,
+    *, data_home: Folder = None, sensitive: Names = "sex", include_sensitive: bool = False, return_X_y: bool = False
 ) -> Any:
     """Load UCI Default of Credit Card Clients: does a client default on next month's payment?
 
@@ -462,11 +454,7 @@ def fetch_credit(
 
 @shared_docs
 def fetch_parkinsons(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    sensitive: str | Sequence[str] = "sex",
-    include_sensitive: bool = False,
-    return_X_y: bool = False,
+    *, data_home: Folder = None, sensitive: Names = "sex", include_sensitive: bool = False, return_X_y: bool = False
 ) -> Any:
     """Load UCI Parkinsons Telemonitoring: is the total UPDRS score above the median of the table?
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Bools, Floats, Folder
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from_openml
 
@@ -22,7 +22,7 @@ from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 
 
-def idx_folder(places: tuple[str, ...], data_home: str | os.PathLike[str] | None) -> Path | None:
+def idx_folder(places: tuple[str, ...], data_home: Folder) -> Path | None:
     """Return the first of ``places`` below the data folder that holds the training images; None where none does."""
     home = data_folder(data_home)
     if not home:
@@ -48,7 +48,7 @@ def _found(folder: Path, name: str, homepage: str) -> Path:
     return path
 
 
-def _array(path: Path, homepage: str) -> NDArray[Any]:
+def _array(path: Path, homepage: str) -> Array:
     """Two zeros, the type (8: bytes), the number of axes, their lengths as big-endian integers, then the bytes."""
     axes = 3 if "idx3" in path.name else 1
     try:
@@ -82,7 +82,7 @@ _FASHION_PLACES = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", "")
 _CLOTHES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 
-def fetch_mnist(*, kind: str = "digits", data_home: str | os.PathLike[str] | None = None) -> Any:
+def fetch_mnist(*, kind: str = "digits", data_home: Folder = None) -> Any:
     """Load MNIST or Fashion-MNIST: 70,000 images, the 60,000 training rows first, in the original order.
 
     There is no group in them; :func:`make_color_mnist` and :func:`make_rotated_subgroups` add one.
@@ -141,7 +141,7 @@ def fetch_mnist(*, kind: str = "digits", data_home: str | os.PathLike[str] | Non
     return _published("mnist", images, target, where, _DIGITS, [str(digit) for digit in range(10)], _HOMEPAGE)
 
 
-def _clothes(data_home: str | os.PathLike[str] | None) -> Any:
+def _clothes(data_home: Folder) -> Any:
     folder = idx_folder(_FASHION_PLACES, data_home)
     if folder is None:
         home = data_folder(data_home)
@@ -157,7 +157,7 @@ def _clothes(data_home: str | os.PathLike[str] | None) -> Any:
 
 
 def _published(
-    name: str, images: NDArray[Any], target: NDArray[Any], where: str, rows: tuple[tuple[int, ...], ...],
+    name: str, images: Array, target: Array, where: str, rows: tuple[tuple[int, ...], ...],
     target_names: Sequence[str], homepage: str,
 ) -> Any:  # fmt: skip
     """Return a Bunch, or refuse arrays whose classes do not have the published ``rows`` of training and test."""
@@ -289,7 +289,7 @@ def make_color_mnist(
     )
 
 
-def _in_color(pixels: NDArray[np.float32], is_green: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _in_color(pixels: NDArray[np.float32], is_green: Bools) -> NDArray[np.float32]:
     """Three channels one after the other, of which one holds the image."""
     n, size = pixels.shape[:2]
     data = np.zeros((n, 3, size, size), dtype=np.float32)
@@ -297,7 +297,7 @@ def _in_color(pixels: NDArray[np.float32], is_green: NDArray[np.bool_]) -> NDArr
     return data.reshape(n, -1)
 
 
-def _checked_errors(color_error: Any, n: int, owner: str) -> NDArray[np.float64]:
+def _checked_errors(color_error: Any, n: int, owner: str) -> Floats:
     errors = np.asarray(color_error)
     fits = errors.shape in ((), (n,)) and errors.dtype.kind in "fiu"
     if not fits or not bool(((errors >= 0) & (errors <= 1)).all()):  # NaN is neither
@@ -308,7 +308,7 @@ def _checked_errors(color_error: Any, n: int, owner: str) -> NDArray[np.float64]
     return np.broadcast_to(errors.astype(float), (n,))
 
 
-def _arrays_of(path: os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _arrays_of(path: os.PathLike[str]) -> tuple[Array, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = [file[name] for name in _ARRAYS]
@@ -320,7 +320,7 @@ def _arrays_of(path: os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any]]:
         ) from None
 
 
-def _from_openml(data_home: str | os.PathLike[str] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+def _from_openml(data_home: Folder) -> tuple[Array, Array]:
     try:
         bunch = from_openml(_OPENML_ID, data_home, as_frame=False)
     except (OSError, ValueError, ImportError) as error:
@@ -334,7 +334,7 @@ def _from_openml(data_home: str | os.PathLike[str] | None) -> tuple[NDArray[Any]
     return bunch.data.astype(np.uint8).reshape(-1, 28, 28), bunch.target.astype(np.uint8)
 
 
-def _checked_images(images: ArrayLike, owner: str) -> NDArray[Any]:
+def _checked_images(images: ArrayLike, owner: str) -> Array:
     pixels = np.asarray(images)
     if pixels.ndim != 3 or pixels.shape[1] != pixels.shape[2] or pixels.size == 0:
         raise ValueError(
@@ -357,7 +357,7 @@ def _checked_count(name: str, value: int, largest: int, what: str, owner: str) -
     return int(value)
 
 
-def _red_rates(bias: float | Sequence[float], n_classes: int, owner: str) -> NDArray[np.float64]:
+def _red_rates(bias: float | Sequence[float], n_classes: int, owner: str) -> Floats:
     """Probability of red of each class."""
     if isinstance(bias, Real) and not isinstance(bias, bool):
         first = -(-n_classes // 2)
@@ -374,7 +374,7 @@ def _red_rates(bias: float | Sequence[float], n_classes: int, owner: str) -> NDA
     return rates
 
 
-def _averaged(pixels: NDArray[Any], size: int) -> NDArray[np.float32]:
+def _averaged(pixels: Array, size: int) -> NDArray[np.float32]:
     """Values in [0, 1], each the mean over the area of one of ``size`` x ``size`` equal squares."""
     side = pixels.shape[1]
     edges = np.arange(size + 1) * (side / size)

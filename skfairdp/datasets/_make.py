@@ -1,15 +1,14 @@
 """Synthetic classification data whose gap between groups is known exactly."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._images import _averaged, _checked_count, _checked_images
 
@@ -106,7 +105,7 @@ def make_biased_classification(
     return X, y, groups
 
 
-def _shares(group_proportions: Sequence[float]) -> NDArray[np.float64]:
+def _shares(group_proportions: Sequence[float]) -> Floats:
     """Shares of the groups, which add up to 1."""
     shares = np.asarray(group_proportions, dtype=float)
     if shares.ndim != 1 or shares.size < 2 or not np.all(np.isfinite(shares)) or shares.min() <= 0:
@@ -242,12 +241,7 @@ def make_rotated_subgroups(
 
 
 def make_class_bias(
-    images: ArrayLike,
-    labels: ArrayLike,
-    *,
-    minority: Hashable,
-    level: float = 2.0,
-    random_state: RandomStateLike = None,
+    images: ArrayLike, labels: ArrayLike, *, minority: Any, level: float = 2.0, random_state: RandomStateLike = None
 ) -> Bunch:
     """Leave out rows of one class, so that one in ``level`` stays.
 
@@ -302,7 +296,7 @@ def make_class_bias(
     return Bunch(data=pixels[kept], target=target[kept], sensitive_features=target[kept], indices=kept)
 
 
-def _one_label_each(labels: ArrayLike, n: int, owner: str) -> NDArray[Any]:
+def _one_label_each(labels: ArrayLike, n: int, owner: str) -> Array:
     target = np.asarray(labels)
     if target.shape != (n,):
         raise ValueError(

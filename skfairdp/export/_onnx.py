@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from skfairdp import pate
 from skfairdp._inputs import amount_bounds
 from skfairdp._networks import input_dtype, module_of
 from skfairdp._utils import silence
@@ -17,35 +18,25 @@ from skfairdp._utils._sklearn import as_fitted
 from skfairdp.baselines import ParityLogisticRegression, RandomizedResponseClassifier
 from skfairdp.generative import SyntheticDataClassifier
 from skfairdp.lagrangian import Perceptron
-from skfairdp.pate import (
-    ConstantStudent,
-    ConstrainedStudent,
-    FairPATEClassifier,
-    NetworkStudent,
-    ParityPenaltyStudent,
-    PATEClassifier,
-    SFPATEClassifier,
-    SoftLabelStudent,
-)
 from skfairdp.postprocessing import FairnessCalibrator
 from skfairdp.schema import Category, Schema, SchemaEncoder
 
 #: What answers by a learner that it holds.
 _HOLD: dict[type, str] = {
-    **dict.fromkeys((PATEClassifier, FairPATEClassifier, SFPATEClassifier), "student_"),
+    **dict.fromkeys((pate.PATEClassifier, pate.FairPATEClassifier, pate.SFPATEClassifier), "student_"),
     RandomizedResponseClassifier: "fair_estimator_",
     SyntheticDataClassifier: "estimator_",
 }
 #: The layers of what is no network.
 _LAYERS: dict[type, Any] = {
-    NetworkStudent: lambda student, n_inputs: student.network.as_module(),
-    SoftLabelStudent: lambda student, n_inputs: _linear(student.coef_, student.intercept_),
-    ParityPenaltyStudent: lambda student, n_inputs: _with_tanh(student),
+    pate.NetworkStudent: lambda student, n_inputs: student.network.as_module(),
+    pate.SoftLabelStudent: lambda student, n_inputs: _linear(student.coef_, student.intercept_),
+    pate.ParityPenaltyStudent: lambda student, n_inputs: _with_tanh(student),
     **dict.fromkeys(
         (LogisticRegression, ParityLogisticRegression),
         lambda learner, n_inputs: _linear(learner.coef_.T, learner.intercept_),
     ),
-    **dict.fromkeys((ConstantStudent, DummyClassifier), lambda learner, n_inputs: _constant(learner, n_inputs)),
+    **dict.fromkeys((pate.ConstantStudent, DummyClassifier), lambda learner, n_inputs: _constant(learner, n_inputs)),
 }
 #: Why some have no graph, where it is for good.
 _WHY = {
@@ -134,7 +125,7 @@ def _answers(model: Any, owner: str, n_inputs: int, **rows: Any) -> "_Answers":
             )
         places = np.eye(len(model.classes_))[np.asarray(getattr(held, "classes_", []), dtype=np.int64)]
         return _answers(held, owner, n_inputs, limits=getattr(model, "row_limits", None), places=places)
-    if type(model) is ConstrainedStudent:
+    if type(model) is pate.ConstrainedStudent:
         labels, by_group, groups = model.estimates
         n_read = n_inputs + groups[2].shape[1] * by_group
         places = np.eye(len(model.classes_))[np.asarray(labels.classes_, dtype=np.int64)]
@@ -155,7 +146,7 @@ def _linear(weights: Any, bias: Any) -> nn.Module:
     return layers
 
 
-def _with_tanh(student: ParityPenaltyStudent) -> nn.Module:
+def _with_tanh(student: pate.ParityPenaltyStudent) -> nn.Module:
     pairs = zip(student.coefs_, student.intercepts_, strict=True)
     layers = [layer for weights, bias in pairs for layer in (_linear(weights, bias), nn.Tanh())]
     return nn.Sequential(*layers[:-1])

@@ -8,16 +8,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfairdp._typing import Bools, Floats, Ints
 from skfairdp.fairness._rates import RateBound, RateParity, name_of
 
-Array = NDArray[np.float64]
 #: Halvings of an interval of length 2 or so, down to rounding.
 _HALVINGS = 50
 
 
-def project_to_bounds(constraint: RateParity | RateBound, differences: Array, means: Array) -> Array:
+def project_to_bounds(constraint: RateParity | RateBound, differences: Floats, means: Floats) -> Floats:
     """The point nearest to some differences among those that a constraint allows."""
     if isinstance(constraint, RateBound):
         lower = -math.inf if constraint.lower is None else constraint.lower
@@ -43,7 +42,7 @@ def project_to_bounds(constraint: RateParity | RateBound, differences: Array, me
         pull -= np.maximum(differences - (t + room) / factor, 0.0).sum(0) / factor
         low, high = np.where(pull < 0, t, low), np.where(pull < 0, high, t)
     least = (low + high) / 2
-    found: Array = np.where(allowed, differences, np.clip(differences, least, (least + room) / factor))
+    found: Floats = np.where(allowed, differences, np.clip(differences, least, (least + room) / factor))
     return found
 
 
@@ -175,7 +174,7 @@ class FairnessConstraints:
         return _namespace(self.y).stack([self._cells_of(column, self.y) for column in self.columns], 1)
 
     @cached_property
-    def merged_cells(self) -> NDArray[np.int64]:
+    def merged_cells(self) -> Ints:
         """The cell into which each constraint puts a cell of the finest partition, shape (n_cells, n_constraints)."""
         finest = np.arange(self.n_cells, dtype=np.int64)
         return np.stack([self._cells_of(column, finest) for column in self.columns], axis=1)
@@ -187,7 +186,7 @@ class FairnessConstraints:
         return classes * int(column.by_class)
 
     @cached_property
-    def compared(self) -> NDArray[np.bool_]:
+    def compared(self) -> Bools:
         """Whether a constraint asks for groups in a cell, shape (n_cells, n_constraints)."""
         found = np.zeros((self.n_cells, self.n_constraints), dtype=bool)
         for c, column in enumerate(self.columns):
@@ -195,7 +194,7 @@ class FairnessConstraints:
         return found
 
     @cached_property
-    def unique_columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def unique_columns(self) -> tuple[Ints, Ints]:
         """Constraints that ask for groups, one for each score, and for each constraint whose place among them it has.
 
         Who releases what groups say of each score releases it once, whatever is asked of it. A constraint that asks for
@@ -220,7 +219,7 @@ class FairnessConstraints:
         """Whether a constraint has a bound of its own."""
         return any(column.allowed is not None for column in self.columns)
 
-    def project_to_bounds(self, violations: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project_to_bounds(self, violations: Floats, means: Floats) -> Floats:
         """The violations nearest to these that the constraints allow, of the same shape; 0 where they allow none."""
         found = np.zeros_like(violations)
         for c, column in enumerate(self.columns):
@@ -231,7 +230,7 @@ class FairnessConstraints:
                 found[..., cells, c] = sign * project_to_bounds(column.allowed, here, rates)
         return found
 
-    def means(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def means(self, scores: Floats) -> Floats:
         """Mean of each score h, (n_rows, n_constraints), in every cell, (n_cells, n_constraints); 0 in an empty one."""
         found = np.zeros((self.n_cells, self.n_constraints))
         for c in range(self.n_constraints):
@@ -240,7 +239,7 @@ class FairnessConstraints:
             found[:, c] = np.bincount(cells, weights=scores[:, c], minlength=self.n_cells) / np.maximum(counts, 1)
         return found
 
-    def sizes(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sizes(self, counts: Floats) -> Floats:
         """Group sizes by cell, (n_groups, n_cells) → by cell of each constraint, (n_groups, n_cells, n_constraints).
         A constraint that compares all rows uses the first cell only; the others have size 1."""
         found = np.zeros((len(counts), self.n_cells, self.n_constraints))

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray, Objects
 from skfairdp.fairness._rates import RateConstraints
 
 GAPS = ("others", "overall", "between")
@@ -18,7 +17,7 @@ def check_option(value: Any, allowed: tuple[str, ...], name: str, owner: str) ->
         raise ValueError(f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead.")
 
 
-def as_counts(counts: ArrayLike | None, shape: tuple[int, int] | None, *, owner: str) -> NDArray[np.int64]:
+def as_counts(counts: MaybeArray, shape: tuple[int, int] | None, *, owner: str) -> Ints:
     """Return ``counts`` (None: zeros) as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
     if counts is None and shape is not None:
         return np.zeros(shape, dtype=np.int64)
@@ -37,7 +36,7 @@ def as_counts(counts: ArrayLike | None, shape: tuple[int, int] | None, *, owner:
     return table
 
 
-def disparities(counts: ArrayLike, gap: str = "others") -> NDArray[np.float64]:
+def disparities(counts: ArrayLike, gap: str = "others") -> Floats:
     """Return the demographic disparity Γ(z, k) of every group and class.
 
     Parameters
@@ -77,9 +76,7 @@ def disparities(counts: ArrayLike, gap: str = "others") -> NDArray[np.float64]:
     return disparities_of(table, table.sum(axis=1), table.sum(axis=0), gap)
 
 
-def disparities_of(
-    counts: NDArray[np.int64], sizes: NDArray[np.int64], sums: NDArray[np.int64], gap: str
-) -> NDArray[np.float64]:
+def disparities_of(counts: Ints, sizes: Ints, sums: Ints, gap: str) -> Floats:
     """:func:`disparities` of a table that needs no checks, with the sums of its rows and columns."""
     size = sizes[:, None]
     rates = counts / np.maximum(size, 1)
@@ -96,27 +93,23 @@ def largest_disparity(counts: ArrayLike, gap: str = "others") -> float:
     return float(disparities(counts, gap).max())
 
 
-def tally(groups: NDArray[np.int64], labels: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
+def tally(groups: Ints, labels: Ints, shape: tuple[int, int]) -> Ints:
     """Return how many rows of each group have each class."""
     return np.bincount(groups * shape[1] + labels, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def rejection_rates(
-    kept: NDArray[np.bool_], groups: NDArray[np.int64], domain: NDArray[np.object_]
-) -> dict[Any, float]:
+def rejection_rates(kept: Bools, groups: Ints, domain: Objects) -> dict[Any, float]:
     """Return for every group the share of its rows that were refused; NaN for a group without rows."""
     asked = np.bincount(groups, minlength=len(domain))
     refused = np.bincount(groups[~kept], minlength=len(domain))
     return {name: float(r / a) if a else math.nan for name, r, a in zip(domain.tolist(), refused, asked, strict=True)}
 
 
-Array = NDArray[np.float64]
-
 #: Sizes are believed that are so many times their noise; no rate of a smaller group is spoken of.
 CLEAR_SIZE = 3.0
 
 
-def noise_of_violations(constraints: RateConstraints, tables: Sequence[Any], noise: float) -> tuple[Array, Array]:
+def noise_of_violations(constraints: RateConstraints, tables: Sequence[Any], noise: float) -> tuple[Floats, Floats]:
     """By how much the mean of noisy tables of counts breaks each inequality, and the noise in that; post-processing.
 
     The noise is a standard deviation: infinite of an inequality that cannot be spoken of, as noise hides a group.

@@ -7,9 +7,8 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray
 from skfairdp._utils import invalid_parameter
 from skfairdp.fairness import _gate_stream as _stream
 from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities, disparities_of, tally
@@ -20,15 +19,13 @@ _ROW_BY_ROW = (1024, 2**16)  # before the next look, an eighth of what was answe
 _TABLE = 128  # cells that a loop over them looks at in the time of arithmetic with a whole table, however small
 _ROUNDING = 1e-9  # far above that of any Γ, and of what is added to one
 
-Counts = NDArray[np.int64]
+Counts = Ints
 
 
 Rule = tuple[int, bool, float, int]  # as the compiled loop has it: disparity, whether it is local, gamma, min_count
 
 
-def run_in_blocks(
-    rule: Rule, counts: Counts, groups: Counts, labels: Counts, *, amounts: bool = False
-) -> NDArray[np.bool_]:
+def run_in_blocks(rule: Rule, counts: Counts, groups: Counts, labels: Counts, *, amounts: bool = False) -> Bools:
     """Decide a stream in order as ``_gate_stream.run`` does, or AmountGate, and add the answers to the counts.
 
     **Why a run of rows may be counted at once.** Let r_z be the answers of group z before the run and n_z its rows in
@@ -54,9 +51,9 @@ def decided_in_blocks(
     least: int,
     *,
     fitting: Callable[[Counts], int],
-    one_by_one: Callable[[Counts, Counts], NDArray[np.bool_]],
+    one_by_one: Callable[[Counts, Counts], Bools],
     n_others: Callable[[], int],
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Decide a stream in order: all rows at once that fit whatever their labels are, so many others one by one."""
     mask, start, sure = np.zeros(len(groups), dtype=bool), 0, 0
     while start < len(groups):
@@ -84,7 +81,7 @@ def _rows_that_fit(disparity: str, gamma: float, counts: Counts, groups: Counts,
     return 0
 
 
-def _largest_move(disparity: str, sizes: Counts, more: Counts) -> NDArray[np.float64]:
+def _largest_move(disparity: str, sizes: Counts, more: Counts) -> Floats:
     """How far a Γ of each group can move while so many more answers are counted."""
     own = _move_of_rate(sizes, more)
     if disparity == "others":
@@ -94,18 +91,18 @@ def _largest_move(disparity: str, sizes: Counts, more: Counts) -> NDArray[np.flo
     return own + float(own.max())
 
 
-def _move_of_rate(sizes: Counts, more: Counts) -> NDArray[np.float64]:
+def _move_of_rate(sizes: Counts, more: Counts) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(more > 0, np.log1p(more / sizes), 0.0)
 
 
-def ks_gaps(counts: Counts, disparity: str) -> NDArray[np.float64]:
+def ks_gaps(counts: Counts, disparity: str) -> Floats:
     """How far the shares of each group's amounts up to the end of each bin lie from what they are compared with."""
     upto = counts.cumsum(axis=1)
     return _gaps(upto, upto[:, -1], upto.sum(axis=0), disparity, True)
 
 
-def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> NDArray[np.bool_]:
+def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> Bools:
     _, local, gamma, _ = rule
     # While groups are small, one answer moves Γ by so much that a loop soon has to look at all cells again.
     looks = max(1.0, min(32.0, gamma / 2 * counts.sum() / len(counts)))
@@ -118,7 +115,7 @@ def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> N
     return np.frombuffer(mask, dtype=bool)
 
 
-def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts, amounts: bool = False) -> NDArray[np.bool_]:
+def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts, amounts: bool = False) -> Bools:
     """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells.
 
     An amount counts in its bin and all above, and is near enough if its group is at the end of every bin.
@@ -150,12 +147,12 @@ def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts, amoun
     return mask
 
 
-def _gaps(table: Counts, sizes: Counts, sums: Counts, gap: str, amounts: bool) -> NDArray[np.float64]:
+def _gaps(table: Counts, sizes: Counts, sums: Counts, gap: str, amounts: bool) -> Floats:
     gaps = disparities_of(table, sizes, sums, gap)
     return np.abs(gaps) if amounts else gaps
 
 
-def _excess(gaps: NDArray[np.float64], gamma: float) -> float:
+def _excess(gaps: Floats, gamma: float) -> float:
     over = gaps - gamma
     return float(over[over > _stream.TOLERANCE].sum())
 
@@ -240,7 +237,7 @@ class FairnessGate:
         min_count: int = 50,
         disparity: str = "others",
         gate: str = "excess",
-        counts: ArrayLike | None = None,
+        counts: MaybeArray = None,
     ) -> None:
         _check_integer(n_groups, 1, "n_groups")
         _check_integer(n_classes, 1, "n_classes")
@@ -257,16 +254,16 @@ class FairnessGate:
         # E of the counts, and an upper bound on every Γ; NaN where a look is due.
         self._excess = self._peak = math.nan
 
-    def _count(self, table: NDArray[np.int64]) -> None:
+    def _count(self, table: Ints) -> None:
         # Lists, not arrays: single entries are read and written far more often than the whole.
         self._counts, self._sizes, self._sums = table.ravel().tolist(), table.sum(1).tolist(), table.sum(0).tolist()
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Answers given so far, shape (n_groups, n_classes); a copy."""
         return np.array(self._counts, dtype=np.int64).reshape(self.n_groups, self.n_classes)
 
-    def admissible(self, z: int) -> NDArray[np.bool_]:
+    def admissible(self, z: int) -> Bools:
         """Return which classes group ``z`` may be given next: K_t, a mask of shape (n_classes,).
 
         Parameters
@@ -324,7 +321,7 @@ class FairnessGate:
         """
         return not any(self.admissible(z).any() for z in range(self.n_groups))
 
-    def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> NDArray[np.bool_]:
+    def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> Bools:
         """Process a stream in order, count every admissible row and refuse the others.
 
         Parameters
@@ -415,7 +412,7 @@ class FairnessGate:
             raise ValueError(f"FairnessGate needs a {what} code in 0..{n - 1}.")
         return int(code)
 
-    def _codes(self, codes: ArrayLike, n: int, name: str) -> NDArray[np.int64]:
+    def _codes(self, codes: ArrayLike, n: int, name: str) -> Ints:
         array = np.asarray(codes)
         if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
             raise ValueError(f"The '{name}' of FairnessGate.run must be one column of integer codes.")
@@ -433,7 +430,7 @@ class AmountGate(FairnessGate):
     leaves E as it is with every Γ(z, t) of its group below γ. What the other gate promises follows in the same way.
     """
 
-    def admissible(self, z: int) -> NDArray[np.bool_]:
+    def admissible(self, z: int) -> Bools:
         """Return in which bins group ``z`` may be given an amount next."""
         z = self._code(z, self.n_groups, "group")
         size = self._sizes[z]
@@ -441,7 +438,7 @@ class AmountGate(FairnessGate):
             return np.ones(self.n_classes, dtype=bool)
         return np.array([self.copy().run([z], [k])[0] for k in range(self.n_classes)])
 
-    def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> NDArray[np.bool_]:
+    def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> Bools:
         """Process a stream of bins in order, count every admissible row and refuse the others."""
         if self.gamma is None:
             return super().run(groups, labels, engine=engine)

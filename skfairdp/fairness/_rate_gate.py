@@ -6,17 +6,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray
 from skfairdp.fairness._gaps import as_counts
 from skfairdp.fairness._gate import decided_in_blocks
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.fairness._rates import RateConstraints, RateParity, highest_of_others
 
-Array = NDArray[np.float64]
-Ends = tuple[Array, Array]
+Ends = tuple[Floats, Floats]
 
 
 class RateGate:
@@ -40,8 +38,8 @@ class RateGate:
         constraints: RateConstraints,
         *,
         min_count: int = 50,
-        labelled: ArrayLike | None = None,
-        outstanding: ArrayLike | None = None,
+        labelled: MaybeArray = None,
+        outstanding: MaybeArray = None,
     ) -> None:
         self.constraints, self.min_count = constraints, max(int(min_count), 1)
         self.n_groups, self.n_classes = len(constraints.groups), len(constraints.classes)
@@ -51,19 +49,19 @@ class RateGate:
         self._outstanding = as_counts(outstanding, (z, k), owner="RateGate")
 
     @property
-    def outstanding(self) -> NDArray[np.int64]:
+    def outstanding(self) -> Ints:
         """Answers whose label is not back, shape (n_groups, n_classes); a copy."""
         return self._outstanding.copy()
 
     @property
-    def in_force(self) -> NDArray[np.bool_]:
+    def in_force(self) -> Bools:
         """Which inequalities count: those with ``min_count`` labels behind each of their rates."""
         line, group, rate, _ = self.constraints.terms
         too_few = self._known[1][group, rate] < self.min_count
-        found: NDArray[np.bool_] = np.bincount(line, too_few, minlength=self.constraints.n_inequalities) == 0
+        found: Bools = np.bincount(line, too_few, minlength=self.constraints.n_inequalities) == 0
         return found
 
-    def worst_case(self) -> Array:
+    def worst_case(self) -> Floats:
         """Return by how much outstanding labels can break each inequality; NaN where it is not in force."""
         line, group, rate, slope = self.constraints.terms
         highest, lowest = (part[group, rate] for part in self._extremes(self._outstanding))
@@ -79,7 +77,7 @@ class RateGate:
         """Return whether no group may be told anything, until a label comes back or a person decides."""
         return not self._alone().any()
 
-    def run(self, groups: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
+    def run(self, groups: ArrayLike, labels: ArrayLike) -> Bools:
         """Process a stream in order: what is admitted is outstanding from then on, the rest is refused."""
         cells = np.asarray(groups, dtype=np.int64) * self.n_classes + np.asarray(labels, dtype=np.int64)
         start, admitted, alone = self._ends(self._outstanding), np.zeros(len(cells), dtype=bool), self._alone().ravel()
@@ -96,7 +94,7 @@ class RateGate:
             rest = rest[alone[cells[rest]]]
         return admitted
 
-    def _longest(self, cells: NDArray[np.int64], start: Ends) -> int:
+    def _longest(self, cells: Ints, start: Ends) -> int:
         """How many of these rows fit, one after the other."""
         low, high = 0, 1  # so many fit; these have not been tried
         while self._fits(cells[:high], start):
@@ -108,7 +106,7 @@ class RateGate:
             low, high = (middle, high) if self._fits(cells[:middle], start) else (low, middle)
         return low
 
-    def _fits(self, cells: NDArray[np.int64], start: Ends) -> bool:
+    def _fits(self, cells: Ints, start: Ends) -> bool:
         """Whether these answers leave every worst case below 0, or as it was at the start.
 
         A pair of groups is harmed by one of its ends, if that has moved. So each end that has moved is held against
@@ -119,12 +117,12 @@ class RateGate:
             ((now[one] > start[one]) & self._breaks(now[one], highest_of_others(now[1 - one]))).any() for one in (0, 1)
         )
 
-    def _alone(self) -> NDArray[np.bool_]:
+    def _alone(self) -> Bools:
         """Which answers would be admitted as the next row, by group and class."""
         now = self._ends(self._outstanding)
         return np.stack([self._alone_of_class(k, now) for k in range(self.n_classes)], axis=1)
 
-    def _alone_of_class(self, k: int, now: Ends) -> NDArray[np.bool_]:
+    def _alone_of_class(self, k: int, now: Ends) -> Bools:
         """Which groups may be told a class: one answer moves the ends of its group and those of all rows."""
         everybody = self.n_groups
         of_each, of_one = np.zeros((2, self.n_groups, self.n_classes), dtype=np.int64)
@@ -141,11 +139,11 @@ class RateGate:
             harmed |= own[:everybody].any(axis=1) | of_all.any(axis=1)
         return ~harmed
 
-    def _breaks(self, one: Array, other: Array) -> NDArray[np.bool_]:
-        broken: NDArray[np.bool_] = one + other - self.constraints.comparisons.slack > TOLERANCE
+    def _breaks(self, one: Floats, other: Floats) -> Bools:
+        broken: Bools = one + other - self.constraints.comparisons.slack > TOLERANCE
         return broken
 
-    def _ends(self, outstanding: NDArray[np.int64]) -> Ends:
+    def _ends(self, outstanding: Ints) -> Ends:
         """How far each rate can still go: up, times its factor, and down, with its sign turned.
         Of two groups that are compared the sum of the two is bounded. What is not in force is out of reach."""
         asked = self.constraints.comparisons
@@ -154,11 +152,11 @@ class RateGate:
         return np.where(self._counts_for_all, up, -np.inf), np.where(self._counts_for_all, down, -np.inf)
 
     @cached_property
-    def _counts_for_all(self) -> NDArray[np.bool_]:
+    def _counts_for_all(self) -> Bools:
         """Whether enough labels are back for a rate to count, by line and comparison."""
         return self.constraints.comparisons.of_comparisons(self._known[1], np.inf) >= self.min_count
 
-    def _extremes(self, outstanding: NDArray[np.int64]) -> tuple[Array, Array]:
+    def _extremes(self, outstanding: Ints) -> tuple[Floats, Floats]:
         """The highest and the lowest that each rate of each group, and of all rows, can become."""
         hits, sizes = self._known
         # Whatever can count for a rate does and all else stays away, or the other way round.
@@ -167,25 +165,25 @@ class RateGate:
         return (hits + up) / np.maximum(sizes + up, 1), hits / np.maximum(sizes + down, 1)
 
     @cached_property
-    def _known(self) -> tuple[Array, Array]:
+    def _known(self) -> tuple[Floats, Floats]:
         """Rows that each rate of each group counts, and those it is a share of; all groups in the last line."""
         hits = np.einsum("ayk,ryk->ar", self._labelled, self.constraints.events)
         return _with_sum(hits), _with_sum(self._labelled.sum(axis=2) @ self.constraints.cells.T)
 
     @cached_property
-    def _possible(self) -> tuple[Array, Array]:
+    def _possible(self) -> tuple[Floats, Floats]:
         """Whether a row with this answer can, by its label, count for a rate, and against it; (n_classes, n_rates)."""
         events = self.constraints.events
         against = self.constraints.cells[:, :, None] * (1 - events)
         return events.max(axis=1).T, against.max(axis=1).T
 
-    def _counted(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _counted(self, cells: Ints) -> Ints:
         shape = self.n_groups, self.n_classes
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _with_sum(by_group: Any) -> Array:
-    found: Array = np.vstack([by_group, by_group.sum(axis=0)])
+def _with_sum(by_group: Any) -> Floats:
+    found: Floats = np.vstack([by_group, by_group.sum(axis=0)])
     return found
 
 
@@ -207,7 +205,7 @@ class AnswerGate:
     ``difference_bound`` beside the ratio leaves room.
     """
 
-    def __init__(self, constraints: RateConstraints, *, min_count: int = 50, counts: ArrayLike | None = None) -> None:
+    def __init__(self, constraints: RateConstraints, *, min_count: int = 50, counts: MaybeArray = None) -> None:
         if constraints.needs_labels:
             raise ValueError("AnswerGate holds constraints on selection rates. RateGate holds those that need labels.")
         self.constraints, self.min_count = constraints, int(min_count)
@@ -227,7 +225,7 @@ class AnswerGate:
         self._speaks = by_itself | (self._lines == self.n_groups).any(axis=1)
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Answers given so far, shape (n_groups, n_classes); a copy."""
         return self._counts.copy()
 
@@ -236,7 +234,7 @@ class AnswerGate:
         over = self._over(self._counts)
         return float(over[over > TOLERANCE].sum())
 
-    def admissible(self) -> NDArray[np.bool_]:
+    def admissible(self) -> Bools:
         """Return which groups may be given which class next, shape (n_groups, n_classes)."""
         excess, found = self.excess(), np.ones_like(self._counts, dtype=bool)
         for z, k in np.ndindex(found.shape):
@@ -247,7 +245,7 @@ class AnswerGate:
         """Return whether no group may have any class: nothing is answered until counts come from outside."""
         return not self.admissible().any()
 
-    def starved(self) -> NDArray[np.int64]:
+    def starved(self) -> Ints:
         """Return classes that no group may have because so few have had them that one more would break a ratio."""
         ratios = self.constraints.comparisons.factor
         enough = np.where(ratios < 1, ratios / np.maximum(1 - ratios, 1e-12), 0.0)  # in two groups of one size
@@ -255,7 +253,7 @@ class AnswerGate:
         few = (self._counts < of_class).all(axis=0)
         return np.flatnonzero(few & ~self.admissible().any(axis=0)) if few.any() else np.flatnonzero(few)
 
-    def run(self, groups: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
+    def run(self, groups: ArrayLike, labels: ArrayLike) -> Bools:
         """Process a stream in order, count every admissible row and refuse the others."""
         z, k = np.asarray(groups, dtype=np.int64), np.asarray(labels, dtype=np.int64)
         return decided_in_blocks(
@@ -263,7 +261,7 @@ class AnswerGate:
             fitting=self._rows_that_fit, one_by_one=self._row_by_row, n_others=lambda: _LEAST,
         )  # fmt: skip
 
-    def _row_by_row(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _row_by_row(self, groups: Ints, labels: Ints) -> Bools:
         mask, excess = np.zeros(len(groups), dtype=bool), self.excess()
         sizes = self._counts.sum(axis=1)
         for i, (z, k) in enumerate(zip(groups.tolist(), labels.tolist(), strict=True)):
@@ -291,21 +289,21 @@ class AnswerGate:
             return raised
         return raised if raised <= excess + TOLERANCE and not (broken & self._speaks[z]).any() else None
 
-    def _over(self, counts: NDArray[np.int64]) -> Array:
+    def _over(self, counts: Ints) -> Floats:
         """Left-hand side less right-hand side of every inequality; 0 where a group has no answer yet."""
         hits, sizes = counts @ self._hits, counts.sum(axis=1)
         rates = np.zeros((self.n_groups + 2, hits.shape[1]))
         rates[:-2] = hits / np.maximum(sizes, 1)[:, None]
         rates[-2] = hits.sum(axis=0) / max(sizes.sum(), 1)
-        over: Array = (self._slopes * rates.ravel()[self._places]).sum(axis=1) - self.constraints.bounds
+        over: Floats = (self._slopes * rates.ravel()[self._places]).sum(axis=1) - self.constraints.bounds
         return over if sizes.all() else np.where(self._known(sizes), over, 0.0)
 
-    def _known(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _known(self, sizes: Ints) -> Bools:
         """Whether all that an inequality compares has an answer."""
-        found: NDArray[np.bool_] = np.array([*(sizes > 0), sizes.any(), True])[self._lines].all(axis=1)
+        found: Bools = np.array([*(sizes > 0), sizes.any(), True])[self._lines].all(axis=1)
         return found
 
-    def _rows_that_fit(self, groups: NDArray[np.int64]) -> int:
+    def _rows_that_fit(self, groups: Ints) -> int:
         """How many of the next rows are admitted, whatever their labels are; 0 instead of a few.
 
         A rate of n answers moves by at most 1/(n + 1) + ... + 1/(n + m) <= log(1 + m / n) while m more are counted. If
@@ -329,7 +327,7 @@ _DRAWS = 2000
 _REACH = 3.0  # standard deviations
 
 
-def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: Any = 0.0) -> Array:
+def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: Any = 0.0) -> Floats:
     """Upper confidence bounds on the violation of every inequality in the population.
 
     Each holds by itself with at least the given probability, also for rates of 0 and 1 and for groups of a few rows or
@@ -390,7 +388,7 @@ def parity_bound(counts: Any, *, level: float = 0.95, noise: float = 0.0) -> flo
 
 def rate_bounds(
     constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: float = 0.0
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Lower and upper confidence bounds on every rate of every group, and of all rows: all of them together."""
     _check_settings(level, noise)
     lower, upper = (np.clip(rates, 0.0, 1.0) for rates in _laws(constraints, counts, noise))
@@ -398,7 +396,7 @@ def rate_bounds(
     return np.quantile(lower, tail, axis=2), np.quantile(upper, 1 - tail, axis=2)
 
 
-def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Array, Array]:
+def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Floats, Floats]:
     """Rates that the counts speak for, from below and from above, each (n_groups + 1, n_rates, draws).
 
     ``Beta(hits, misses + 1)`` lies below a rate and ``Beta(hits + 1, misses)`` above it as often as a bound of Clopper
@@ -428,7 +426,7 @@ def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Array,
 
 
 @cache
-def _spread(n_rates: int) -> Array:
+def _spread(n_rates: int) -> Floats:
     """Numbers in (0, 1), evenly spread along the last axis, in an order of its own for each of four per rate."""
     rng = np.random.default_rng(0)
     even = np.broadcast_to((np.arange(_DRAWS) + 0.5) / _DRAWS, (4 * n_rates, _DRAWS))

@@ -12,10 +12,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from skfairdp._typing import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,42 +25,42 @@ class Comparisons:
     nobody.
     """
 
-    rate: NDArray[np.int64]
-    factor: Array
-    slack: Array
-    ones: Mask
-    others: Mask
+    rate: Ints
+    factor: Floats
+    slack: Floats
+    ones: Bools
+    others: Bools
 
     @cached_property
-    def compared(self) -> Mask:
+    def compared(self) -> Bools:
         """Whether a line takes part in a comparison, (n_groups + 2, n_comparisons)."""
         beside_ones, beside_others = (
             highest_of_others(side.astype(np.float64)) > 0 for side in (self.ones, self.others)
         )
         return (self.ones & beside_others) | (self.others & beside_ones)
 
-    def left(self, rates: Array) -> Array:
+    def left(self, rates: Floats) -> Floats:
         """``factor · rate`` of the ones, (n_groups + 2, n_comparisons); -inf for the rest and where a rate is NaN."""
         found = self.factor * self.of_comparisons(rates)
         return np.where(self.ones & np.isfinite(found), found, -np.inf)
 
-    def right(self, rates: Array) -> Array:
+    def right(self, rates: Floats) -> Floats:
         """Rates of the others, (n_groups + 2, n_comparisons); inf for the rest and where a rate is NaN."""
         found = self.of_comparisons(rates)
         return np.where(self.others & np.isfinite(found), found, np.inf)
 
-    def of_comparisons(self, by_rate: Array, nobody: float = 0.0) -> Array:
+    def of_comparisons(self, by_rate: Floats, nobody: float = 0.0) -> Floats:
         """A table (n_groups + 1, n_rates) by comparison, with a line for nobody."""
         columns = by_rate[:, self.rate]
         return np.vstack([columns, np.full(len(self.rate), nobody, dtype=columns.dtype)])
 
-    def largest_violation(self, rates: Array) -> float:
+    def largest_violation(self, rates: Floats) -> float:
         """By how much the worst of all pairs breaks its bound; -inf where no two rates can be compared."""
         over = self.left(rates) + highest_of_others(-self.right(rates)) - self.slack
         return float(over.max(initial=-np.inf))
 
 
-def highest_of_others(values: Array) -> Array:
+def highest_of_others(values: Floats) -> Floats:
     """For every row of a table the highest entry of each column in another row: of -inf where there is none."""
     at = values.argmax(axis=0)
     columns = np.arange(values.shape[1])
@@ -359,12 +357,12 @@ class RateConstraints:
         return self
 
     @cached_property
-    def bounds(self) -> Array:
+    def bounds(self) -> Floats:
         """Right-hand sides, shape (n_inequalities,)."""
         return np.array([slack for *_, slack in self._pairs], dtype=np.float64)
 
     @cached_property
-    def coefficients(self) -> Array:
+    def coefficients(self) -> Floats:
         """Left-hand sides, shape (n_inequalities, n_groups + 1, n_rates)."""
         found = np.zeros((self.n_inequalities, len(self.groups) + 1, len(self._rates)))
         line, group, rate, value = self.terms
@@ -372,7 +370,7 @@ class RateConstraints:
         return found
 
     @cached_property
-    def terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Array]:
+    def terms(self) -> tuple[Ints, Ints, Ints, Floats]:
         """What is not 0 of the coefficients: positions of the inequality, the group and the rate, and the value.
         An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups."""
         pairs = np.array(self._pairs, dtype=np.float64).reshape(-1, 5)
@@ -384,28 +382,28 @@ class RateConstraints:
         return line[order], group[order], rate[order], value[order]
 
     @cached_property
-    def events(self) -> Array:
+    def events(self) -> Floats:
         """Which (true, predicted) a rate counts, 0 or 1, shape (n_rates, n_classes, n_classes)."""
         return np.array([_event(*rate, len(self.classes)) for rate in self._rates])
 
     @cached_property
-    def cells(self) -> Array:
+    def cells(self) -> Floats:
         """Among which true classes a rate counts, 0 or 1, shape (n_rates, n_classes)."""
         return np.array([_cell(*rate, len(self.classes)) for rate in self._rates])
 
     # ------------------------------------------------------------------ what is found
 
-    def rates(self, counts: Any, sizes: Any = None) -> Array:
+    def rates(self, counts: Any, sizes: Any = None) -> Floats:
         """Every rate of every group, and of all rows in the last line; NaN where there is no row to count."""
         counts = np.asarray(counts, dtype=np.float64)
         sizes = counts.sum(2) if sizes is None else np.asarray(sizes, dtype=np.float64)
         hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
         rows = self.sizes_of_rates(sizes)
         hits = np.vstack([hits, hits.sum(0)])
-        found: Array = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
+        found: Floats = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
         return found
 
-    def violations(self, counts: Any, sizes: Any = None) -> Array:
+    def violations(self, counts: Any, sizes: Any = None) -> Floats:
         """Left-hand side less right-hand side of every inequality: above 0 where it is broken.
         0 where a rate is not defined. See :meth:`rates` for the arguments."""
         line, group, rate, value = self.terms
@@ -418,7 +416,7 @@ class RateConstraints:
         """By how much the worst inequality is broken; 0 where all hold."""
         return max(self.comparisons.largest_violation(self.rates(counts)), 0.0)
 
-    def variances(self, counts: Any) -> Array:
+    def variances(self, counts: Any) -> Floats:
         """Of the left-hand side of every inequality, if rows were drawn anew.
 
         A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti, Coull 1998).
@@ -430,7 +428,7 @@ class RateConstraints:
         found = np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities)
         return found.astype(np.float64)
 
-    def bounds_on_few(self, counts: Any) -> Array:
+    def bounds_on_few(self, counts: Any) -> Floats:
         """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square.
 
         What sampling leaves open of a difference comes on top of what is allowed on the rows that are known.
@@ -439,7 +437,7 @@ class RateConstraints:
         tighter = np.sqrt(np.maximum(np.square(self.bounds) - self.variances(counts), 0.0))
         return np.where(is_difference & (self.bounds > 0), tighter, self.bounds)
 
-    def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Array:
+    def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Floats:
         """What a probability of a class weighs in the Lagrangian, by the group and true class of its row.
 
         The mean over rows of ``Σ_k weight[group, true, k] p_k`` is ``Σ_j multiplier_j · (left-hand side)_j`` for the
@@ -453,28 +451,25 @@ class RateConstraints:
         per_row = slopes * (sizes.sum() / np.maximum(self.sizes_of_rates(sizes), np.finfo(float).tiny))
         of_group = per_row[:-1] + per_row[-1]
         if forgive is not None:
-            of_group = self._forgiven(of_group, forgive)
-        weights: Array = np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]])
+            # rates of errors weigh at least ``-most`` in total, rates of right answers at most ``most``
+            names = [name for name, _, _ in self._rates]
+            errors, hits = np.array([n == "error_rate" for n in names]), np.array([n == "accuracy" for n in names])
+            paid = of_group[:, hits].sum(1) - of_group[:, errors].sum(1)
+            scale = np.where(paid > forgive, forgive / np.maximum(paid, forgive), 1.0)[:, None]
+            of_group = np.where(errors | hits, of_group * scale, of_group)
+        weights: Floats = np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]])
         return weights
 
-    def tally(self, groups: Any, truth: Any, predicted: Any) -> NDArray[np.int64]:
+    def tally(self, groups: Any, truth: Any, predicted: Any) -> Ints:
         """Counts of rows by the codes of group, true and predicted class."""
         n, k = len(self.groups), len(self.classes)
         cells = (np.asarray(groups) * k + np.asarray(truth)) * k + np.asarray(predicted)
         return np.bincount(cells, minlength=n * k * k).reshape(n, k, k)
 
-    def sizes_of_rates(self, sizes: Array) -> Array:
+    def sizes_of_rates(self, sizes: Floats) -> Floats:
         """Rows that each rate of each group is a share of, and of all groups, (n_groups + 1, n_rates)."""
-        rows: Array = sizes @ self.cells[:, : sizes.shape[1]].T
+        rows: Floats = sizes @ self.cells[:, : sizes.shape[1]].T
         return np.vstack([rows, rows.sum(0)])
-
-    def _forgiven(self, weights: Array, most: float) -> Array:
-        """Rates of errors weigh at least ``-most`` in total, rates of right answers at most ``most``."""
-        names = [name for name, _, _ in self._rates]
-        errors, hits = np.array([n == "error_rate" for n in names]), np.array([n == "accuracy" for n in names])
-        paid = weights[:, hits].sum(1) - weights[:, errors].sum(1)
-        scale = np.where(paid > most, most / np.maximum(paid, most), 1.0)[:, None]
-        return np.where(errors | hits, weights * scale, weights)
 
     # ------------------------------------------------------------------ reading
 
@@ -535,24 +530,24 @@ class RateConstraints:
         return [_position(group, self.groups, "groups", list(self.groups), self.owner) for group in constraint.groups]
 
 
-def _event(name: str, positive: int, label: int, k: int) -> Array:
+def _event(name: str, positive: int, label: int, k: int) -> Floats:
     """Which pairs of a true and a predicted class a rate counts."""
     if name in ("accuracy", "error_rate"):
         return np.eye(k) if name == "accuracy" else 1 - np.eye(k)
     predicted = np.arange(k) == positive
     if name in ("true_negative_rate", "false_negative_rate"):
         predicted = ~predicted
-    event: Array = np.outer(_cell(name, positive, label, k), predicted).astype(np.float64)
+    event: Floats = np.outer(_cell(name, positive, label, k), predicted).astype(np.float64)
     return event
 
 
-def _cell(name: str, positive: int, label: int, k: int) -> Array:
+def _cell(name: str, positive: int, label: int, k: int) -> Floats:
     """Which true classes a rate is a share of."""
     if name in ("accuracy", "error_rate", "selection_rate"):
         return np.ones(k)
     if name == "selection_rate_by_label":
         positive = label
-    mine: NDArray[np.bool_] = np.arange(k) == positive
+    mine: Bools = np.arange(k) == positive
     cell = ~mine if name in ("true_negative_rate", "false_positive_rate") else mine
     return cell.astype(np.float64)
 

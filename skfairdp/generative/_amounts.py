@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.stats import norm
 
 from skfairdp._column_tables import ColumnTables, where_amounts_lie
 from skfairdp._inputs import warn_of_other_units
 from skfairdp._tables import Form, Layout, SampleForm
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp._usefulness import AmountLook, AmountMean
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
@@ -18,8 +19,6 @@ from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import DpEvent, NoiseSource, compose
 from skfairdp.schema import NumberPlace
-
-Array = NDArray[np.float64]
 
 #: Into how many classes amounts are cut: noise is in the counts of each, and what differs within one is not learned.
 LEAST_CLASSES, MOST_CLASSES = 5, 12
@@ -50,24 +49,24 @@ def n_amount_classes(layout: Layout, epsilon: float, delta: float) -> int:
 class AmountLevels:
     """How amounts are spread, by released quantiles: a share of all amounts for each of them, and back. All public."""
 
-    knots: Array
+    knots: Floats
     bounds: tuple[float, float]
     n_classes: int
 
     @property
-    def _quantiles(self) -> tuple[Array, Array]:
+    def _quantiles(self) -> tuple[Floats, Floats]:
         steps = np.diff(self.knots)
         ends = np.clip([self.knots[0] - _TAIL * steps[0], self.knots[-1] + _TAIL * steps[-1]], *self.bounds)
         levels = (np.arange(len(self.knots)) + 0.5) / len(self.knots)
         return np.r_[0.0, levels, 1.0], np.r_[ends[0], self.knots, ends[1]]
 
-    def classes_of(self, amounts: Array) -> NDArray[np.int64]:
+    def classes_of(self, amounts: Floats) -> Ints:
         """The class of each amount, in their order."""
         levels, values = self._quantiles
         starts = np.interp(np.arange(1, self.n_classes) / self.n_classes, levels, values)
         return np.searchsorted(starts, amounts, side="right").astype(np.int64)
 
-    def drawn(self, classes: NDArray[np.int64], rng: np.random.Generator) -> Array:
+    def drawn(self, classes: Ints, rng: Generator) -> Floats:
         """An amount of each class."""
         return np.interp((classes + rng.random(len(classes))) / self.n_classes, *self._quantiles)
 
@@ -78,12 +77,12 @@ class AmountForm(SampleForm):
 
     amounts: AmountLevels | None = field(default=None)
 
-    def placed(self, codes: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    def placed(self, codes: Ints, rng: Generator) -> Any:
         """Amounts of sampled rows."""
         assert self.amounts is not None
         return self.amounts.drawn(codes, rng)
 
-    def decode_labels(self, codes: NDArray[Any]) -> Any:
+    def decode_labels(self, codes: Array) -> Any:
         """The same in the container that fit was given."""
         assert self.labels_form is not None
         return codes if self.labels_form.container == "array" else pd.Series(codes, name=self.labels_form.names[0])
@@ -186,7 +185,7 @@ class AmountTables:
         )
 
 
-def _without_far_ends(knots: Array) -> Array:
+def _without_far_ends(knots: Floats) -> Floats:
     """Quantiles of which the outermost are no further from the next than a few times those from theirs."""
     low = knots[1] - _FARTHEST * (knots[2] - knots[1])
     high = knots[-2] + _FARTHEST * (knots[-2] - knots[-3])

@@ -7,44 +7,22 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
+from numpy.random import Generator
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _tables
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import (
-    GeneratorBackend,
-    GeneratorPlan,
-    InteractionModel,
-    Model,
-    drawn_cells,
-    on_simplex,
-    read_table,
-)
-from skfairdp._typing import ArrayLike, RandomStateLike
+from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.generative._group_rates import (
-    BALANCES,
-    AdmissibleLabels,
-    Balance,
-    fair_label_rates,
-    read_admissible,
-    restricted,
-    target_rates,
-)
-from skfairdp.generative._inputs import (
-    GeneratorData,
-    numbers_of,
-    raw_features,
-    raw_table,
-    read_balance,
-    read_generator_data,
-)
+from skfairdp.generative import _group_rates, _inputs
+from skfairdp.generative._group_rates import BALANCES
+from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
@@ -185,7 +163,7 @@ class PFGuardGenerator(PrivateEstimator):
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
     categories: Mapping[Any, Sequence[Any]] | None = None
     dtypes: Any = None
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -218,12 +196,12 @@ class PFGuardGenerator(PrivateEstimator):
 
     def fit(
         self,
-        X: ArrayLike | pd.DataFrame,
-        y: ArrayLike | None = None,
+        X: ArrayLike,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | pd.DataFrame | None = None,
+        sensitive_features: MaybeArray = None,
         X_public: Any = None,
-        subject: ArrayLike | str | None = None,
+        subject: SubjectLike = None,
     ) -> "PFGuardGenerator":
         """Learn a generator of X, y and groups.
 
@@ -259,18 +237,16 @@ class PFGuardGenerator(PrivateEstimator):
         return self._learn(data, released, rng)
 
     def _release(
-        self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: np.random.Generator
-    ) -> tuple[Any, NDArray[np.float64], Model]:
+        self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator
+    ) -> tuple[Any, Floats, Model]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
-        rates = target_rates(observed, data.balance)
+        rates = _group_rates.target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)
         return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
 
-    def _learn(
-        self, data: GeneratorData, released: tuple[Any, NDArray[np.float64], Model], rng: np.random.Generator
-    ) -> "PFGuardGenerator":
+    def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":
         """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
         self._codec, self.observed_rates_, self.model_ = released
         self._form, self._schema = data.form, self.schema
@@ -296,16 +272,16 @@ class PFGuardGenerator(PrivateEstimator):
                 UtilityWarning,
             )
 
-    def _choose_rates(self, balance: Balance, admissible: tuple[int, ...], rng: np.random.Generator) -> None:
+    def _choose_rates(self, balance: _group_rates.Balance, admissible: tuple[int, ...], rng: Generator) -> None:
         """Decide how often each group and label is drawn, from released values only."""
         model, observed = self.model_, self.observed_rates_
-        rates = target_rates(observed, balance)
+        rates = _group_rates.target_rates(observed, balance)
         if isinstance(balance, str) and balance == "fair":
-            rates = fair_label_rates(model, observed, rng) / len(observed)
+            rates = _group_rates.fair_label_rates(model, observed, rng) / len(observed)
         self._drawn_rates, self._admissible = rates, None
         if admissible:
-            self._admissible = AdmissibleLabels(model, admissible, observed)
-            self._drawn_rates = target_rates(observed, None if balance in (None, "label") else "group")
+            self._admissible = _group_rates.AdmissibleLabels(model, admissible, observed)
+            self._drawn_rates = _group_rates.target_rates(observed, None if balance in (None, "label") else "group")
             rates = self._admissible.rates(self._drawn_rates, _MEASURED, rng)
         self.rates_ = rates
 
@@ -352,7 +328,7 @@ class PFGuardGenerator(PrivateEstimator):
             )
         names = [column.name for column in self._codec.columns]
         wanted = read_balance(other, self.classes_, self.groups_)
-        columns = read_admissible(other, names, self.classes_, self.groups_)
+        columns = _group_rates.read_admissible(other, names, self.classes_, self.groups_)
         if wanted is not None and self._noisy_counts is not None:
             other._warn_of_small_groups(*self._noisy_counts)
         other._choose_rates(wanted, columns, public_generator(self.random_state))
@@ -382,10 +358,10 @@ class PFGuardGenerator(PrivateEstimator):
         gain = forecast.gain if looks else None
         return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
 
-    def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> NDArray[np.float64]:
+    def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> Floats:
         """Shares of groups and labels from their noisy counts."""
         shape = data.layout.n_groups, data.layout.n_classes
-        self._noisy_counts: tuple[NDArray[np.float64], float] | None = None
+        self._noisy_counts: tuple[Floats, float] | None = None
         if plan.counts is None:
             return np.ones(shape)
         noisy = plan.counts.release(data.cell_counts, noise).reshape(shape)
@@ -394,7 +370,7 @@ class PFGuardGenerator(PrivateEstimator):
             self._warn_of_small_groups(*self._noisy_counts)
         return on_simplex(noisy.ravel()).reshape(shape)
 
-    def _warn_of_small_groups(self, noisy: NDArray[np.float64], sigma: float) -> None:
+    def _warn_of_small_groups(self, noisy: Floats, sigma: float) -> None:
         """Say where balance rests on too few rows, by released counts only."""
         least = 4 * sigma * np.sqrt(noisy.shape[1])
         small = int(np.count_nonzero(noisy.sum(axis=1) < least))
@@ -497,9 +473,7 @@ class PFGuardGenerator(PrivateEstimator):
                 note_paid(some, self.privacy_)
         return rows
 
-    def _draw(
-        self, n_samples: int, conditions: Any, random_state: RandomStateLike
-    ) -> tuple[Any, Any, NDArray[np.int64]]:
+    def _draw(self, n_samples: int, conditions: Any, random_state: RandomStateLike) -> tuple[Any, Any, Ints]:
         """Rows, the codes of their labels, or amounts, and those of their groups."""
         check_is_fitted(self, "model_")
         owner = type(self).__name__
@@ -512,7 +486,7 @@ class PFGuardGenerator(PrivateEstimator):
                 "Draw more rows, and keep those with the label."
             )
         rates = self.rates_ if self._admissible is None else self._drawn_rates
-        rates = restricted(rates, conditions, self.groups_, self.classes_, owner)
+        rates = _group_rates.restricted(rates, conditions, self.groups_, self.classes_, owner)
         cells = drawn_cells(rates.ravel(), int(n_samples), rng)
         values = self.model_.sample(cells, rng)
         groups, labels = np.divmod(cells, self.rates_.shape[1])
@@ -521,13 +495,13 @@ class PFGuardGenerator(PrivateEstimator):
         rows = self._codec.decode(values, rng, self._form.columns_of_groups(groups))
         return rows, self._form.placed(labels, rng), groups
 
-    def _label_shares(self, features: Any) -> NDArray[np.float64] | None:
+    def _label_shares(self, features: Any) -> Floats | None:
         """Shares of the labels by the released counts of an interaction, of a table of features; None without one."""
-        if not isinstance(self.model_, InteractionModel):
+        if not isinstance(self.model_, _tables.InteractionModel):
             return None
         if self._schema is not None:
-            features = numbers_of(RawTable.read(self._schema, features, owner=type(self).__name__))
-        return self.model_.label_shares(self._codec.encode(read_table(features)))
+            features = _inputs.numbers_of(RawTable.read(self._schema, features, owner=type(self).__name__))
+        return self.model_.label_shares(self._codec.encode(_tables.read_table(features)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,16 +7,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.special import softmax
 
 from skfairdp._tables import MarginalsBackend, Model
+from skfairdp._typing import Array, Floats, Ints
 
 BALANCES = ("label", "group", "group_and_label", "fair")
 _EVEN_GROUPS = ("group", "group_and_label", "fair")
 
 #: A name, shares of the labels in each group, or None.
-Balance = str | NDArray[np.float64] | None
+Balance = str | Floats | None
 
 _ROWS_PER_CELL = 4000
 _MOST_DENSITIES = 10**7  # rows times cells: fewer rows of each where there are many cells
@@ -26,7 +27,7 @@ _ACCURACY_GIVEN = 0.01  # most that may be lost for fairness
 _DEMOGRAPHIC_WEIGHT = 1.8  # against equalized odds, which this classifier overstates more than trained ones show
 
 
-def target_rates(observed: NDArray[np.float64], balance: Balance) -> NDArray[np.float64]:
+def target_rates(observed: Floats, balance: Balance) -> Floats:
     """Shares of (group, label) in what is sampled. Of ``"fair"`` those that a search starts from."""
     n_groups = len(observed)
     if isinstance(balance, np.ndarray):
@@ -35,7 +36,7 @@ def target_rates(observed: NDArray[np.float64], balance: Balance) -> NDArray[np.
     return groups[:, None] * tilted_label_rates(observed, -1.0 if balance in (None, "group") else 0.0)
 
 
-def tilted_label_rates(observed: NDArray[np.float64], tilt: float, sharpening: float = 0.0) -> NDArray[np.float64]:
+def tilted_label_rates(observed: Floats, tilt: float, sharpening: float = 0.0) -> Floats:
     """Shares of the labels in each group, moved against its own: p(y)^(1 + sharpening) (p(y | s) / p(y))^(-tilt).
 
     A tilt of −1 gives each group's own shares, 0 the overall ones in every group; beyond 0 a label that is rarer in a
@@ -49,7 +50,7 @@ def tilted_label_rates(observed: NDArray[np.float64], tilt: float, sharpening: f
     return np.asarray(rates / rates.sum(axis=1, keepdims=True))
 
 
-def given_label_rates(given: Any, groups: list[Any], n_classes: int, owner: str) -> NDArray[np.float64]:
+def given_label_rates(given: Any, groups: list[Any], n_classes: int, owner: str) -> Floats:
     """Read a ``balance`` given as {group: share of the last class, or shares of all classes}."""
     problem = ValueError(
         f"The 'balance' parameter of {owner}, where it is a dict, must map each group to the share of the last class, "
@@ -71,7 +72,7 @@ def given_label_rates(given: Any, groups: list[Any], n_classes: int, owner: str)
     return rates
 
 
-def fair_label_rates(model: Model, observed: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+def fair_label_rates(model: Model, observed: Floats, rng: Generator) -> Floats:
     """Shares of the labels in each group under which a classifier trained on the synthetic rows is least unfair.
 
     Rows of every group and label are drawn from the model (4,000 of each; fewer where there are many groups times
@@ -103,9 +104,7 @@ def fair_label_rates(model: Model, observed: NDArray[np.float64], rng: np.random
     return best
 
 
-def _judged(
-    densities: NDArray[np.float64], label_rates: NDArray[np.float64], observed: NDArray[np.float64]
-) -> tuple[float, float]:
+def _judged(densities: Floats, label_rates: Floats, observed: Floats) -> tuple[float, float]:
     """Unfairness and accuracy of the best classifier of a model under these shares of the labels."""
     n_groups, n_classes = observed.shape
     of_label = observed / np.maximum(observed.sum(axis=1, keepdims=True), 1e-12)
@@ -120,9 +119,7 @@ def _judged(
     return float(odds**2 + (_DEMOGRAPHIC_WEIGHT * demographic) ** 2), float((observed * of_truth).sum())
 
 
-def restricted(
-    rates: NDArray[np.float64], conditions: Mapping[str, Any] | None, groups: Any, classes: Any, owner: str
-) -> NDArray[np.float64]:
+def restricted(rates: Floats, conditions: Mapping[str, Any] | None, groups: Any, classes: Any, owner: str) -> Floats:
     """The rates given that the label or the group is known."""
     if conditions is None:
         return rates / rates.sum()
@@ -192,22 +189,22 @@ class AdmissibleLabels:
 
     model: Model
     columns: tuple[int, ...]
-    observed: NDArray[np.float64]
+    observed: Floats
 
-    def shares(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def shares(self, values: Array) -> Floats:
         """P(label | admissible columns) of each row, (n_rows, n_classes)."""
         known = np.log(np.maximum(self.observed, 1e-300)).ravel()
         parts = [values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE)]
         of_cells = [softmax(self.model.log_likelihood_of(part, self.columns) + known, axis=1) for part in parts]
         return np.concatenate(of_cells).reshape(-1, *self.observed.shape).sum(axis=1)
 
-    def draw(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, values: Array, rng: Generator) -> Ints:
         """A label for each row."""
         reached = np.cumsum(self.shares(values), axis=1)
         marks = rng.random((len(values), 1)) * reached[:, -1:]
         return np.asarray((marks >= reached[:, :-1]).sum(axis=1), dtype=np.int64)
 
-    def rates(self, drawn: NDArray[np.float64], n_rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def rates(self, drawn: Floats, n_rows: int, rng: Generator) -> Floats:
         """Shares of groups and labels after the labels are drawn anew, measured on rows of the model."""
         of_groups = drawn.sum(axis=1)
         out = np.zeros(drawn.shape)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, validate_data
@@ -23,6 +22,7 @@ from skfairdp import _inputs, _tables, _utils
 from skfairdp._rows import Chunk, RowSource, Subjects, check_free_disk, keyed_by_subject, opened, other_rows
 from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
 from skfairdp._teachers import bytes_on_disk, counted_once
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
@@ -68,8 +68,8 @@ def raw_table(schema: Schema, sampled: pd.DataFrame, labels: Any, groups: Any) -
     return schema.restore({name: numbers[name] for name in schema.columns if name in numbers})
 
 
-def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    numbers: Mapping[str, NDArray[np.float64]] = {
+def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, Floats]:
+    numbers: Mapping[str, Floats] = {
         name: sampled[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in schema.features
     }
     # A bin may reach between two steps of a number, and its noise may count a missing value where none may be.
@@ -79,7 +79,7 @@ def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, NDArray[np.floa
     }
 
 
-Counts = NDArray[np.int64]
+Counts = Ints
 
 _MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, and kept until they are asked for
 
@@ -201,7 +201,7 @@ class GeneratorData:
     """All that a fit learns from, and the public shape of it."""
 
     rows: Any
-    cells: NDArray[np.int64]
+    cells: Ints
     layout: Layout
     encoder: TableEncoder | UnitEncoder
     public: Any
@@ -210,9 +210,9 @@ class GeneratorData:
     form: SampleForm
     reads: PublicReads
     subjects: Subjects | None = None
-    amounts: NDArray[np.float64] | None = None
+    amounts: Floats | None = None
 
-    def looked_at(self, most: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
+    def looked_at(self, most: int) -> tuple[Ints | None, Ints, Ints]:
         """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows.
 
         Of more than so many it is public which are drawn: how many there are depends on nobody's rows.
@@ -228,39 +228,31 @@ class GeneratorData:
         return rows[drawn], self.cells[of[drawn]], drawn
 
     @cached_property
-    def _first(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    def _first(self) -> tuple[list[Ints], Ints]:
         if isinstance(self.rows, StreamedTable):
             assert isinstance(self.encoder, TableEncoder)
             return self.rows.first_counts(self.encoder)
         return self.encoder.fine_counts(self.rows), np.bincount(self.cells, minlength=self.layout.n_cells)
 
     @property
-    def fine_counts(self) -> list[NDArray[np.int64]]:
+    def fine_counts(self) -> list[Ints]:
         """Private: the histograms of columns whose bins have to be paid for."""
         return self._first[0]
 
     @property
-    def cell_counts(self) -> NDArray[np.int64]:
+    def cell_counts(self) -> Ints:
         """Private: rows of each group and label."""
         return self._first[1]
 
-    def encoded(
-        self, encoder: TableEncoder | UnitEncoder, observed: NDArray[np.float64], rates: NDArray[np.float64]
-    ) -> Rows:
+    def encoded(self, encoder: TableEncoder | UnitEncoder, observed: Floats, rates: Floats) -> Rows:
         """What a backend learns from, by an encoder that is settled."""
         streamed = isinstance(self.rows, StreamedTable)
         rows = partial(StreamedRows, table=self.rows, encoder=encoder) if streamed else Rows
-        return rows(
-            values=np.zeros((0, 0)) if streamed else encoder.encode(self.rows),
-            cells=self.cells,
-            n_codes=encoder.n_codes,
-            nullable=tuple(column.nullable for column in encoder.columns),
-            sampled=tuple(column.sampled for column in encoder.columns),
-            observed=observed,
-            rates=rates,
-            public=None if self.public is None else encoder.encode(self.public),
-            places=None if streamed or self.subjects is None else np.flatnonzero(self.subjects.row_of_each >= 0),
-        )
+        values = np.zeros((0, 0)) if streamed else encoder.encode(self.rows)
+        nullable, sampled = (tuple(getattr(one, name) for one in encoder.columns) for name in ("nullable", "sampled"))
+        public = None if self.public is None else encoder.encode(self.public)
+        places = None if streamed or self.subjects is None else np.flatnonzero(self.subjects.row_of_each >= 0)
+        return rows(values, self.cells, encoder.n_codes, nullable, sampled, observed, rates, public, places)
 
 
 @dataclass(frozen=True)
@@ -306,35 +298,24 @@ def read_generator_data(
     labels, classes, labels_form = _read_labels(estimator, features, y, reads)
     groups, domain, groups_form = _read_groups(estimator, features, sensitive_features, reads)
     n_classes = 1 if classes is None else len(classes)
-    shape = features.rows.shape[1:] if isinstance(features.encoder, UnitEncoder) else (len(features.encoder.columns),)
-    layout = Layout(
-        kind="units" if isinstance(features.encoder, UnitEncoder) else "codes",
-        n_rows=features.n_rows if subjects is None else subjects.n,
-        n_columns=math.prod(shape),
-        n_groups=1 if domain is None else len(domain),
-        n_classes=n_classes,
-        balance="given" if isinstance(estimator.balance, Mapping) else estimator.balance,
-        groups_known=domain is not None or estimator.balance is None,
-        n_nullable=sum(column.nullable for column in features.encoder.columns),
-        relation=NeighboringRelation.REPLACE_ONE if subjects is None else NeighboringRelation.REPLACE_SUBJECT,
-        tells_interactions=features.source is None and not estimator._reads_amounts,
-    )
+    kind: Any = "units" if isinstance(features.encoder, UnitEncoder) else "codes"
+    columns = features.encoder.columns
+    n_columns = math.prod(features.rows.shape[1:]) if kind == "units" else len(columns)
+    n_rows = features.n_rows if subjects is None else subjects.n
+    sizes = n_rows, n_columns, 1 if domain is None else len(domain), n_classes
+    balance = "given" if isinstance(estimator.balance, Mapping) else estimator.balance
+    groups_known, n_nullable = domain is not None or balance is None, sum(column.nullable for column in columns)
+    relation = NeighboringRelation.REPLACE_ONE if subjects is None else NeighboringRelation.REPLACE_SUBJECT
+    tells_interactions = features.source is None and not estimator._reads_amounts
+    layout = Layout(kind, *sizes, balance, groups_known, n_nullable, relation, tells_interactions)
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row
         rows, cells = _streamed(features, layout, owner, subjects), np.zeros(0, dtype=np.int64)
-    return GeneratorData(
-        rows=rows,
-        cells=cells,
-        layout=layout,
-        encoder=features.encoder,
-        public=features.public,
-        balance=read_balance(estimator, classes, domain),
-        admissible=read_admissible(estimator, [column.name for column in features.encoder.columns], classes, domain),
-        form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
-        reads=reads,
-        subjects=subjects,
-        amounts=amounts,
-    )
+    asked = read_balance(estimator, classes, domain)
+    admissible = read_admissible(estimator, [column.name for column in columns], classes, domain)
+    form = SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner)
+    known = layout, features.encoder, features.public, asked, admissible, form
+    return GeneratorData(rows, cells, *known, reads, subjects, amounts)
 
 
 def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> Subjects:
@@ -389,7 +370,27 @@ def _read_features(
     """X and public rows, from their shape, their names and declarations."""
     schema = schema_of(estimator)
     if schema is not None:
-        return _raw_columns(estimator, schema, X, public, reads, subjects)
+        owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
+        if isinstance(codec, UnitCodec):
+            raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
+        source = X if isinstance(X, RowSource) else None
+        raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
+        estimator.n_features_in_ = len(schema.features)
+        estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
+        note_columns(reads, schema, owner)
+        n_rows = raw.n_rows if source is None else source.n_rows
+        reads.note_number_of_rows(n_rows)
+        known = None
+        if public is not None:
+            shown = RawTable.read(schema, public, owner=owner, name="X_public")
+            shown.check("X_public")
+            known = _tables.read_table(numbers_of(shown))
+            reads.note("public rows X_public", "given", shown.n_rows, by=_utils.PublicData(public))
+        table = _tables.read_table(numbers_of(raw))
+        n_units = n_rows if subjects is None else subjects.n
+        bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
+        encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
+        return _Features(table, encoder, known, raw=raw, source=source)
     codec = _codec_of(estimator.codec, X)
     units = isinstance(codec, UnitCodec)
     X = read_container(estimator, X, units, reset=True)
@@ -455,32 +456,6 @@ def _columns(
     return _Features(table, encoder, public, groups, group_columns)
 
 
-def _raw_columns(
-    estimator: Any, schema: Schema, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
-) -> _Features:
-    owner, codec = type(estimator).__name__, _codec_of(estimator.codec, None)
-    if isinstance(codec, UnitCodec):
-        raise ValueError(f"{owner} got codec='units' together with 'schema', which is for tables. Leave one out.")
-    source = X if isinstance(X, RowSource) else None
-    raw = RawTable.read(schema, X if source is None else made_up(schema, source), owner=owner)
-    estimator.n_features_in_ = len(schema.features)
-    estimator.feature_names_in_ = np.asarray(schema.features, dtype=object)
-    note_columns(reads, schema, owner)
-    n_rows = raw.n_rows if source is None else source.n_rows
-    reads.note_number_of_rows(n_rows)
-    known = None
-    if public is not None:
-        shown = RawTable.read(schema, public, owner=owner, name="X_public")
-        shown.check("X_public")
-        known = _tables.read_table(numbers_of(shown))
-        reads.note("public rows X_public", "given", shown.n_rows, by=_utils.PublicData(public))
-    table = _tables.read_table(numbers_of(raw))
-    n_units = n_rows if subjects is None else subjects.n
-    bins = default_bins(n_units, len(table.names), epsilon=estimator.epsilon, delta=estimator.delta)
-    encoder, _ = codec.plan(table, declarations_of(schema, owner), public=known, default_bins=bins, owner=owner)
-    return _Features(table, encoder, known, raw=raw, source=source)
-
-
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
@@ -500,7 +475,7 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
 # ---- labels ------------------------------------------------------------------------------------------------------
 def _read_labels(
     estimator: Any, features: _Features, y: Any, reads: PublicReads
-) -> tuple[NDArray[np.int64], NDArray[Any] | None, Form | None]:
+) -> tuple[Ints, Array | None, Form | None]:
     """Codes of the private labels, the classes, and how labels are handed out."""
     n_rows, raw = len(features.rows), features.raw
     if estimator._reads_amounts:  # of which classes are made later, at released places
@@ -538,7 +513,7 @@ def read_balance(estimator: Any, classes: Any, domain: Any) -> Balance:
 # ---- groups ------------------------------------------------------------------------------------------------------
 def _read_groups(
     estimator: Any, features: _Features, sensitive_features: Any, reads: PublicReads
-) -> tuple[NDArray[np.int64], NDArray[np.object_] | None, Form | None]:
+) -> tuple[Ints, Objects | None, Form | None]:
     """Codes of the private groups, their domain, and how groups are handed out."""
     owner, n_rows, raw = type(estimator).__name__, len(features.rows), features.raw
     if raw is not None and (sensitive_features is not None or raw.has_groups):

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from fairlearn import reductions
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -24,7 +23,7 @@ from skfairdp._judge import Judge, Judgement
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval
@@ -161,7 +160,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
     categories: Mapping[Any, Sequence[Any]] | None = None
     dtypes: Any = None
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -186,15 +185,10 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         },
     }  # fmt: skip
 
-    classes_: NDArray[Any] = field(init=False)
+    classes_: Array = field(init=False)
 
     def fit(
-        self,
-        X: ArrayLike | pd.DataFrame,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | pd.DataFrame | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "SyntheticDataClassifier":
         """Learn a generator, draw rows from it, and train the learner on them.
 
@@ -299,7 +293,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         self._left = self._left_over(features, codes, groups[0]) if with_groups else None
         return self
 
-    def _left_over(self, features: NDArray[np.float64], codes: NDArray[np.int64], groups: Any) -> Judgement | None:
+    def _left_over(self, features: Floats, codes: Ints, groups: Any) -> Judgement | None:
         """What the answers of a learner that was given a bound do to the synthetic rows that it was trained on."""
         values = _utils.as_groups(groups, len(codes), owner=type(self).__name__)
         names = _utils.group_domain(values)
@@ -311,7 +305,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             return None
         return Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
 
-    def _asked(self, X: Any, rows: NDArray[np.int64] | None, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _asked(self, X: Any, rows: Ints | None, places: Ints) -> Ints:
         """Private: the learner's answers to rows, each judged by itself, -1 where there is none."""
         with silence():
             features = self._encoded(X, rows)  # cell by cell
@@ -321,7 +315,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             codes[np.array([answer == code for answer in predicted], dtype=bool)] = code
         return codes
 
-    def _rows_ahead(self, answers: NDArray[np.int64], codes: NDArray[np.int64]) -> int:
+    def _rows_ahead(self, answers: Ints, codes: Ints) -> int:
         """Private: by how many rows the learner is ahead of the most frequent class."""
         return int(np.count_nonzero(answers == codes)) - int(np.count_nonzero(codes == self._usual))
 
@@ -370,7 +364,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         codes = np.searchsorted(self.classes_, np.asarray(labels).reshape(-1))
         return self._forecast.on_samples(predicted, codes, self.generator_.observed_rates_.sum(axis=0))
 
-    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[Any]:
+    def predict(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Predict the class of each row, without its group.
 
         {predicts_labels}
@@ -381,7 +375,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     _settles_coins = True
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike | pd.DataFrame) -> Floats:
         """Class probabilities of the learner; only where it has them.
 
         {predicts_proba}

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, VotingRegressor
@@ -20,7 +19,7 @@ from skfairdp._inputs import amount_bounds, refuse_chunks
 from skfairdp._row_wise import row_wise_amounts
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._utils import RandomStateLike, public_generator, silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
@@ -157,12 +156,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     }  # fmt: skip
 
     def fit(
-        self,
-        X: ArrayLike | pd.DataFrame,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | pd.DataFrame | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "SyntheticDataRegressor":
         """Learn a generator, draw rows from it, and train the learner on them.
 
@@ -220,7 +214,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         predicted = self._asked(X, rows, places) if has_learned else np.full(len(of), np.nan)
         return target.look.release(data.amounts[of], predicted, self.y_center_, self.y_spread_, noise)
 
-    def _asked(self, X: Any, rows: NDArray[np.int64] | None, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _asked(self, X: Any, rows: Ints | None, places: Ints) -> Floats:
         """Private: the learner's amounts for rows, each judged by itself, NaN where there is none."""
         with silence():
             features = self._encoded(X, rows)  # cell by cell
@@ -230,7 +224,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         return np.clip(total, *amount_bounds(self))
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
+    def predict(self, X: ArrayLike | pd.DataFrame) -> Floats:
         """Predict the amount of each row, without its group.
 
         Parameters

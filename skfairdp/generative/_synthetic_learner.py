@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import UNUSED
@@ -17,6 +16,7 @@ from skfairdp._inputs import without_subject
 from skfairdp._row_wise import known_row_wise
 from skfairdp._tables import MarginalsBackend
 from skfairdp._teachers import made_up_cells
+from skfairdp._typing import Array, Floats
 from skfairdp._utils import PublicData, copy_label_encoding, public_generator, warn_caller
 from skfairdp._utils._sklearn import answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
@@ -196,7 +196,7 @@ class LearnsSyntheticRows(PrivateEstimator):
 
     # ------------------------------------------------------------------ rows for the learner
 
-    def _drawn(self, with_groups: bool) -> tuple[NDArray[np.float64], NDArray[Any], list[Any]]:
+    def _drawn(self, with_groups: bool) -> tuple[Floats, Array, list[Any]]:
         """Features, labels and, if wanted, groups of rows for a learner; settles how features become numbers."""
         generator, n_samples = self.generator_, self._n_default if self.n_samples is None else self.n_samples
         rng = public_generator(self.random_state)
@@ -244,12 +244,12 @@ class LearnsSyntheticRows(PrivateEstimator):
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
     @answers_as_fitted
-    def _encoded(self, X: Any, rows: Any = None) -> NDArray[np.float64]:
+    def _encoded(self, X: Any, rows: Any = None) -> Floats:
         if self.schema is None:
             X = read_container(self, without_subject(self, X), units=False, reset=False)
         return self._as_numbers(self._features(X if rows is None else take_rows(X, rows)))
 
-    def _as_numbers(self, features: Any) -> NDArray[np.float64]:
+    def _as_numbers(self, features: Any) -> Floats:
         """What a learner reads of rows: numbers of their columns, and what an interaction says of their labels, which
         learners do not find among many columns."""
         numbers = self.encoder_.transform(features)

@@ -8,29 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skfairdp._tables import (
-    CategoryColumn,
-    Column,
-    Declarations,
-    Declared,
-    Layout,
-    MarginalsBackend,
-    NumberColumn,
-    Table,
-    as_entries,
-    as_numbers,
-    can_be_missing,
-    code_type,
-    dtype_of,
-    fine_grid,
-    kind_of,
-    made_on_all_cores,
-    quantile_starts,
-    release_bins,
-)
+from skfairdp import _tables
+from skfairdp._typing import Array, Codes, Ints, Reals
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
@@ -59,7 +42,13 @@ class TableCodec(BaseEstimator):
         self.n_bins = n_bins
 
     def plan(
-        self, table: Table, declarations: Declarations, *, public: Table | None, default_bins: int, owner: str
+        self,
+        table: _tables.Table,
+        declarations: _tables.Declarations,
+        *,
+        public: _tables.Table | None,
+        default_bins: int,
+        owner: str,
     ) -> tuple["TableEncoder", list[Any]]:
         """Decide what is known of every column before any value is counted.
 
@@ -86,7 +75,7 @@ class TableCodec(BaseEstimator):
         """
         self._validate_params()
         n_bins = default_bins if self.n_bins is None else self.n_bins
-        columns: list[Column] = []
+        columns: list[_tables.Column] = []
         unsettled, read = [], []
         for j, name in enumerate(table.names):
             declared = declarations.of(name)
@@ -107,7 +96,7 @@ class TableCodec(BaseEstimator):
 class TableEncoder:
     """Turns a table into codes and codes into a table of the same columns and container, of public types."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[_tables.Column, ...]
     labels: list[Any] | None
     unsettled: tuple[int, ...]
     n_bins: int
@@ -121,59 +110,56 @@ class TableEncoder:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
-    def fine_counts(self, table: Table) -> list[NDArray[np.int64]]:
+    def fine_counts(self, table: _tables.Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
         fine = [self.columns[j] for j in self.unsettled]
         encodings = [column.encoding(len(table)) for column in fine]
 
-        def count(block: tuple[slice, Table]) -> NDArray[np.int64]:
+        def count(block: tuple[slice, _tables.Table]) -> Ints:
             codes = [encode(values) for encode, values in zip(encodings, block[1].columns, strict=True)]
             sizes = [column.n_codes for column in fine]
             return np.concatenate([np.bincount(of, minlength=size) for of, size in zip(codes, sizes, strict=True)])
 
         if not fine:
             return []
-        total = np.asarray(sum(made_on_all_cores(count, table.of(self.unsettled).blocks())))
+        total = np.asarray(sum(_tables.made_on_all_cores(count, table.of(self.unsettled).blocks())))
         counts = np.split(total, np.cumsum([column.n_codes for column in fine])[:-1])
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def release_bins(
-        self, counts: list[NDArray[np.int64]], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
+        self, counts: list[Ints], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows)
+        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column
         return replace(self, columns=tuple(columns), unsettled=())
 
-    def encode(self, table: Table) -> NDArray[np.unsignedinteger[Any]]:
+    def encode(self, table: _tables.Table) -> NDArray[np.unsignedinteger[Any]]:
         """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
-        codes = np.empty((len(table), len(self.columns)), dtype=code_type(max(self.n_codes, default=1)), order="F")
+        codes = np.empty(
+            (len(table), len(self.columns)), dtype=_tables.code_type(max(self.n_codes, default=1)), order="F"
+        )
         encodings = [column.encoding(len(table)) for column in self.columns]
 
-        def fill(block: tuple[slice, Table]) -> None:
+        def fill(block: tuple[slice, _tables.Table]) -> None:
             rows, some = block
             for j, encode in enumerate(encodings):
                 codes[rows, j] = encode(some.columns[j])
 
-        for _ in made_on_all_cores(fill, table.blocks()):
+        for _ in _tables.made_on_all_cores(fill, table.blocks()):
             pass
         return codes
 
-    def made_up(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def made_up(self, n_rows: int, rng: Generator) -> Ints:
         """Codes of made-up rows: of each column any that may be sampled."""
         return np.column_stack([rng.choice(np.flatnonzero(column.sampled), n_rows) for column in self.columns])
 
-    def decode(
-        self,
-        codes: NDArray[np.integer],
-        rng: np.random.Generator,
-        further: Mapping[int, tuple[Any, NDArray[Any]]] | None = None,
-    ) -> Any:
+    def decode(self, codes: Codes, rng: Generator, further: Mapping[int, tuple[Any, Array]] | None = None) -> Any:
         """Return a table in the container given to fit."""
         values = [column.decode(codes[:, j].astype(np.int64), rng) for j, column in enumerate(self.columns)]
         labels = list(range(len(values))) if self.labels is None else list(self.labels)
@@ -184,7 +170,11 @@ class TableEncoder:
             frame = pd.DataFrame(dict(enumerate(values)), copy=False)
             frame.columns = pd.Index(labels)
             return frame
-        return _one_array(values)
+        # columns side by side: of one type of numbers where all are numbers or booleans, else of objects
+        arrays = [_as_array(column) for column in values]
+        if any(array.dtype.kind not in "biuf" for array in arrays):
+            arrays = [array.astype(object) for array in arrays]
+        return np.column_stack(arrays)
 
 
 def default_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -> int:
@@ -194,77 +184,69 @@ def default_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -
     taught more by fewer of them (tests/generative/test_usefulness.py); with many rows more bins show more of a column.
     """
     n_groups, n_classes = 2, 2
-    layout = Layout("codes", n_rows, max(n_columns, 1), n_groups, n_classes, None, True)
-    sigma = MarginalsBackend(structure="tree").plan(layout).noise_by_label_at(1 / gdp_mu(epsilon, delta)) / math.sqrt(
-        n_groups
-    )
+    layout = _tables.Layout("codes", n_rows, max(n_columns, 1), n_groups, n_classes, None, True)
+    plan = _tables.MarginalsBackend(structure="tree").plan(layout)
+    sigma = plan.noise_by_label_at(1 / gdp_mu(epsilon, delta)) / math.sqrt(n_groups)
     return int(np.clip(layout.bins_above_noise(sigma), LEAST_BINS, MOST_BINS))
 
 
-def _column(name: Any, declared: Declared, shown: Any, known: Any, n_bins: int, owner: str) -> tuple[Column, bool]:
+def _column(
+    name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bins: int, owner: str
+) -> tuple[_tables.Column, bool]:
     """One column, from declarations, from what is ``shown`` of it (public rows, or private ones); and whether its bins
     have to be paid for."""
     if shown is not None:
-        shown = _typed(shown)
+        series = pd.Series(shown, copy=False)
+        shown = series.infer_objects() if series.dtype == object else series
         if declared.kind is None and getattr(shown.dtype, "kind", "O") in "mMc":
             raise ValueError(
                 f"Column {name!r} of {owner} holds times or complex numbers. Turn it into numbers, for example "
                 "days since a public date."
             )
-    missing = known is None or bool(pd.isna(as_entries(known)).any())
-    kind = declared.kind or kind_of(shown.dtype)
+    missing = known is None or bool(pd.isna(_tables.as_entries(known)).any())
+    kind = declared.kind or _tables.kind_of(shown.dtype)
     if kind == "categories":
         return _category_column(name, declared, shown, missing, owner), False
-    return _number_column(name, declared, shown, known, missing, n_bins)
+    # a column of numbers, and whether its bins have to be paid for
+    dtype = declared.dtype
+    if dtype is None:
+        dtype = np.dtype(np.float64) if shown is None else _type_of_numbers(shown.dtype)
+    integer = pd.api.types.is_integer_dtype(dtype)
+    values = None if known is None else _tables.as_numbers(known)
+    limits = declared.bounds
+    if limits is None and values is not None and np.isfinite(values).any():
+        finite = values[np.isfinite(values)]
+        limits = (float(finite.min()), float(finite.max()))
+    nullable = missing and _tables.can_be_missing(dtype)
+    if values is not None and limits is not None:
+        starts = _tables.quantile_starts(values, n_bins, *limits, integer)
+        return _tables.NumberColumn(name, dtype, nullable, starts, limits[1], integer), False
+    starts, high = _tables.fine_grid(limits, integer)
+    return _tables.NumberColumn(name, dtype, nullable, starts, high, integer), True
 
 
-def _typed(column: Any) -> Any:
-    """A column whose type may be read, as a Series of the type that its entries have."""
-    series = pd.Series(column, copy=False)
-    return series.infer_objects() if series.dtype == object else series
-
-
-def _category_column(name: Any, declared: Declared, shown: Any, missing: bool, owner: str) -> CategoryColumn:
+def _category_column(
+    name: Any, declared: _tables.Declared, shown: Any, missing: bool, owner: str
+) -> _tables.CategoryColumn:
     values = declared.values
     if values is None:
         values = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)
     dtype = declared.dtype
     if dtype is None:
         shown_dtype = None if shown is None else shown.dtype
-        dtype = shown_dtype if declared.values is None else dtype_of(None, values)
+        dtype = shown_dtype if declared.values is None else _tables.dtype_of(None, values)
         if isinstance(shown_dtype, pd.CategoricalDtype):
             dtype = shown_dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        dtype = dtype_of(dtype, values)
+        dtype = _tables.dtype_of(dtype, values)
     ordered = bool(getattr(dtype, "ordered", False))
-    return CategoryColumn(name, dtype, missing and can_be_missing(dtype), tuple(values), ordered)
-
-
-def _number_column(
-    name: Any, declared: Declared, shown: Any, known: Any, missing: bool, n_bins: int
-) -> tuple[NumberColumn, bool]:
-    """A column of numbers, and whether its bins have to be paid for."""
-    dtype = declared.dtype
-    if dtype is None:
-        dtype = np.dtype(np.float64) if shown is None else _type_of_numbers(shown.dtype)
-    integer = pd.api.types.is_integer_dtype(dtype)
-    values = None if known is None else as_numbers(known)
-    limits = declared.bounds
-    if limits is None and values is not None and np.isfinite(values).any():
-        finite = values[np.isfinite(values)]
-        limits = (float(finite.min()), float(finite.max()))
-    nullable = missing and can_be_missing(dtype)
-    if values is not None and limits is not None:
-        starts = quantile_starts(values, n_bins, *limits, integer)
-        return NumberColumn(name, dtype, nullable, starts, limits[1], integer), False
-    starts, high = fine_grid(limits, integer)
-    return NumberColumn(name, dtype, nullable, starts, high, integer), True
+    return _tables.CategoryColumn(name, dtype, missing and _tables.can_be_missing(dtype), tuple(values), ordered)
 
 
 def _type_of_numbers(dtype: Any) -> Any:
     """The type of a column that is sampled: that of the rows, if it is one of 64 bits at most."""
     kind = getattr(dtype, "numpy_dtype", dtype)
-    usual = kind_of(dtype) == "numbers" and getattr(kind, "kind", "O") in "iuf" and kind.itemsize <= 8
+    usual = _tables.kind_of(dtype) == "numbers" and getattr(kind, "kind", "O") in "iuf" and kind.itemsize <= 8
     return dtype if usual else np.dtype(np.float64)
 
 
@@ -285,15 +267,7 @@ def _distinct(series: pd.Series, name: Any, owner: str) -> list[Any]:
     return distinct
 
 
-def _one_array(columns: list[Any]) -> NDArray[Any]:
-    """Columns side by side: of one type of numbers where all are numbers or booleans, else of objects."""
-    arrays = [_as_array(column) for column in columns]
-    if any(array.dtype.kind not in "biuf" for array in arrays):
-        arrays = [array.astype(object) for array in arrays]
-    return np.column_stack(arrays)
-
-
-def _as_array(column: Any) -> NDArray[Any]:
+def _as_array(column: Any) -> Array:
     if isinstance(column, np.ndarray):
         return column
     dtype = column.dtype
@@ -374,7 +348,7 @@ class UnitEncoder:
     n_codes: tuple[int, ...] = ()
     sensitivity: float = 0.0  # nothing is paid for
 
-    def fine_counts(self, rows: Any) -> list[NDArray[np.int64]]:
+    def fine_counts(self, rows: Any) -> list[Ints]:
         """Nothing has to be paid for."""
         return []
 
@@ -382,17 +356,17 @@ class UnitEncoder:
         """Bounds are public: nothing is released."""
         return self
 
-    def encode(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+    def encode(self, rows: Array) -> NDArray[np.float32]:
         """Units (n_rows, n_numbers); what is missing or no number counts as the lower bound."""
-        numbers = np.nan_to_num(as_numbers(rows.reshape(-1)).reshape(len(rows), -1), nan=self.low)
+        numbers = np.nan_to_num(_tables.as_numbers(rows.reshape(-1)).reshape(len(rows), -1), nan=self.low)
         units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
         return units.astype(np.float32)
 
-    def made_up(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    def made_up(self, n_rows: int, rng: Generator) -> NDArray[np.float32]:
         """Units of made-up rows."""
         return rng.uniform(-1, 1, (n_rows, math.prod(self.shape))).astype(np.float32)
 
-    def decode(self, units: NDArray[np.floating], rng: np.random.Generator, further: Any = None) -> NDArray[Any]:
+    def decode(self, units: Reals, rng: Generator, further: Any = None) -> Array:
         """Rows of the shape and dtype given to fit."""
         numbers = self.low + (np.asarray(units, dtype=np.float64) + 1) / 2 * (self.high - self.low)
         numbers = np.clip(numbers, self.low, self.high)

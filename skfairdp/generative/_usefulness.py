@@ -4,10 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skfairdp._tables import RELATION, Layout
+from skfairdp._typing import Floats, Ints
 from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest, units_of
 from skfairdp._utils import PlainState
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NeighboringRelation, gdp_mu
@@ -107,21 +105,15 @@ class TableForecast(PlainState):
         """How many of the rows say how far the learner got."""
         return min(self.n_rows, MOST_LOOKED_AT)
 
-    def compared(self, rates: NDArray[np.float64], gain: float) -> Comparison:
+    def compared(self, rates: Floats, gain: float) -> Comparison:
         """The learner beside the most frequent class, by released rates of the classes and the released gain."""
         assert self.gain is not None
         usual = int(rates.argmax())
-        return Comparison(
-            usual,
-            gain / self.n_looked_at,
-            float(rates[usual] / rates.sum()),
-            error=self.gain.sigma / self.n_looked_at,
-            where="of the private rows, by a released count,",
-        )
+        ahead, error = gain / self.n_looked_at, self.gain.sigma / self.n_looked_at
+        where = "of the private rows, by a released count,"
+        return Comparison(usual, ahead, float(rates[usual] / rates.sum()), error, where)
 
-    def on_samples(
-        self, predicted: NDArray[np.int64], codes: NDArray[np.int64], rates: NDArray[np.float64]
-    ) -> Comparison:
+    def on_samples(self, predicted: Ints, codes: Ints, rates: Floats) -> Comparison:
         """The same by rows of the generator that it was not taught by, which noise may have shaped."""
         found, by_noise = seen(predicted, codes), learned_by_heart(rates / rates.sum(), self.noise)
         return replace(found, ahead=found.ahead - by_noise, where="of synthetic rows")
@@ -154,7 +146,6 @@ class TableForecast(PlainState):
         )
         return (
             f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and "
-            f"epsilon={self.epsilon:g} the relative noise of the tables is {self.noise:.2g}, and above "
-            f"{DOUBTFUL:g} little can be learned. "
-            f"{' or '.join(ways) or 'A larger delta'} would suffice."
+            f"epsilon={self.epsilon:g} the relative noise of the tables is {self.noise:.2g}, and above {DOUBTFUL:g} "
+            f"little can be learned. {' or '.join(ways) or 'A larger delta'} would suffice."
         )

@@ -8,13 +8,13 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from skfairdp._column_tables import SMALLEST, ColumnTables, where_amounts_lie
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import KSJudgement
 from skfairdp._transport import Transport, TransportPlan, as_scores
+from skfairdp._typing import Bools, Floats
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise, smallest, units_of
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
@@ -24,7 +24,6 @@ from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, No
 if TYPE_CHECKING:
     from skfairdp._networks import Network
 
-Array = NDArray[np.float64]
 #: Of the range of the bounds, where a parity is asked for by its name.
 USUAL_DIFFERENCE = 0.01
 #: And of Kolmogorov and Smirnov, between distributions.
@@ -98,7 +97,7 @@ class AmountConstraints:
         return (self.difference is not None) + (self.largest_loss is not None)
 
     @cached_property
-    def lines(self) -> tuple[Array, NDArray[np.bool_], Array]:
+    def lines(self) -> tuple[Floats, Bools, Floats]:
         """Coefficients (n_lines, n_groups, n_statistics), which lines are of means, and the bounds of all."""
         n, found = len(self.groups), []
         if self.difference is not None:
@@ -112,7 +111,7 @@ class AmountConstraints:
                 coefficients[(line, *at)] = value
         return coefficients, np.array([mean for _, mean, _ in found]), np.array([bound for *_, bound in found])
 
-    def statistics(self, scale: Any, predicted: Array, y: Array, exposure: Array | float = 1.0) -> Array:
+    def statistics(self, scale: Any, predicted: Floats, y: Floats, exposure: Floats | float = 1.0) -> Floats:
         """What is summed of every row, numbers in [-1, 1]: of rates, and of the errors of counts."""
         low, high = float(scale.low), float(scale.high)
         found = [] if self.difference is None else [2 * (predicted - low) / (high - low) - 1]
@@ -121,7 +120,7 @@ class AmountConstraints:
             found.append(2 * (apart / self._farthest(scale)) ** self.power - 1)
         return np.clip(np.stack(found, axis=1), -1.0, 1.0)
 
-    def units(self, scale: Any) -> Array:
+    def units(self, scale: Any) -> Floats:
         """What a statistic of 1 is on each line, in units of y."""
         _, of_means, _ = self.lines
         return np.where(of_means, float(scale.high - scale.low) / 2, self._farthest(scale) ** self.power / 2)
@@ -131,10 +130,10 @@ class AmountConstraints:
         largest = self.limits[1] - self.limits[0]
         return min(largest, FARTHEST * float(scale.spread)) if self.cuts_errors else largest
 
-    def sides(self, scale: Any, means: Array) -> Array:
+    def sides(self, scale: Any, means: Floats) -> Floats:
         """The left-hand side of every line, by the means of the statistics."""
         coefficients, of_means, _ = self.lines
-        sides: Array = self.units(scale) * (np.einsum("lgs,gs->l", coefficients, means) + ~of_means)
+        sides: Floats = self.units(scale) * (np.einsum("lgs,gs->l", coefficients, means) + ~of_means)
         return sides
 
     def __str__(self) -> str:
@@ -171,11 +170,11 @@ class AmountJudgement:
 
     constraints: AmountConstraints
     scale: Any
-    table: Array
+    table: Floats
     noise: float
 
     @cached_property
-    def sides(self) -> tuple[Array, Array]:
+    def sides(self) -> tuple[Floats, Floats]:
         """The left-hand sides by these rows, and their standard errors; infinite where a group is too small."""
         k = self.constraints.n_statistics
         rows = self.table[:, :1]
@@ -190,14 +189,6 @@ class AmountJudgement:
             parts.sum(axis=(1, 2))
         )
 
-    @property
-    def _with_rare_ones(self) -> "AmountJudgement":
-        """With some rows more at either end, as Agresti and Coull's bounds: few rows need not show what is rare."""
-        table = self.table.copy()
-        table[:, 0] += 2 * AT_EITHER_END
-        table[:, 1 + self.constraints.n_statistics :] += 2 * AT_EITHER_END
-        return replace(self, table=table)
-
     @cached_property
     def said(self) -> tuple[float, float, str]:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""
@@ -205,7 +196,11 @@ class AmountJudgement:
         _, of_means, bounds = self.constraints.lines
         most = 2 * self.constraints.units(self.scale)
         # Each by itself: the largest of them is at least that of the line that is broken most, whichever that is.
-        above, unsure = self._with_rare_ones.sides
+        # with some rows more at either end, as Agresti and Coull's bounds: few rows need not show what is rare
+        table = self.table.copy()
+        table[:, 0] += 2 * AT_EITHER_END
+        table[:, 1 + self.constraints.n_statistics :] += 2 * AT_EITHER_END
+        above, unsure = replace(self, table=table).sides
         upper = np.maximum(sides, above) + norm.ppf(LEVEL) * np.maximum(errors, unsure)
         upper = np.minimum(upper, most)
         lower = np.where(np.isfinite(errors), sides - norm.ppf(1 - (1 - LEVEL) / len(sides)) * errors, -np.inf)
@@ -276,7 +271,7 @@ class AmountJudge:
         return AmountJudgement(self.constraints, module[-1], self.table.release(sums, noise), self.table.sigma)
 
 
-def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Array:
+def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Floats:
     """Predictions for private rows, NaN where there is none. Private.
 
     Where a row may come or go, one by one: how a row is rounded hangs on its batch.
@@ -308,7 +303,7 @@ class CountTables:
         """In words, for the ledger."""
         return (*self.tables.releases, *self.mean.releases)
 
-    def release(self, counts: Array, noise: NoiseSource) -> tuple[float, float, float]:
+    def release(self, counts: Floats, noise: NoiseSource) -> tuple[float, float, float]:
         """The rate for an exposure of 1, the mean count and the spread of counts; beside each its exposure."""
         knots = self.tables.release(counts, noise)
         exposure = 1.0 if len(knots) == 1 else max(float(knots[1, 1:-1].mean()), SMALLEST)

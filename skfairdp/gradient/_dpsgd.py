@@ -78,21 +78,20 @@ class TrainsNetwork(PrivateEstimator):
         tables = None if scaling is None else scaling.tables
         # beside gradients whose noise is given nothing else is released
         looks = {} if self.noise_multiplier is not None else self._looks(data, net, n_rows, cost)
-        step = DPStep.calibrated(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_rows=n_rows,
-            batch_size=net.batch_size,
-            epochs=net.max_epochs,
-            max_grad_norm=max_grad_norm,
-            noise_multiplier=self.noise_multiplier,
-            beside=beside(duals, tables, looks.get("temperature"), looks.get("target"), looks.get("look"), judge),
-            relation=relation,
-            nothing_left=self._nothing_left(parity),
+        share = 1 - parity.share_left
+        told = [looks.get(name) for name in ("temperature", "target", "look")]
+        of_net: Any = {"batch_size": net.batch_size, "epochs": net.max_epochs, "max_grad_norm": max_grad_norm}
+        asked: Any = {name: getattr(self, name) for name in ("epsilon", "delta", "noise_multiplier")}
+        event = beside(duals, tables, *told, judge)
+        asked["nothing_left"] = (
+            f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
+            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
+            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'."
         )
-        asked = None if self._is_plain else parity
+        step = DPStep.calibrated(n_rows=n_rows, beside=event, relation=relation, **asked, **of_net)
+        looks["parity"] = None if self._is_plain else parity
         of = "" if data.subjects is None else data.subjects.name
-        plan = DPSGDPlan(net, step, duals, scaling=scaling, taken=taken, parity=asked, judge=judge, rows_of=of, **looks)
+        plan = DPSGDPlan(net, step, duals, scaling=scaling, taken=taken, judge=judge, rows_of=of, **looks)
         if self.noise_multiplier is not None:
             self._check_noise(plan)
         data.reads.note("sampling probability", "computed", step.sampling_probability)
@@ -136,15 +135,6 @@ class TrainsNetwork(PrivateEstimator):
             return None
         return scaling
 
-    def _nothing_left(self, parity: Any) -> str:
-        """Say what to change where no noise is enough for the gradients: the share of the rates first."""
-        share = 1 - parity.share_left
-        return (
-            f"{type(self).__name__} has nothing left for its gradients: with epsilon={self.epsilon:g} and "
-            f"delta={self.delta:g} they would need more than a billion times their bound in noise. "
-            f"{f'Lower budget_share of SignedLoss ({share:g}), or raise' if share else 'Raise'} 'epsilon' or 'delta'."
-        )
-
     def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         """The untrained network, and what is added to its private gradients."""
         from skfairdp._networks import prepare_network
@@ -163,7 +153,6 @@ class TrainsNetwork(PrivateEstimator):
         if cost > self.epsilon:
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={rounded_up(cost)} "
-                "for "
-                f"{plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
+                f"for {plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
                 "'net__max_epochs' or 'net__batch_size', or leave it None."
             )

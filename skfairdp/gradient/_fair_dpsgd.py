@@ -15,7 +15,7 @@ from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import Interval
@@ -179,7 +179,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     max_rows_per_subject: int = 6
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -208,12 +208,12 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | None = None,
+        sensitive_features: MaybeArray = None,
         X_public: ArrayLike | PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        sensitive_features_public: MaybeArray = None,
+        subject: SubjectLike = None,
     ) -> "FairDPSGDClassifier":
         """Train the network.
 
@@ -238,14 +238,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         """
         from skfairdp._networks import fitted_net
 
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        data = self._read(X, y, sensitive_features=sensitive_features, subject=subject, **public)
         plan = self._plan(data)
         data = read_source(self, data)
         network, terms = self._network(data, plan)
@@ -294,17 +288,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         rows_read = parity.rows_read(self.lam)
         if given and self._leaves_parity_open(sensitive_features):
             rows_read["groups"] = "both"
-        data = read_any_training(
-            self,
-            X,
-            y,
-            by_key=False,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-            **rows_read,
-        )
+        rows_read |= {"X_public": X_public, "sensitive_features_public": sensitive_features_public, "subject": subject}
+        data = read_any_training(self, X, y, by_key=False, sensitive_features=sensitive_features, **rows_read)
         if data.source is not None:
             self._check_room(data)
         return data

@@ -7,36 +7,18 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp import _inputs
 from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateRegressor
-from skfairdp._inputs import (
-    TrainingData,
-    amount_bounds,
-    groups_to_come,
-    read_amounts,
-    read_features,
-    read_training,
-    warn_of_other_units,
-)
 from skfairdp._transport import as_amounts_within, as_scores
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
-from skfairdp.gradient._amounts import (
-    AmountConstraints,
-    AmountParity,
-    AmountPenalty,
-    AmountsMoved,
-    CountTables,
-    HopelessGradients,
-    kept_or_constant,
-    spread_of_counts,
-)
+from skfairdp.gradient import _amounts
 from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
@@ -224,13 +206,13 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
+        sensitive_features: MaybeArray = None,
+        exposure: MaybeArray = None,
         X_public: ArrayLike | PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        sensitive_features_public: MaybeArray = None,
+        subject: SubjectLike = None,
     ) -> "FairDPSGDRegressor":
         """Train the network.
 
@@ -257,15 +239,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         """
         from skfairdp._networks import fitted_net
 
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            exposure=exposure,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        data = self._read(X, y, sensitive_features=sensitive_features, exposure=exposure, subject=subject, **public)
         plan = self._plan(data)
         counted, hopeless = data.one_row_each, self._hopeless(plan, data)
         network, terms = self._network(data, plan)
@@ -279,7 +254,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             else:
                 module = _trained(self, network, data, plan, terms, noise)
             if plan.look is not None:
-                module = kept_or_constant(plan.look, module, counted, usual, spread, noise, type(self).__name__)
+                module = _amounts.kept_or_constant(
+                    plan.look, module, counted, usual, spread, noise, type(self).__name__
+                )
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
         self.y_center_, self.y_spread_ = center, spread
@@ -294,9 +271,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         return self
 
     @answers_as_fitted
-    def predict(
-        self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
+    def predict(self, X: ArrayLike, *, sensitive_features: MaybeArray = None, exposure: MaybeArray = None) -> Floats:
         """Predict the amount of each row; the group is needed with ``constraints="demographic_parity"`` alone.
 
         Parameters
@@ -316,22 +291,22 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         from skfairdp._networks import module_of, predict_logits
 
         check_is_fitted(self, "net_")
-        bounds = amount_bounds(self)
-        rates = np.clip(predict_logits(module_of(self.net_), read_features(self, X))[:, 0], *bounds)
+        bounds = _inputs.amount_bounds(self)
+        rates = np.clip(predict_logits(module_of(self.net_), _inputs.read_features(self, X))[:, 0], *bounds)
         if self._transport is not None:
-            codes = groups_to_come(self, X, sensitive_features, len(rates))
+            codes = _inputs.groups_to_come(self, X, sensitive_features, len(rates))
             rates = as_amounts_within(self._transport.move(as_scores(rates, bounds), codes), bounds)
         return rates if exposure is None else rates * self._exposure(exposure, X, len(rates))
 
     @answers_as_fitted
     def score(
         self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
+        X: Any,
+        y: MaybeArray = None,
         *,
-        sensitive_features: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sensitive_features: MaybeArray = None,
+        exposure: MaybeArray = None,
+        sample_weight: MaybeArray = None,
     ) -> float:
         """R² on the given rows.
 
@@ -379,10 +354,10 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         return self.lam == 0 or not self._holds
 
     @property
-    def _asked(self) -> AmountConstraints:
-        return AmountConstraints.asked(self, amount_bounds(self))
+    def _asked(self) -> _amounts.AmountConstraints:
+        return _amounts.AmountConstraints.asked(self, _inputs.amount_bounds(self))
 
-    def _exposure(self, exposure: Any, X: Any, n_rows: int) -> NDArray[np.float64]:
+    def _exposure(self, exposure: Any, X: Any, n_rows: int) -> Floats:
         owner = type(self).__name__
         if exposure is None:
             return np.ones(n_rows)
@@ -401,11 +376,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         X_public: Any = None,
         sensitive_features_public: Any = None,
         subject: Any = None,
-    ) -> TrainingData:
+    ) -> _inputs.TrainingData:
         self._validate_params()
         self._refuse_rows_of_subjects(subject)
         owner, asked = type(self).__name__, self._asked
-        if self.loss == "poisson" and amount_bounds(self)[0] < 0:
+        if self.loss == "poisson" and _inputs.amount_bounds(self)[0] < 0:
             raise ValueError(f"'bounds' of {owner} with loss='poisson' are those of counts, from 0 on: bounds=(0, 10).")
         given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
         if given and asked.asks:
@@ -416,34 +391,28 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             )
         self._holds = asked.asks or given
         private = asked.asks and self.lam != 0
-        data = read_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-            groups="private" if private else "public" if given and self.lam != 0 else "none",
-            public_rows="given" if given and self.lam != 0 else "none",
-            target=read_amounts,
-        )
+        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        by_public = given and self.lam != 0
+        how = {"groups": "public" if by_public else "none", "public_rows": "given" if by_public else "none", **public}
+        how |= {"groups": "private"} if private else {}
+        of_rows = {"sensitive_features": sensitive_features, "subject": subject}
+        data = _inputs.read_training(self, X, y, **of_rows, **how, target=_inputs.read_amounts)
         self._has_exposure = exposure is not None
         # beside each amount the exposure of its row
         return replace(data, y=np.column_stack([data.y, self._exposure(exposure, X, len(data.y))]))
 
     def _parity_for(
-        self, data: TrainingData, n_rows: int, relation: NeighboringRelation
-    ) -> SignedLoss | AmountPenalty | AmountsMoved:
-        bounds = amount_bounds(self)
+        self, data: _inputs.TrainingData, n_rows: int, relation: NeighboringRelation
+    ) -> SignedLoss | _amounts.AmountPenalty | _amounts.AmountsMoved:
+        bounds = _inputs.amount_bounds(self)
         if data.public is not None:
-            return AmountPenalty(self.loss, bounds)
+            return _amounts.AmountPenalty(self.loss, bounds)
         assert data.domain is not None
-        asked = AmountConstraints.asked(self, bounds, data.domain.tolist())
-        part = AmountParity if asked.distance is None else AmountsMoved
+        asked = _amounts.AmountConstraints.asked(self, bounds, data.domain.tolist())
+        part = _amounts.AmountParity if asked.distance is None else _amounts.AmountsMoved
         return part(asked, self.loss, bounds)
 
-    def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
+    def _looks(self, data: _inputs.TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         """What says where amounts lie, and whether the network beats a constant."""
         counts, (epsilon, delta, relation, left) = self.loss == "poisson", cost
         places = (NumberPlace(0), NumberPlace(1)) if self._has_exposure else (NumberPlace(0),)
@@ -451,33 +420,35 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         mean = partial(AmountMean, n_rows, epsilon, delta, relation)
         if tables.should_release:
             power = 1 if self.loss == "absolute" else 2
-            target = CountTables(tables, mean(FOR_COUNTS * left, known=KNOWN_COUNTS)) if counts else tables
+            target = _amounts.CountTables(tables, mean(FOR_COUNTS * left, known=KNOWN_COUNTS)) if counts else tables
             return {"target": target, "look": AmountLook(n_rows, n_features, *cost, power=power)}
         hopeless = gradient_noise(n_rows, n_features + 1, epsilon=self.epsilon, delta=self.delta) > HOPELESS
         found = {"target": mean((FOR_CONSTANT if hopeless else FOR_MEAN) * left, off=ANYWHERE)}
         return found if hopeless else found | {"look": AmountLook(n_rows, n_features, *cost, power=2 * counts)}
 
-    def _hopeless(self, plan: DPSGDPlan, data: TrainingData) -> HopelessGradients | None:
+    def _hopeless(self, plan: DPSGDPlan, data: _inputs.TrainingData) -> _amounts.HopelessGradients | None:
         """Rows so few that nobody can compare a network with a constant, and that gradients are mere noise."""
         if plan.look is not None or self.noise_multiplier is not None:
             return None
         n_rows = data.n_units if self._declared_rows is None else self._declared_rows
-        found = HopelessGradients(n_rows, data.X.shape[1], float(self.epsilon), self.delta, plan.step.relation)
+        found = _amounts.HopelessGradients(n_rows, data.X.shape[1], float(self.epsilon), self.delta, plan.step.relation)
         return found if found.noise > HOPELESS else None
 
-    def _network(self, data: TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
+    def _network(self, data: _inputs.TrainingData, plan: DPSGDPlan) -> tuple["Network", dict[str, Any]]:
         from skfairdp._networks import AmountLoss, AmountScale
 
         network, terms = super()._network(data, plan)
-        usual = {} if "loss" in terms else {"loss": AmountLoss(AmountScale(self.loss, *amount_bounds(self)))}
+        usual = {} if "loss" in terms else {"loss": AmountLoss(AmountScale(self.loss, *_inputs.amount_bounds(self)))}
         return network, terms | usual
 
-    def _settle(self, scale: Any, plan: DPSGDPlan, data: TrainingData, noise: Any) -> tuple[float, float, float]:
+    def _settle(
+        self, scale: Any, plan: DPSGDPlan, data: _inputs.TrainingData, noise: Any
+    ) -> tuple[float, float, float]:
         """Release where amounts lie: the constant that a network has to beat, and centre and spread of amounts."""
-        low, high = amount_bounds(self)
+        low, high = _inputs.amount_bounds(self)
         if plan.target is None:
             return (low + high) / 2, (low + high) / 2, (high - low) / 2
-        if isinstance(plan.target, CountTables):
+        if isinstance(plan.target, _amounts.CountTables):
             rate, mean, spread = plan.target.release(data.y, noise)
             return float(np.clip(rate, low, high)), float(np.clip(mean, low, high)), spread
         if isinstance(plan.target, AmountMean):  # of few rows: nothing says how wide amounts lie
@@ -485,17 +456,19 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             found = plan.target.release(amounts, (low + high) / 2, (high - low) / 2 / REACH, noise)
             mean = float(np.clip(found, low, high))
             scale.settle(mean, (high - low) / 2)
-            return mean, mean, spread_of_counts(mean) if self.loss == "poisson" else (high - low) / 2
+            return mean, mean, _amounts.spread_of_counts(mean) if self.loss == "poisson" else (high - low) / 2
         between = 2 * (data.y[:, :1] - low) / (high - low) - 1
         knots = plan.target.release(between, noise)[0]
-        warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))
+        _inputs.warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))
         mean, middle, half = where_amounts_lie(knots, (low, high))
         usual = mean if self.loss == "squared" else middle
         scale.settle(usual, half)
         return usual, usual, float(scale.spread)
 
 
-def _trained(model: Any, network: "Network", data: TrainingData, plan: DPSGDPlan, terms: Any, noise: Any) -> Any:
+def _trained(
+    model: Any, network: "Network", data: _inputs.TrainingData, plan: DPSGDPlan, terms: Any, noise: Any
+) -> Any:
     """The trained network, whose last layer makes amounts of what it says."""
     from skfairdp._networks import predicting
 

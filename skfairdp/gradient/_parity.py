@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from sklearn.base import BaseEstimator, clone
 
@@ -15,6 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._judge import Judge
+from skfairdp._typing import Floats, Ints
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, compose, gdp_mu
@@ -171,19 +171,9 @@ class PublicPenalty(BaseEstimator):
 
         public = data.public
         assert public is not None and public.groups is not None
-        return {
-            "penalty": ParityPenalty(
-                self.usual_lam if lam is None else lam,
-                network.tensor(public.X),
-                network.codes(public.groups),
-                public.n_groups,
-                self.temperature,
-                self.max_type,
-                self.batch_size,
-                seed,
-                self.apply_to == "per_sample",
-            )
-        }
+        rows = network.tensor(public.X), network.codes(public.groups), public.n_groups
+        how: Any = self.temperature, self.max_type, self.batch_size, seed, self.apply_to == "per_sample"
+        return {"penalty": ParityPenalty(self.usual_lam if lam is None else lam, *rows, *how)}
 
 
 @shared_docs
@@ -369,8 +359,6 @@ def default_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> Public
     return SignedLoss() if by_private < by_public / 2 else PublicPenalty()
 
 
-Array = NDArray[np.float64]
-
 #: Of the squared cost that rates of groups leave: gradients have 4 % more noise, and the log loss is a third lower.
 SHARE = 0.08
 #: Between the log odds that the predicted class has for the network, and what stands for each part.
@@ -419,7 +407,7 @@ class Temperature:
         """In words, for the ledger."""
         return ("a noisy table of how sure and how often right the network is",)
 
-    def table(self, module: Any, X: Any, y: NDArray[np.int64]) -> Array:
+    def table(self, module: Any, X: Any, y: Ints) -> Floats:
         """Count rows by how sure the network is, and by whether it is wrong or right. Private."""
         from skfairdp._networks import private_logits
 
@@ -438,7 +426,7 @@ class Temperature:
             np.add.at(found, (np.searchsorted(EDGES, sure, side="right"), right), 1.0)
         return found
 
-    def factor(self, noisy: Array) -> float:
+    def factor(self, noisy: Floats) -> float:
         """Return the factor under which so many right answers are least surprising; post-processing.
 
         Lines that may be noise alone are left out. Each of the others gets a few rows of the network's own opinion.
@@ -452,7 +440,7 @@ class Temperature:
         surprise = np.logaddexp(0, odds) @ counts[:, 0] + np.logaddexp(0, -odds) @ counts[:, 1]
         return float(FACTORS[surprise.argmin()]) if kept.any() else 1.0
 
-    def release(self, module: Any, X: Any, y: NDArray[np.int64], noise: NoiseSource) -> Any:
+    def release(self, module: Any, X: Any, y: Ints, noise: NoiseSource) -> Any:
         """Release how sure and how right the module is; return it with its last layer scaled by that."""
         from skfairdp._networks import scale_last_layer
 

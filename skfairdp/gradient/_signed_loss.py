@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge, Judgement
 from skfairdp._networks import AmountLoss, Network, PrivateRows, RowsOnDemand, private_outputs, sums_by_group
+from skfairdp._typing import Floats
 from skfairdp.fairness import RateConstraints, noise_of_violations
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
@@ -158,7 +159,7 @@ class RateLagrangian:
         self.weights = torch.zeros(self.shape)
         self._most: Any = bound  # that a multiplier may be, by the releases so far
         self._times = frozenset[int]() if plan is None else plan.times(steps)
-        self._released: list[NDArray[np.float64]] = []
+        self._released: list[Floats] = []
 
     def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
         """Before step ``t``: release the rates if it is time, and move the multipliers."""
@@ -187,7 +188,7 @@ class RateLagrangian:
         """Whether a multiplier would have gone on."""
         return bool(((self.multipliers > 0) & (self.multipliers >= self._most)).any())
 
-    def move(self, counts: NDArray[np.float64]) -> None:
+    def move(self, counts: Floats) -> None:
         """Move the multipliers by what a release says; post-processing."""
         counts = counts.reshape(self.shape)
         self._released.append(counts)
@@ -200,7 +201,7 @@ class RateLagrangian:
         weights = self.constraints.row_weights(self.multipliers, sizes, forgive=1.0)
         self.weights = torch.from_numpy(weights).to(self.weights)
 
-    def _reach(self, violations: NDArray[np.float64]) -> tuple[Any, Any]:
+    def _reach(self, violations: Floats) -> tuple[Any, Any]:
         """How large multipliers may be, and how far they move for a violation of 1, by what noise lets anybody see."""
         if self.plan is None or (self.bound is not None and self.dual_step is not None):
             return self.bound, self.dual_step
@@ -231,7 +232,7 @@ class AmountLagrangian(AmountLoss):
         self.asked, self.plan, self.bound = asked, plan, bound
         self.multipliers = np.zeros(len(asked.lines[2]))
         self._times = plan.times(steps)
-        self._sizes: list[NDArray[np.float64]] = []
+        self._sizes: list[Floats] = []
         #: A record has one line of the table, of this norm at most; the table is released in units of it.
         self.moved = math.sqrt(1 + asked.n_statistics)
 
@@ -249,7 +250,7 @@ class AmountLagrangian(AmountLoss):
         sums = sums_by_group(lines, targets[:, 1].astype(np.int64), len(self.asked.groups))
         self.move(self.moved * self.plan.counts.release(sums / self.moved, source))
 
-    def move(self, table: NDArray[np.float64]) -> None:
+    def move(self, table: Floats) -> None:
         """Move the multipliers by what a release says; post-processing."""
         self._sizes.append(table[:, 0])
         sizes = np.mean(self._sizes, axis=0)  # of the same rows every time

@@ -17,16 +17,15 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp import _networks
+from skfairdp._typing import Floats, Ints
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._numpy_mlp import NumpyMLP, PlainRows
 from skfairdp.lagrangian._plan import PFLDPlan
 from skfairdp.privacy import NoiseSource, PoissonSample
 
-Array = NDArray[np.float64]
 FusedLayers = list[tuple[str, nn.Module]]
 
 _PIECE = 1024
@@ -36,20 +35,20 @@ class RowGradients(Protocol):
     """Gradients of several columns of numbers at each row of a batch, kept in whatever form is cheapest.
     Arithmetic is of double precision, but for sums that are public."""
 
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         """Shape (n_rows, n_columns)."""
 
-    def squared_sizes(self) -> Array:
+    def squared_sizes(self) -> Floats:
         """The same, had nothing cancelled between the positions of a row: what rounding follows."""
 
-    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
+    def weighted_sum(self, weights: Floats, *, start: int = 0, public: bool = False) -> Floats:
         """Σ over rows and columns of weight times gradient; weights of shape (n_rows, n_columns), result flat.
 
         Over as many rows as there are weights, from row ``start``. Where all of it is ``public``, rounding tells
         nothing, and the precision of the layers is enough.
         """
 
-    def inner(self, column: int, gradient: Array) -> Array:
+    def inner(self, column: int, gradient: Floats) -> Floats:
         """Inner products of one column's gradients with a flat gradient, shape (n_rows,)."""
 
     @property
@@ -61,7 +60,7 @@ class RowGradients(Protocol):
         """How many numbers are added up for one of a weighted sum, at most, one after the other."""
 
 
-def centred_norms(rows: RowGradients, cells: NDArray[np.int64], means: dict[tuple[int, int], Array]) -> Array:
+def centred_norms(rows: RowGradients, cells: Ints, means: dict[tuple[int, int], Floats]) -> Floats:
     """Norms of the gradients minus the mean of their cell, shape (n_rows, n_columns with cells).
     Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back."""
     squared = rows.squared_norms()[:, : cells.shape[1]]
@@ -92,7 +91,7 @@ class _Fused:
             ]
             self._factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
         self._bases = [_networks.LayerRows(trace.layers, base, _PIECE) for base in prepared]
-        self._squared: Array | None = None
+        self._squared: Floats | None = None
 
     @property
     def positions(self) -> int:
@@ -102,19 +101,19 @@ class _Fused:
     def terms(self) -> int:
         return max(base.terms for base in self._bases) * len(self._bases)
 
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         if self._squared is None:
             squared = torch.stack([base.squared_norms() for base in self._bases], 1) * self._factors.square()
             self._squared = squared.cpu().numpy()
         return self._squared
 
-    def squared_sizes(self) -> Array:
+    def squared_sizes(self) -> Floats:
         if self.positions == 1:
             return self.squared_norms()
         sizes = torch.stack([base.squared_sizes() for base in self._bases], dim=1) * self._factors.square()
         return np.asarray(sizes.cpu().numpy())
 
-    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
+    def weighted_sum(self, weights: Floats, *, start: int = 0, public: bool = False) -> Floats:
         scaled = torch.from_numpy(weights).to(self._factors.device) * self._factors[start : start + len(weights)]
         per_base = scaled.sum(1, keepdim=True) if len(self._bases) == 1 else scaled
         total: dict[str, Tensor] = {}
@@ -130,7 +129,7 @@ class _Fused:
         ]
         return np.asarray(torch.cat(pieces).cpu().numpy())
 
-    def inner(self, column: int, gradient: Array) -> Array:
+    def inner(self, column: int, gradient: Floats) -> Floats:
         parts_of: dict[str, dict[str, Tensor]] = {}
         for key, piece in _by_parameter(gradient, self._shapes, self._factors.device).items():
             layer, _, parameter = key.rpartition(".")
@@ -155,24 +154,24 @@ class _Dense:
     def terms(self) -> int:
         return max(column.terms for column in self._columns) * len(self._columns)
 
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         found = torch.stack([column.squared_norms() for column in self._columns], dim=1)
         return np.asarray(found.cpu().numpy())
 
     squared_sizes = squared_norms
 
-    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
+    def weighted_sum(self, weights: Floats, *, start: int = 0, public: bool = False) -> Floats:
         given = torch.from_numpy(weights).to(self._device)
         sums = [column.weighted_sum(given[:, c], start=start) for c, column in enumerate(self._columns)]
         total = torch.stack([torch.cat([value.flatten() for value in one.values()]) for one in sums]).sum(0)
         return np.asarray(total.cpu().numpy())
 
-    def inner(self, column: int, gradient: Array) -> Array:
+    def inner(self, column: int, gradient: Floats) -> Floats:
         parts = _by_parameter(gradient, self._shapes, self._device)
         return np.asarray(self._columns[column].inner(parts).cpu().numpy())
 
 
-def _by_parameter(flat: Array, shapes: dict[str, torch.Size], device: torch.device) -> dict[str, Tensor]:
+def _by_parameter(flat: Floats, shapes: dict[str, torch.Size], device: torch.device) -> dict[str, Tensor]:
     pieces = torch.from_numpy(flat).to(device).split([shape.numel() for shape in shapes.values()])
     return {name: piece.view(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
@@ -210,7 +209,7 @@ class ConstraintGradient:
     source: NoiseSource
     clip: float | None = None
     n_components: int | None = None
-    asked: NDArray[np.int64] | None = None
+    asked: Ints | None = None
     fused: bool | None = None
     vectorized: bool = True
     dtype: torch.dtype = torch.float32
@@ -220,7 +219,7 @@ class ConstraintGradient:
         cls,
         network: _networks.Network,
         X: Tensor,
-        groups: NDArray[np.int64],
+        groups: Ints,
         constraints: FairnessConstraints,
         plan: PFLDPlan,
         source: NoiseSource,
@@ -303,7 +302,7 @@ class ConstraintGradient:
 
     # ------------------------------------------------------------------ parts
 
-    def _rows(self, module: nn.Module, positions: NDArray[np.int64], with_loss: bool = False) -> RowGradients:
+    def _rows(self, module: nn.Module, positions: Ints, with_loss: bool = False) -> RowGradients:
         layers, by_hand = self._layers(module)
         if by_hand:
             of_rows = self._arrays[1][positions]
@@ -350,23 +349,23 @@ class ConstraintGradient:
         return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
 
     @cached_property
-    def _asked(self) -> NDArray[np.int64]:
+    def _asked(self) -> Ints:
         return np.arange(len(self.X)) if self.asked is None else self.asked
 
     @cached_property
-    def _columns(self) -> NDArray[np.int64]:
+    def _columns(self) -> Ints:
         return np.arange(self.constraints.n_constraints)
 
     @cached_property
-    def _arrays(self) -> tuple[NDArray[np.int64], ...]:
+    def _arrays(self) -> tuple[Ints, ...]:
         """Cells, labels and groups of all rows."""
         return tuple(part.cpu().numpy() for part in (self.constraints.cells, self.y, self.groups))
 
     def _mean_gradients(
-        self, parts: Sequence[tuple[Callable[[], RowGradients], NDArray[np.int64]]], n_columns: int
-    ) -> dict[Cell, Array]:
+        self, parts: Sequence[tuple[Callable[[], RowGradients], Ints]], n_columns: int
+    ) -> dict[Cell, Floats]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
-        means: dict[Cell, Array] = {}
+        means: dict[Cell, Floats] = {}
         for c, cell in self._pairs:
             inside = [cells[:, c] == cell for _, cells in parts]
             size = max(1, sum(int(here.sum()) for here in inside))
@@ -380,7 +379,7 @@ class ConstraintGradient:
             means[c, cell] = total
         return means
 
-    def _bounds(self, norms: Array, cells: NDArray[np.int64]) -> Array:
+    def _bounds(self, norms: Floats, cells: Ints) -> Floats:
         """Clipping bound of each cell, shape (n_cells, n_constraints): given, or the largest public norm."""
         bounds = np.zeros((self.constraints.n_cells, norms.shape[1]))
         if self.clip is not None:
@@ -390,16 +389,16 @@ class ConstraintGradient:
             bounds[cell, c] = np.max(norms[:, c], initial=0.0, where=cells[:, c] == cell)
         return bounds
 
-    def _radius(self, weights: Array, bounds: Array) -> float:
+    def _radius(self, weights: Floats, bounds: Floats) -> float:
         """Half the sensitivity: the norm that the centred contribution of one row cannot exceed."""
         reach = (weights.max(0) - weights.min(0)) / 2 * bounds  # (n_cells, n_constraints)
         return float(reach[self.constraints.merged_cells, self._columns].sum(1).max())
 
-    def _factors(self, norms: Array, bounds: Array, cells: NDArray[np.int64]) -> Array:
+    def _factors(self, norms: Floats, bounds: Floats, cells: Ints) -> Floats:
         """min(1, bound / norm), a little less so that rounding cannot take a sum past its bound."""
         return np.minimum(bounds[cells, self._columns] * (1 - _networks.SLACK) / np.maximum(norms, 1e-300), 1.0)
 
-    def _released(self, total: Array, radius: float, module: nn.Module) -> Tensor:
+    def _released(self, total: Floats, radius: float, module: nn.Module) -> Tensor:
         noisy = torch.from_numpy(self.plan.release_gradient(total, radius, self.source))
         noisy = noisy.to(self.X.device, self.dtype)
         return noisy if self.n_components is None else self._projected(noisy, module)
@@ -426,15 +425,15 @@ class ConstraintGradient:
         return (directions.T @ (directions @ gradient.double())).to(gradient)
 
 
-def _as_array(weights: Tensor) -> Array:
+def _as_array(weights: Tensor) -> Floats:
     return weights.detach().cpu().double().numpy()
 
 
-def _with_column(weights: Array, *value: float) -> Array:
+def _with_column(weights: Floats, *value: float) -> Floats:
     return np.column_stack([weights, *(np.full(len(weights), v) for v in value)])
 
 
-def _sizes(rows: RowGradients, cells: NDArray[np.int64], means: dict[Cell, Array]) -> Array:
+def _sizes(rows: RowGradients, cells: Ints, means: dict[Cell, Floats]) -> Floats:
     """A + M of every row and constraint: what the rounding of its centred gradient follows."""
     sizes = np.sqrt(rows.squared_sizes()[:, : cells.shape[1]])
     for (c, cell), mean in means.items():
@@ -442,7 +441,7 @@ def _sizes(rows: RowGradients, cells: NDArray[np.int64], means: dict[Cell, Array
     return sizes
 
 
-def _mean_part(mine: Array, cells: NDArray[np.int64], means: dict[Cell, Array]) -> Array:
+def _mean_part(mine: Floats, cells: Ints, means: dict[Cell, Floats]) -> Floats:
     """Σ weight times the mean of the row's cell; weights are added up in pieces, which keeps their rounding short."""
     total = np.zeros(len(next(iter(means.values()))))
     for (c, cell), mean in means.items():

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags
 
@@ -15,7 +14,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
@@ -23,7 +22,6 @@ from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dua
 if TYPE_CHECKING:
     from skfairdp._networks import Net
 
-Array = NDArray[np.float64]
 Notion = str | RateParity | RateBound
 
 
@@ -140,12 +138,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        group_weights: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, *, sensitive_features: MaybeArray = None, group_weights: MaybeArray = None
     ) -> "LagrangianClassifier":
         """Fit under the constraint.
 
@@ -193,7 +186,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
             self._tell_judgement(features, codes, membership, groups)
         return self
 
-    def _tell_judgement(self, features: Array, codes: NDArray[np.int64], membership: Array, groups: list[Any]) -> None:
+    def _tell_judgement(self, features: Floats, codes: Ints, membership: Floats, groups: list[Any]) -> None:
         """What the answers of the network do to the groups it was given, and a warning where that is not held."""
         from skfairdp._networks import predict_logits
 
@@ -253,7 +246,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
 
-    def _names(self, sensitive_features: Any, membership: Array | None) -> list[Any]:
+    def _names(self, sensitive_features: Any, membership: Floats | None) -> list[Any]:
         """What the groups are called: as given, or by the columns of weights."""
         if membership is None or sensitive_features is None:
             return [] if membership is None else list(range(membership.shape[1]))

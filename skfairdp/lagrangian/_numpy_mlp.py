@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import followed_scores
 from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
 
-Floats = NDArray[np.float32]
-Array = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 
 _PIECE = 1024  # rows of one sum
 
@@ -24,7 +24,7 @@ _PIECE = 1024  # rows of one sum
 class NumpyMLP:
     """Linear layers with tanh or ReLU between them, as views of their parameters."""
 
-    def __init__(self, weights_of: list[tuple[Floats, Floats]], activations: list[nn.Module]) -> None:
+    def __init__(self, weights_of: list[tuple[Floats32, Floats32]], activations: list[nn.Module]) -> None:
         self.weights_of = weights_of
         self.activations = [_ACTIVATIONS[type(activation)] for activation in activations]
 
@@ -57,7 +57,7 @@ class NumpyMLP:
         """Weights and biases of all layers."""
         return sum(weights.size + bias.size for weights, bias in self.weights_of)
 
-    def split(self, flat: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    def split(self, flat: Array) -> list[tuple[Array, Array]]:
         """Weights and bias of each layer, as views of one vector that has all of them in their order."""
         found, start = [], 0
         for weights, bias in self.weights_of:
@@ -66,7 +66,7 @@ class NumpyMLP:
             start = stop
         return found
 
-    def forward(self, x: Floats) -> list[Floats]:
+    def forward(self, x: Floats32) -> list[Floats32]:
         """What enters each layer, and the logits."""
         found = [x]
         for k, (weights, bias) in enumerate(self.weights_of):
@@ -77,7 +77,7 @@ class NumpyMLP:
             found.append(x)
         return found
 
-    def signals(self, entering: list[Floats], signal: Floats) -> list[Floats]:
+    def signals(self, entering: list[Floats32], signal: Floats32) -> list[Floats32]:
         """What comes back to the output of each layer, given what comes back to the logits."""
         found = [signal]
         for k in range(len(self.weights_of) - 1, 0, -1):
@@ -90,7 +90,7 @@ class PlainRows:
 
     positions = 1
 
-    def __init__(self, layers: NumpyMLP, x: Floats, outputs_to_slopes: Callable[[Tensor], Floats]) -> None:
+    def __init__(self, layers: NumpyMLP, x: Floats32, outputs_to_slopes: Callable[[Tensor], Floats32]) -> None:
         self._layers = layers
         *self._entering, logits = layers.forward(x)
         slopes = outputs_to_slopes(torch.from_numpy(logits))
@@ -104,14 +104,14 @@ class PlainRows:
         self._signals = [layers.signals(self._entering, signal) for signal in at_logits]
         self._wide_entering = [a.astype(np.float64) for a in self._entering]
         self._wide_signals = [[b.astype(np.float64) for b in of_base] for of_base in self._signals]
-        self._squared: Array | None = None
+        self._squared: Floats | None = None
 
     @property
     def terms(self) -> int:
         """How many numbers are added up for one of a weighted sum, at most, one after the other."""
         return (len(self._factors) // _PIECE + 1 + _PIECE) * len(self._signals)
 
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         """Shape (n_rows, n_columns)."""
         if self._squared is None:
             lengths = [_dots(a, a) + 1.0 for a in self._wide_entering]  # 1 is what enters a bias
@@ -124,7 +124,7 @@ class PlainRows:
 
     squared_sizes = squared_norms
 
-    def weighted_sum(self, weights: Array, *, start: int = 0, public: bool = False) -> Array:
+    def weighted_sum(self, weights: Floats, *, start: int = 0, public: bool = False) -> Floats:
         """Σ over rows and columns of weight times gradient, as many rows as there are weights, from row ``start``."""
         scaled = weights * self._factors[start : start + len(weights)]
         per_base = scaled.sum(1, keepdims=True) if len(self._signals) == 1 else scaled
@@ -138,7 +138,7 @@ class PlainRows:
         ]
         return _added(parts) if parts else np.zeros(self._layers.n_parameters)
 
-    def _summed(self, entering: list[Any], signals: list[Any], weights: Array, start: int) -> Array:
+    def _summed(self, entering: list[Any], signals: list[Any], weights: Floats, start: int) -> Floats:
         """Of one piece of rows, in the precision of what is given."""
         rows = slice(start, start + len(weights))
         flat = np.empty(self._layers.n_parameters, dtype=signals[0].dtype)
@@ -148,7 +148,7 @@ class PlainRows:
             np.matmul(of_rows, b[rows], out=of_bias)
         return flat.astype(np.float64, copy=False)
 
-    def inner(self, column: int, gradient: Array) -> Array:
+    def inner(self, column: int, gradient: Floats) -> Floats:
         """Inner products of one column's gradients with a flat gradient, shape (n_rows,)."""
         signals = self._wide_signals[0 if len(self._wide_signals) == 1 else column]
         given = self._layers.split(gradient)
@@ -160,11 +160,11 @@ class PlainRows:
         return found * self._factors[:, column]
 
 
-def _dots(a: Array, b: Array) -> Array:
+def _dots(a: Floats, b: Floats) -> Floats:
     return np.einsum("ij,ij->i", a, b)
 
 
-def _added(parts: list[Array]) -> Array:
+def _added(parts: list[Floats]) -> Floats:
     """The sum of parts, with the error of every addition kept (Knuth's two-sum)."""
     total, lost = parts[0], None
     for part in parts[1:]:
@@ -175,7 +175,7 @@ def _added(parts: list[Array]) -> Array:
     return total if lost is None else total + lost
 
 
-def _tanh(x: Floats) -> Floats:
+def _tanh(x: Floats32) -> Floats32:
     """tanh(x) = 2 σ(2x) - 1, in place; torch's σ is three times as fast as either tanh."""
     x *= 2
     torch.sigmoid_(torch.from_numpy(x))
@@ -184,7 +184,7 @@ def _tanh(x: Floats) -> Floats:
     return x
 
 
-_ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Floats], Floats], Callable[[Floats, Floats], Floats]]] = {
+_ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Floats32], Floats32], Callable[[Floats32, Floats32], Floats32]]] = {
     nn.Tanh: (_tanh, lambda signal, activation: signal - signal * np.square(activation)),
     nn.ReLU: (lambda x: np.maximum(x, 0, out=x), lambda signal, activation: signal * (activation > 0)),
 }
@@ -217,11 +217,11 @@ class NumpyMLPTraining(OneNetwork):
         self.layers = NumpyMLP.of(self.module)
         self.slopes_of = self.layers.split(self.slope)
         self.adam = _Adam(self.optimizer, self.vector)
-        self.rows: Floats = self.X.numpy()
+        self.rows: Floats32 = self.X.numpy()
         self.truth = np.eye(self.constraints.n_classes, dtype=np.float32)[self.y.numpy()]
         self.all_classes = np.ones((self.constraints.n_classes, 1), dtype=np.float32)
         self.all_rows = np.ones(min(self.training.batch_size, len(self.rows)), dtype=np.float32)
-        self.pulls: Floats | None = None  # on the probability of each class, row by row
+        self.pulls: Floats32 | None = None  # on the probability of each class, row by row
         self.n_threads = 1
 
     @contextmanager
@@ -235,7 +235,7 @@ class NumpyMLPTraining(OneNetwork):
     # ------------------------------------------------------------------ dual
 
     @np.errstate(all="ignore")  # torch says nothing of overflow either
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         """The scores h of the rows that multipliers follow."""
         logits = self._logits()
         predicted = torch.from_numpy(logits.argmax(1))
@@ -245,9 +245,9 @@ class NumpyMLPTraining(OneNetwork):
         h = followed_scores(self.watched, probabilities, predicted, self.training.violations)
         return self._priced(np.nan_to_num(h.numpy()))
 
-    def _logits(self) -> Floats:
+    def _logits(self) -> Floats32:
         """Of all that are watched; the same bits by one thread and by several."""
-        rows: Floats = self.watched_X.numpy()
+        rows: Floats32 = self.watched_X.numpy()
         found = np.empty((len(rows), self.constraints.n_classes), dtype=np.float32)
 
         @np.errstate(all="ignore")  # which each thread has for itself
@@ -263,7 +263,7 @@ class NumpyMLPTraining(OneNetwork):
                 list(pool.map(of_rows, starts))
         return found
 
-    def pull(self, multipliers: NDArray[np.float64]) -> None:
+    def pull(self, multipliers: Floats) -> None:
         """Let primal steps follow these multipliers."""
         super().pull(multipliers)
         asked = self.row_weights
@@ -307,11 +307,11 @@ class NumpyMLPTraining(OneNetwork):
         with threadpool_limits(limits=self.n_threads):  # products of thousands of rows
             return super()._released(rows, with_loss=with_loss)
 
-    def _public_slope(self, rows: NDArray[np.int64], *, with_loss: bool = True) -> None:
+    def _public_slope(self, rows: Ints, *, with_loss: bool = True) -> None:
         """Write the slopes of all parameters, of the loss on a batch and of what is asked of its rows."""
         *entering, logits = self.layers.forward(self.rows.take(rows, axis=0))
-        probabilities: Floats = torch.softmax(torch.from_numpy(logits), dim=1).numpy()
-        signal: Floats = probabilities - self.truth.take(rows, axis=0) if with_loss else np.zeros_like(probabilities)
+        probabilities: Floats32 = torch.softmax(torch.from_numpy(logits), dim=1).numpy()
+        signal: Floats32 = probabilities - self.truth.take(rows, axis=0) if with_loss else np.zeros_like(probabilities)
         if self.pulls is not None:
             pulls = self.pulls.take(rows, axis=0)
             signal += probabilities * (pulls - (probabilities * pulls) @ self.all_classes)
@@ -337,7 +337,7 @@ def _one_thread() -> None:
 class _Adam:
     """Adam on one vector, in place (Kingma & Ba 2015; weight decay enters the slope, as in torch)."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, vector: Floats) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, vector: Floats32) -> None:
         group = optimizer.param_groups[0]
         self.vector = vector
         self.lr, (self.beta1, self.beta2) = float(group["lr"]), group["betas"]
@@ -355,7 +355,7 @@ class _Adam:
             and all(groups[0].get(name) == value for name, value in plain.items() if name not in usual)
         )
 
-    def step(self, slope: Floats) -> None:
+    def step(self, slope: Floats32) -> None:
         self.t += 1
         slope = np.where(np.abs(slope) > ROUNDING * np.abs(slope).max(), slope, np.float32(0.0))
         if self.decay:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from skfairdp._networks import products_of_step, threads_of_steps
+from skfairdp._typing import Floats
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
 if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
-Array = NDArray[np.float64]
 
 #: Of the largest slope, what counts as nothing. Where slopes cancel, as that of a bias does on as many rows of each
 #: class, rounding is left of them, and in its first step Adam makes as much of that as of any other: the processor
@@ -34,9 +33,9 @@ class OneNetwork:
         X: Tensor,
         constraints: FairnessConstraints,
         training: LagrangianTraining,
-        sizes: Array,
+        sizes: Floats,
         *,
-        membership: Array | None,
+        membership: Floats | None,
         gradient: "ConstraintGradient | None",
         optimizer: torch.optim.Optimizer,
         watched: tuple[Tensor, FairnessConstraints] | None = None,
@@ -79,7 +78,7 @@ class OneNetwork:
     # ------------------------------------------------------------------ dual
 
     @torch.no_grad()
-    def scores(self) -> Array:
+    def scores(self) -> Floats:
         """The scores h of the rows that multipliers follow."""
         self.module.eval()
         logits = torch.cat([self.module(part) for part in self.watched_X.split(8192)])
@@ -87,7 +86,7 @@ class OneNetwork:
         h = followed_scores(self.watched, probabilities, logits.argmax(1), self.training.violations)
         return self._priced(np.nan_to_num(h.cpu().numpy()))
 
-    def _priced(self, h: Array) -> Array:
+    def _priced(self, h: Floats) -> Floats:
         """The same scores; errors get dearer while there are more of them than the most frequent class makes.
 
         Equal accuracy can be bought with errors for everybody. How many there are in all is no secret where groups are:
@@ -98,7 +97,7 @@ class OneNetwork:
             self.price = max(0.0, self.price + ERROR_STEP * surplus)
         return h
 
-    def pull(self, multipliers: Array) -> None:
+    def pull(self, multipliers: Floats) -> None:
         """Let primal steps follow these multipliers."""
         weights = torch.from_numpy(multipliers / self.sizes).to(self.X.device, self.dtype)
         columns = self.constraints.columns
@@ -123,7 +122,7 @@ class OneNetwork:
                 found[..., first[place[c]]] += weights[..., c]
         return found
 
-    def _open_weights(self, multipliers: Array, asked: list[bool]) -> Tensor | None:
+    def _open_weights(self, multipliers: Floats, asked: list[bool]) -> Tensor | None:
         """Of ``λ · mean of h in a group`` the part ``λ · mean of h``, row by row; what is released is centred."""
         if not any(asked) or not np.any(multipliers[..., asked]):
             return None

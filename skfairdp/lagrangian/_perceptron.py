@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp._usefulness import larger_batches
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from skfairdp.lagrangian._dual_ascent import LagrangianTraining
     from skfairdp.lagrangian._stack import StackedParity
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Perceptron:
     """A network of linear layers with ReLU units between them."""
 
-    weights: list[Array]
-    biases: list[Array]
+    weights: list[Floats]
+    biases: list[Floats]
 
     @classmethod
     def of_stack(cls, params: list[Any]) -> "Perceptron":
@@ -59,23 +57,23 @@ class Perceptron:
             layers += [linear, nn.ReLU()]
         return nn.Sequential(*layers[:-1])
 
-    def unscaled(self, center: Array, scale: Array) -> "Perceptron":
+    def unscaled(self, center: Floats, scale: Floats) -> "Perceptron":
         """The same network for features that are not standardised."""
         first = self.weights[0] / scale[:, None]
         return Perceptron([first, *self.weights[1:]], [self.biases[0] - center @ first, *self.biases[1:]])
 
-    def scores(self, X: Array) -> Array:
+    def scores(self, X: Floats) -> Floats:
         """Scores of the classes, (n_rows, n_classes)."""
         for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
             X = np.maximum(X @ w + b, 0.0)
         return X @ self.weights[-1] + self.biases[-1]
 
-    def predict_proba(self, X: Array) -> Array:
+    def predict_proba(self, X: Floats) -> Floats:
         """Class probabilities, (n_rows, n_classes)."""
         return softmax(self.scores(X), axis=1)
 
 
-def standard_scale(X: Array) -> tuple[Array, Array]:
+def standard_scale(X: Floats) -> tuple[Floats, Floats]:
     """Centre and scale of the columns; 1 where a column says nothing."""
     center, scale = X.mean(axis=0), X.std(axis=0)
     return center, np.where(scale > 0, scale, 1.0)
@@ -111,9 +109,7 @@ class FairPerceptron:
 
         return StackedMLP(n_features, self.hidden, n_classes)
 
-    def parity(
-        self, y: NDArray[Any], n_classes: int, membership: Array | None, sizes: NDArray[np.int64]
-    ) -> "StackedParity | None":
+    def parity(self, y: Array, n_classes: int, membership: Floats | None, sizes: Ints) -> "StackedParity | None":
         """The constraints of a stack; None where there are none, no groups or no rows.
         ``membership`` are the weights of the rows in the groups, ``sizes`` the rows of each network."""
         from skfairdp.lagrangian._stack import StackedParity
@@ -124,9 +120,9 @@ class FairPerceptron:
         return StackedParity(constraints, membership, sizes, self.device)
 
     def train_stack(
-        self, net: "StackedMLP", X: Array, targets: NDArray[np.int64] | Array, membership: Array | None,
-        sizes: NDArray[np.int64], seeds: Sequence[int], n_rows: int, **options: Any,
-    ) -> tuple[list[Any], Array | None]:  # fmt: skip
+        self, net: "StackedMLP", X: Floats, targets: Ints | Floats, membership: Floats | None,
+        sizes: Ints, seeds: Sequence[int], n_rows: int, **options: Any,
+    ) -> tuple[list[Any], Floats | None]:  # fmt: skip
         """Train networks of so many rows, as networks of at most ``n_rows`` are; parameters and multipliers."""
         from skfairdp.lagrangian._trainer import train_stacked_lagrangian
 
@@ -135,9 +131,9 @@ class FairPerceptron:
         return train_stacked_lagrangian(net, X, targets, sizes, seeds, self.training(n_rows), **how)
 
     def train(
-        self, X: Array, targets: NDArray[np.int64] | Array, n_classes: int, membership: Array | None, seed: int, *,
+        self, X: Floats, targets: Ints | Floats, n_classes: int, membership: Floats | None, seed: int, *,
         start: Perceptron | None = None, anchor: float = 0.0,
-    ) -> tuple[Perceptron, Array | None]:  # fmt: skip
+    ) -> tuple[Perceptron, Floats | None]:  # fmt: skip
         """Train one network."""
         net, n_rows = self.network(X.shape[1], n_classes), len(X)
         params, multipliers = self.train_stack(

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._column_tables import scaled_by_public_rows
@@ -18,7 +17,7 @@ from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, r
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
@@ -171,7 +170,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     budget_split: Mapping[str, float] | None = None
     net: Any = "mlp"
     average_last: float = 0.25
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -195,12 +194,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "PFLDClassifier":
         """Train the network.
 
@@ -265,9 +259,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self._tell(trial, falls_back, judgement)
         return self
 
-    def _tried(
-        self, predicted: NDArray[np.int64], rows: "Tensor", data: TrainingData, net: "Net", seed: int
-    ) -> Comparison:
+    def _tried(self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", seed: int) -> Comparison:
         """Whether the network beats one class alone on its rows, less what networks like it lose on others.
 
         These are taught by some of the rows and asked about all. They are held to nothing: what constraints cost shows
@@ -281,7 +273,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             return on_its_rows
         known: list[float] = []
 
-        def answers(learned: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+        def answers(learned: Ints, others: Ints) -> Ints:
             of_part = FairnessConstraints((), data.y[learned], len(data.classes))
             module, _ = train_with_groups(net, rows[learned], of_part, None, dual_settings(self), seed=seed)
             found = predict_logits(module, rows).argmax(axis=1)
@@ -316,21 +308,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 f"{owner} reads X in chunks only with primal='group_model': noisy gradients go through all rows at "
                 "each of their steps. Leave 'primal' as it is, or pass the rows as a DataFrame."
             )
-        return read_any_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            subject=subject,
-            groups="private",
-            protects=Protects.SENSITIVE_ATTRIBUTE,
-            by_key=False,
-            checks_public=True,
-        )
+        given = {"sensitive_features": sensitive_features, "subject": subject, "protects": Protects.SENSITIVE_ATTRIBUTE}
+        return read_any_training(self, X, y, **given, groups="private", by_key=False, checks_public=True)
 
-    def _rows(
-        self, data: TrainingData, network: "Network", seed: int
-    ) -> "tuple[Tensor, TrainingData, NDArray[np.int64] | None]":
+    def _rows(self, data: TrainingData, network: "Network", seed: int) -> "tuple[Tensor, TrainingData, Ints | None]":
         """The rows as the network reads them, the data with X that releases are made of, and which rows those are."""
         import torch
 
@@ -378,7 +359,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _primal(self) -> GroupModel | NoisyGradients:
         return self._parts()["primal"]
 
-    def _constraints(self, data: TrainingData, y: NDArray[np.int64]) -> FairnessConstraints:
+    def _constraints(self, data: TrainingData, y: Ints) -> FairnessConstraints:
         """Those of rows with these codes of classes."""
         assert data.domain is not None
         owner = type(self).__name__

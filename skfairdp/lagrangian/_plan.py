@@ -13,12 +13,12 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
 from skfairdp import privacy
 from skfairdp._judge import Judge, Judgement
+from skfairdp._typing import Floats, Ints
 from skfairdp._utils import BLAS, fit_softmax
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from skfairdp._networks import Network
 
 
-Array = NDArray[np.float64]
 _ROWS = 8_192  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
 
@@ -146,11 +145,11 @@ class PFLDPlan:
             return self.sigma_primal * radius / self.sampling_probability
         return self.sigma_primal * 2 * radius
 
-    def moment_noise(self, features: Array) -> float:
+    def moment_noise(self, features: Floats) -> float:
         """Standard deviation of the noise on each moment of these features."""
         return self.sigma_primal * self._moved * _longest_row(features)
 
-    def dual_noise(self, violations: Array) -> float:
+    def dual_noise(self, violations: Floats) -> float:
         """Standard deviation of the noise on each sum of these violations."""
         return self.sigma_dual * self._moved * _longest_row(violations)
 
@@ -160,9 +159,7 @@ class PFLDPlan:
 
     # ------------------------------------------------------------------ releases
 
-    def release_counts(
-        self, groups: NDArray[np.int64], cells: NDArray[np.int64], n_cells: int, source: NoiseSource
-    ) -> Array:
+    def release_counts(self, groups: Ints, cells: Ints, n_cells: int, source: NoiseSource) -> Floats:
         """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept away from 0.
 
         The sizes of the cells are public. No size is let below two standard deviations of its noise, nor below half an
@@ -175,7 +172,7 @@ class PFLDPlan:
         least = np.minimum(max(1.0, 2 * self.count_noise), np.maximum(sizes, 1.0) / (2 * self.n_groups))
         return np.clip(counts, least, np.maximum(sizes - (self.n_groups - 1) * least, least))
 
-    def release_gradient(self, gradient: Array, radius: float, source: NoiseSource) -> Array:
+    def release_gradient(self, gradient: Floats, radius: float, source: NoiseSource) -> Floats:
         """A noisy copy of a sum to which each row contributes at most ``radius``, centred; no noise where that is 0."""
         noise = self.primal_noise(radius)
         if noise == 0:
@@ -185,15 +182,15 @@ class PFLDPlan:
             gradient, source
         )
 
-    def release_moments(self, features: Array, groups: NDArray[np.int64], source: NoiseSource) -> Array:
+    def release_moments(self, features: Floats, groups: Ints, source: NoiseSource) -> Floats:
         """Noisy sums of public features, which are rounded in their place, over each group: (n_groups, n_features)."""
         features = _exactly_summable(features)
         moved = self._moved * _longest_row(features)
         return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
 
     def release_violations(
-        self, values: Array, cells: NDArray[np.int64], n_cells: int, groups: NDArray[np.int64], source: NoiseSource
-    ) -> Array:
+        self, values: Floats, cells: Ints, n_cells: int, groups: Ints, source: NoiseSource
+    ) -> Floats:
         """Noisy sums of what each row says beyond the mean of its cell."""
         k = values.shape[1]
         flat, bounds = _centred(values, cells, n_cells)
@@ -203,9 +200,7 @@ class PFLDPlan:
         used[cells, np.arange(k)] = True
         return released.reshape(-1, n_cells, k) * bounds * used
 
-    def release_answers(
-        self, groups: NDArray[np.int64], y: NDArray[np.int64], answers: NDArray[np.int64], source: NoiseSource
-    ) -> Judgement:
+    def release_answers(self, groups: Ints, y: Ints, answers: Ints, source: NoiseSource) -> Judgement:
         """What the network that is returned does to the groups, by a noisy table of its answers."""
         assert self.judge is not None
         counts = self.judge.counts(groups, y, answers)
@@ -214,8 +209,8 @@ class PFLDPlan:
         return self.judge.release(counts, source)
 
     def _release(
-        self, values: Array, groups: NDArray[np.int64], total: Array, noise: float, moved: float, source: NoiseSource
-    ) -> Array:
+        self, values: Floats, groups: Ints, total: Floats, noise: float, moved: float, source: NoiseSource
+    ) -> Floats:
         """Noisy sums of rows over each group, made to add up to their public total.
         ``moved`` is how far the sums can move, in L2, when a row changes its group."""
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
@@ -228,8 +223,8 @@ class PFLDPlan:
 
 
 def release_asked(
-    plan: PFLDPlan, constraints: FairnessConstraints, groups: NDArray[np.int64], source: NoiseSource, scores: Array
-) -> Array:
+    plan: PFLDPlan, constraints: FairnessConstraints, groups: Ints, source: NoiseSource, scores: Floats
+) -> Floats:
     """The violations as multipliers ask for them: those of each score once, whatever is asked of it."""
     first, place = constraints.unique_columns
     if not len(first):  # all is asked of all rows together
@@ -240,7 +235,7 @@ def release_asked(
     return plan.release_violations(scores, cells, constraints.n_cells, groups, source)[..., place]
 
 
-def _centred(values: Array, cells: NDArray[np.int64], n_cells: int) -> tuple[Array, Array]:
+def _centred(values: Floats, cells: Ints, n_cells: int) -> tuple[Floats, Floats]:
     """What each row says beyond the mean of its cell, (n_rows, n_cells · n_constraints), over its maximum."""
     n, k = values.shape
     violations = np.zeros((n, n_cells, k))
@@ -256,7 +251,7 @@ def _centred(values: Array, cells: NDArray[np.int64], n_cells: int) -> tuple[Arr
     return _exactly_summable(violations.reshape(n, -1)), bounds
 
 
-def _exactly_summable(values: Array) -> Array:
+def _exactly_summable(values: Floats) -> Floats:
     """Public values, in their place, as multiples of a public power of two: any sum of rows is exact in any order.
 
     Every partial sum is then a multiple of that power, below 2^53 times it. What a row moves follows from the rounded.
@@ -271,14 +266,14 @@ def _exactly_summable(values: Array) -> Array:
     return values
 
 
-def _sum_of(values: Array, groups: NDArray[np.int64], group: int) -> Array:
+def _sum_of(values: Floats, groups: Ints, group: int) -> Floats:
     """Over one group, some rows at a time: the same bits, for such sums are exact in any order."""
     blocks = (slice(start, start + _ROWS) for start in range(0, len(values), _ROWS))
     parts = [values[rows][groups[rows] == group].sum(0) for rows in blocks]
     return np.asarray(np.sum(parts, axis=0))
 
 
-def _longest_row(values: Array) -> float:
+def _longest_row(values: Floats) -> float:
     parts = (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
     longest = np.array([np.square(part).sum(1).max() for part in parts])
     return _UP * math.sqrt(float(longest.max(initial=0.0)))
@@ -299,13 +294,7 @@ class PublicFeatures:
 
     @BLAS.wrap(limits=1)
     def __init__(
-        self,
-        X: Array,
-        y: NDArray[np.int64],
-        n_classes: int,
-        n_features: int,
-        seed: int,
-        which: NDArray[np.int64] | None = None,
+        self, X: Floats, y: Ints, n_classes: int, n_features: int, seed: int, which: Ints | None = None
     ) -> None:
         n, rng = len(y), np.random.default_rng(seed)
         room = max(n_classes, min(n_features, n // 20))
@@ -313,7 +302,7 @@ class PublicFeatures:
         self._middle, self._spread = _common_scale(X if which is None else X[which])
         self._slope = rng.normal(size=(width, hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
         self._offset = rng.normal(size=hidden) * 0.5
-        self._steps: list[tuple[Array, Array, Array]] = []  # of each block: what is taken off, twice, and what is kept
+        self._steps: list[tuple[Floats, Floats, Floats]] = []  # of blocks: taken off, twice, and kept
         basis, used = np.empty((n, room)), 0
         some = [slice(start, start + _AT_ONCE) for start in range(0, n, _AT_ONCE)]  # only the basis is kept of all
         for block in range(_N_BLOCKS):
@@ -339,7 +328,7 @@ class PublicFeatures:
         length = np.sqrt(np.einsum("ij,ij->i", self.features, self.features))
         self.weights = np.minimum(1.0, 2 * math.sqrt(used / n) / np.maximum(length, 1e-12))
 
-    def _block(self, block: int, X: Array, y: NDArray[np.int64]) -> Array:
+    def _block(self, block: int, X: Floats, y: Ints) -> Floats:
         """What they are made of, from the plainest to the most involved; nobody makes what is not asked for."""
         labels = np.eye(self._n_classes)[y]
         if block == 0:
@@ -354,7 +343,7 @@ class PublicFeatures:
         return np.tanh(np.concatenate([scaled, labels], axis=1) @ self._slope + self._offset)
 
     @BLAS.wrap(limits=1)
-    def estimates(self, coefficients: Array, X: Any, y: NDArray[np.int64]) -> Array:
+    def estimates(self, coefficients: Floats, X: Any, y: Ints) -> Floats:
         """Probabilities of the groups of any rows, some rows at a time, shape (n_rows, n_groups)."""
         found = np.empty((len(y), len(coefficients)))
         for start in range(0, len(y), _ESTIMATED_AT_ONCE):
@@ -362,7 +351,7 @@ class PublicFeatures:
             found[here] = _probabilities(self._of(np.asarray(X[here], dtype=np.float64), y[here]), coefficients)
         return found
 
-    def _of(self, X: Array, y: NDArray[np.int64]) -> Array:
+    def _of(self, X: Floats, y: Ints) -> Floats:
         basis, used = np.empty((len(X), self.features.shape[1])), 0
         for block, (first, second, kept) in enumerate(self._steps):
             before = basis[:, :used]
@@ -373,7 +362,7 @@ class PublicFeatures:
         return basis
 
 
-def _common_scale(X: Array) -> tuple[Array, Array]:
+def _common_scale(X: Floats) -> tuple[Floats, Floats]:
     """Median and spread of columns: by quartiles, by standard deviation where those agree."""
     low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
     spread = (high - low) / 1.35
@@ -384,8 +373,8 @@ def _common_scale(X: Array) -> tuple[Array, Array]:
 
 @BLAS.wrap(limits=1)
 def group_coefficients(
-    features: Array, weights: Array, n_free: int, groups: NDArray[np.int64], plan: PFLDPlan, source: NoiseSource
-) -> Array:
+    features: Floats, weights: Floats, n_free: int, groups: Ints, plan: PFLDPlan, source: NoiseSource
+) -> Floats:
     """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
 
     The coefficients solve the logistic regression's moment equations, with a ridge penalty on all but the first
@@ -409,19 +398,19 @@ def group_coefficients(
     return _fit(weights, features, moments, ridge, start, noise)
 
 
-def estimate_groups(features: Array, *args: Any, **kwargs: Any) -> Array:
+def estimate_groups(features: Floats, *args: Any, **kwargs: Any) -> Floats:
     """Probabilities of the groups of the same rows, shape (n_rows, n_groups); see :func:`group_coefficients`."""
     return _probabilities(features, group_coefficients(features, *args, **kwargs))
 
 
-def _probabilities(features: Array, coefficients: Array) -> Array:
+def _probabilities(features: Floats, coefficients: Floats) -> Floats:
     if len(coefficients) == 2:  # several times as fast as the same by two columns
         second = expit(features @ (coefficients[1] - coefficients[0]))
         return np.stack([1 - second, second], axis=1)
     return softmax(features @ coefficients.T, axis=1)
 
 
-def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: Array, noise: float) -> Array:
+def _fit(weights: Floats, features: Floats, moments: Floats, ridge: Floats, start: Floats, noise: float) -> Floats:
     """Solve ``Σ weight · φ · probability + ridge · β = moments``, the zero slope of a convex function.
 
     The features are orthonormal, so that its curvature is much the same in all directions and L-BFGS needs few steps.
@@ -437,7 +426,7 @@ def _fit(weights: Array, features: Array, moments: Array, ridge: Array, start: A
 
 #: A kind of primal release for certain rows, all of which is public; it alone is given the groups, and gives what
 #: :func:`train_lagrangian` follows, ``membership`` or ``gradient``.
-PrimalRelease = Callable[[NDArray[np.int64], NoiseSource], dict[str, Any]]
+PrimalRelease = Callable[[Ints, NoiseSource], dict[str, Any]]
 
 
 @dataclass(eq=False, repr=False)
@@ -476,7 +465,7 @@ class GroupModel(BaseEstimator):
         """What a :class:`PFLDPlan` has to know."""
         return {"primal_steps": 1, "moments": True}
 
-    def _chosen(self, n_rows: int, seed: int) -> NDArray[np.int64] | None:
+    def _chosen(self, n_rows: int, seed: int) -> Ints | None:
         """Positions of the rows that the model learns from, in their order; None for all."""
         if n_rows <= self.MOST_ROWS:
             return None
@@ -488,10 +477,10 @@ class GroupModel(BaseEstimator):
         constraints: FairnessConstraints,
         plan: PFLDPlan,
         *,
-        X: Array,
+        X: Floats,
         read: "Tensor",
         seed: int,
-        chosen: NDArray[np.int64] | None,
+        chosen: Ints | None,
         **_: Any,
     ) -> PrimalRelease:
         if not plan.is_private:
@@ -501,7 +490,7 @@ class GroupModel(BaseEstimator):
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
         of_rows = described.features, described.weights, n_classes
 
-        def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+        def release(groups: Ints, noise: NoiseSource) -> dict[str, Any]:
             if chosen is None:
                 return {"membership": estimate_groups(*of_rows, groups, plan, noise)}
             coefficients = group_coefficients(*of_rows, groups[chosen], plan, noise)
@@ -557,7 +546,7 @@ class NoisyGradients(BaseEstimator):
         share = 1.0 if self.sampling_probability is None else self.sampling_probability
         return {"primal_steps": self.n_steps, "sampling_probability": share}
 
-    def _chosen(self, n_rows: int, seed: int) -> NDArray[np.int64] | None:
+    def _chosen(self, n_rows: int, seed: int) -> Ints | None:
         return None
 
     def _on_rows(
@@ -567,10 +556,10 @@ class NoisyGradients(BaseEstimator):
         *,
         rows: "Tensor",
         network: "Network",
-        chosen: NDArray[np.int64] | None,
+        chosen: Ints | None,
         **_: Any,
     ) -> PrimalRelease:
-        def release(groups: NDArray[np.int64], noise: NoiseSource) -> dict[str, Any]:
+        def release(groups: Ints, noise: NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
             gradient = ConstraintGradient.of(

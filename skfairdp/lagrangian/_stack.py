@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.types import Device
 
 from skfairdp._networks import StackedMLP, batch_stream, one_vector
+from skfairdp._typing import Floats, Ints, Reals
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
 
-Array = NDArray[np.float64]
 # Floats of one hidden activation while violations are measured.
 _ACTIVATION_FLOATS = 2**23
 
@@ -23,11 +24,7 @@ class StackedParity:
     A segment is a cell of a network: the cells of the first network come first, then those of the second, and so on."""
 
     def __init__(
-        self,
-        constraints: FairnessConstraints,
-        membership: Array,
-        sizes: NDArray[np.int64],
-        device: torch.device | str = "cpu",
+        self, constraints: FairnessConstraints, membership: Floats, sizes: Ints, device: Device = "cpu"
     ) -> None:
         self.constraints = constraints.of_labels(torch.as_tensor(np.array(constraints.y), device=device))
         self.membership = torch.as_tensor(np.array(membership), dtype=torch.float64, device=device)
@@ -116,9 +113,9 @@ class StackedParity:
             per_row[:, c] = mine * rows
         return per_row
 
-    def by_network(self, multipliers: Tensor) -> Array:
+    def by_network(self, multipliers: Tensor) -> Floats:
         """By segment → (n_networks, n_groups, n_cells, n_constraints)."""
-        table: Array = multipliers.view(self.n_networks, -1, *multipliers.shape[1:]).cpu().numpy()
+        table: Floats = multipliers.view(self.n_networks, -1, *multipliers.shape[1:]).cpu().numpy()
         return np.ascontiguousarray(table.transpose(0, 3, 1, 2))
 
 
@@ -130,14 +127,14 @@ class Stack:
         self,
         net: StackedMLP,
         result: list[Tensor],
-        X: NDArray[np.floating],
-        targets: NDArray[np.int64] | Array,
-        sizes: NDArray[np.int64],
+        X: Reals,
+        targets: Ints | Floats,
+        sizes: Ints,
         seeds: Sequence[int],
         training: LagrangianTraining,
         parity: StackedParity | None,
         anchor: float,
-        device: torch.device | str,
+        device: Device,
     ) -> None:
         self.net, self.result, self.training, self.parity, self.anchor = net, result, training, parity, anchor
         self.rows = torch.as_tensor(X, device=device).to(result[0].dtype)
@@ -205,7 +202,7 @@ class Stack:
                 kept[done] = m[done]
 
     @torch.no_grad()
-    def _gradient(self, index: NDArray[np.int64], weight: NDArray[np.float32]) -> None:
+    def _gradient(self, index: Ints, weight: NDArray[np.float32]) -> None:
         flat = torch.as_tensor(index.ravel(), device=self.device)
         x = self.rows.index_select(0, flat).view(*index.shape, -1)
         share = torch.as_tensor(weight, device=self.device).to(x.dtype)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.types import Device
 
 from skfairdp._networks import Net, Network, StackedMLP, own_generator, seconds_of_steps, threads_of_steps
+from skfairdp._typing import Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
@@ -26,8 +27,6 @@ from skfairdp.lagrangian._stack import Stack, StackedParity
 
 if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
-
-Array = NDArray[np.float64]
 
 
 def _train(
@@ -45,21 +44,21 @@ def _train(
 
 def train_lagrangian(
     network: Network,
-    X: Array | Tensor,
-    y: NDArray[np.int64],
+    X: Floats | Tensor,
+    y: Ints,
     constraints: FairnessConstraints,
-    sizes: Array,
+    sizes: Floats,
     training: LagrangianTraining,
     *,
-    violations: Callable[[Array], Array],
-    membership: Array | None = None,
+    violations: Callable[[Floats], Floats],
+    membership: Floats | None = None,
     gradient: "ConstraintGradient | None" = None,
     dual_noise: float = 0.0,
-    watched: tuple[NDArray[np.int64], FairnessConstraints] | None = None,
+    watched: tuple[Ints, FairnessConstraints] | None = None,
     make_optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None,
     seed: int = 0,
     verbose: int = 0,
-) -> tuple[nn.Module, Array]:
+) -> tuple[nn.Module, Floats]:
     """Train a copy of a network, and return it with its multipliers."""
     module = deepcopy(network.module).to(network.device)
     codes = network.codes(y)
@@ -92,14 +91,14 @@ def train_lagrangian(
 
 def train_with_groups(
     net: Net,
-    X: Array | Tensor,
+    X: Floats | Tensor,
     constraints: FairnessConstraints,
-    membership: Array | None,
+    membership: Floats | None,
     settings: Mapping[str, Any],
     *,
     seed: int,
     verbose: int = 0,
-) -> tuple[nn.Module, Array | None]:
+) -> tuple[nn.Module, Floats | None]:
     """F-LD for any module: :func:`train_lagrangian` with the violations of groups that are known, or estimated."""
     network = Network(net.build(X.shape[1], constraints.n_classes, seed), net.device)
     training = LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **settings)
@@ -108,36 +107,32 @@ def train_with_groups(
         training = replace(training, dual_steps=0)
     known = np.ones((len(X), 1)) if membership is None else membership
     parity = StackedParity(constraints, known, np.array([len(X)]))
+
+    def violations(h: Floats) -> Floats:
+        return parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0]
+
+    sizes = parity.by_network(parity.group_sizes)[0]
+    how: dict[str, Any] = {"make_optimizer": net.make_optimizer, "seed": seed, "verbose": verbose}
     module, multipliers = train_lagrangian(
-        network,
-        X,
-        constraints.y,
-        constraints,
-        parity.by_network(parity.group_sizes)[0],
-        training,
-        violations=lambda h: parity.by_network(parity.violations(torch.from_numpy(h)) * parity.group_sizes)[0],
-        membership=known,
-        make_optimizer=net.make_optimizer,
-        seed=seed,
-        verbose=verbose,
+        network, X, constraints.y, constraints, sizes, training, violations=violations, membership=known, **how
     )
     return module, None if membership is None else multipliers
 
 
 def train_stacked_lagrangian(
     net: StackedMLP,
-    X: NDArray[np.floating],
-    targets: NDArray[np.int64] | Array,
-    sizes: NDArray[np.int64],
+    X: Reals,
+    targets: Ints | Floats,
+    sizes: Ints,
     seeds: Sequence[int],
     training: LagrangianTraining,
     *,
     parity: StackedParity | None = None,
     start: list[Tensor] | None = None,
     anchor: float = 0.0,
-    device: torch.device | str = "cpu",
+    device: Device = "cpu",
     verbose: int = 0,
-) -> tuple[list[Tensor], Array | None]:
+) -> tuple[list[Tensor], Floats | None]:
     """Train one network per entry of ``sizes`` under its own constraints, all in one tensor program.
 
     As in :func:`train_stacked`, no operation mixes two networks and all shapes and schedules depend on public sizes
@@ -146,15 +141,8 @@ def train_stacked_lagrangian(
     result = [p.clone().to(device) for p in (net.initial(seeds) if start is None else start)]
     ascent = None
     if parity is not None:
-        ones = torch.ones_like(parity.group_sizes)
-        ascent = DualAscent(
-            training,
-            parity.constraints,
-            parity.violations,
-            ones,
-            project_to_bounds=parity.project_to_bounds,
-            shares=parity.shares,
-        )
+        ones, bounds = torch.ones_like(parity.group_sizes), parity.project_to_bounds
+        ascent = DualAscent(training, parity.constraints, parity.violations, ones, 0.0, bounds, parity.shares)
     if sizes.any():
         learner = Stack(net, result, X, targets, sizes, seeds, training, parity, anchor, device)
         with threads_of_steps(learner.of_step):

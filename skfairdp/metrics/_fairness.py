@@ -1,42 +1,23 @@
 """Disparities between groups: of the rows that were answered, of whole distributions, and of the population at most."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import ks_2samp, wasserstein_distance
 
+from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
-from skfairdp._utils import (
-    as_groups,
-    check_same_index,
-    encode_labels,
-    encode_within,
-    given_domain,
-    group_domain,
-    refuse_masked,
-    warn_caller,
-)
+from skfairdp._typing import Array, ArrayLike, Bools, Ints, MaybeArray, MaybeValue, MaybeValues, Objects
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import (
-    RateConstraints,
-    RateParity,
-    largest_disparity,
-    rate_bounds,
-    read_rate_constraints,
-    tally,
-    violation_bounds,
-)
 
 
-def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> NDArray[np.object_]:
+def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) -> Objects:
     """Return one column of labels as plain Python scalars; a ValueError names what is wrong with it."""
-    refuse_masked(y, owner=owner, name=name)
+    _utils.refuse_masked(y, owner=owner, name=name)
     try:
         # A list keeps its own types: numpy would read ["a", nan] as two strings.
         array = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
@@ -53,7 +34,7 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
     return out
 
 
-def read_rejected(y_pred: NDArray[np.object_], reject_label: Hashable | None, owner: str) -> NDArray[np.bool_]:
+def read_rejected(y_pred: Objects, reject_label: MaybeValue, owner: str) -> Bools:
     """Return which predictions are refusals; ``reject_label=None`` means none is."""
     if reject_label is None:
         return np.zeros(len(y_pred), dtype=bool)
@@ -64,30 +45,28 @@ def read_rejected(y_pred: NDArray[np.object_], reject_label: Hashable | None, ow
     return np.array([label == reject_label for label in y_pred], dtype=bool)
 
 
-def group_codes(
-    sensitive_features: Any, groups: Any, n_rows: int, owner: str
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+def group_codes(sensitive_features: Any, groups: Any, n_rows: int, owner: str) -> tuple[Ints, Objects]:
     """Return each row's group code and the groups (``groups`` as given, else those that occur)."""
-    return encode_within(as_groups(sensitive_features, n_rows, owner=owner), groups, owner=owner)
+    return _utils.encode_within(_utils.as_groups(sensitive_features, n_rows, owner=owner), groups, owner=owner)
 
 
 def warn_if_vacuous(n_compared: int, owner: str) -> None:
     if n_compared < 2:
-        warn_caller(
+        _utils.warn_caller(
             f"{owner} found fewer than two groups with rows: the 0 that it returns means nothing. Give two groups.",
             FairnessWarning,
         )
 
 
 def demographic_disparity(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     gap: str = "others",
-    classes: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
-    reject_label: Hashable | None = None,
+    classes: MaybeValues = None,
+    groups: MaybeValues = None,
+    reject_label: MaybeValue = None,
 ) -> float:
     """Return max over groups z and classes k of the demographic disparity Γ(z, k) of the answered rows.
 
@@ -126,10 +105,10 @@ def demographic_disparity(
     owner = "demographic_disparity"
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     answered = predicted[~rejected]
-    columns, labels = encode_within(answered, classes, owner=owner, name="y_pred", parameter="classes")
-    counts = tally(codes[~rejected], columns, (len(domain), max(len(labels), 1)))
+    columns, labels = _utils.encode_within(answered, classes, owner=owner, name="y_pred", parameter="classes")
+    counts = fairness.tally(codes[~rejected], columns, (len(domain), max(len(labels), 1)))
     warn_if_vacuous(int(np.count_nonzero(counts.sum(axis=1))), owner)
-    return largest_disparity(counts, gap)
+    return fairness.largest_disparity(counts, gap)
 
 
 @shared_docs
@@ -138,8 +117,8 @@ def equalized_odds_disparity(
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
-    groups: Sequence[Hashable] | None = None,
-    reject_label: Hashable | None = None,
+    groups: MaybeValues = None,
+    reject_label: MaybeValue = None,
 ) -> float:
     """Return max over labels y and groups s, t of |P(ŷ = y | y, s) - P(ŷ = y | y, t)| over the answered rows.
 
@@ -166,7 +145,7 @@ def equalized_odds_disparity(
     owner = "equalized_odds_disparity"
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
-    cells = encode_labels(truth, group_domain(truth), owner=owner, name="y_true", parameter="y_true")
+    cells = _utils.encode_labels(truth, _utils.group_domain(truth), owner=owner, name="y_true", parameter="y_true")
     return _largest_difference(truth == predicted, codes, cells, ~rejected, len(domain), owner)
 
 
@@ -176,8 +155,8 @@ def accuracy_disparity(
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
-    groups: Sequence[Hashable] | None = None,
-    reject_label: Hashable | None = None,
+    groups: MaybeValues = None,
+    reject_label: MaybeValue = None,
 ) -> float:
     """Return the largest difference in accuracy between two groups over the answered rows.
 
@@ -206,40 +185,33 @@ def accuracy_disparity(
 
 
 def _read(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     sensitive_features: Any,
-    groups: Sequence[Hashable] | None,
-    reject_label: Hashable | None,
+    groups: MaybeValues,
+    reject_label: MaybeValue,
     owner: str,
-) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.int64], NDArray[np.object_]]:
+) -> tuple[Objects, Bools, Ints, Objects]:
     """Return predictions, which of them are refusals, group codes and groups."""
-    check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
+    _utils.check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", owner))
     predicted = read_labels(y_pred, "y_pred", owner, n_rows)
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)
     return predicted, read_rejected(predicted, reject_label, owner), codes, domain
 
 
-def _largest_difference(
-    hit: NDArray[Any],
-    codes: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    n_groups: int,
-    owner: str,
-) -> float:
+def _largest_difference(hit: Array, codes: Ints, cells: Ints, kept: Bools, n_groups: int, owner: str) -> float:
     """Return the largest difference between two groups' mean of ``hit`` within one cell."""
     shape = (int(cells.max()) + 1, n_groups)
     right = kept & hit.astype(bool)
-    rows, hits = tally(cells[kept], codes[kept], shape), tally(cells[right], codes[right], shape)
+    rows, hits = fairness.tally(cells[kept], codes[kept], shape), fairness.tally(cells[right], codes[right], shape)
     compared = [h[r > 0] / r[r > 0] for h, r in zip(hits, rows, strict=True)]
     warn_if_vacuous(max(len(rates) for rates in compared), owner)
     return max(float(np.ptp(rates)) if len(rates) else 0.0 for rates in compared)
 
 
 def wasserstein_disparity(
-    y_true: ArrayLike | None, y_score: ArrayLike, *, sensitive_features: Any, groups: Sequence[Hashable] | None = None
+    y_true: MaybeArray, y_score: ArrayLike, *, sensitive_features: Any, groups: MaybeValues = None
 ) -> float:
     """Return max over pairs of groups of the Wasserstein-1 distance between the distributions of their scores.
 
@@ -278,7 +250,7 @@ def wasserstein_disparity(
 
 
 def ks_disparity(
-    y_true: ArrayLike | None, y_score: ArrayLike, *, sensitive_features: Any, groups: Sequence[Hashable] | None = None
+    y_true: MaybeArray, y_score: ArrayLike, *, sensitive_features: Any, groups: MaybeValues = None
 ) -> float:
     """Return max over pairs of groups of the Kolmogorov-Smirnov distance between the distributions of their scores.
 
@@ -318,7 +290,7 @@ def ks_disparity(
 
 def _scores_by_group(owner: str, y_true: Any, y_score: Any, sensitive_features: Any, groups: Any) -> list[Any]:
     """The scores of each group that has rows."""
-    refuse_masked(y_score, owner=owner, name="y_score")
+    _utils.refuse_masked(y_score, owner=owner, name="y_score")
     try:
         scores = np.asarray(y_score, dtype=np.float64)
     except (TypeError, ValueError):
@@ -327,14 +299,14 @@ def _scores_by_group(owner: str, y_true: Any, y_score: Any, sensitive_features: 
         raise ValueError(f"y_score of {owner} must be one column of finite numbers with at least one row.")
     if y_true is not None and len(np.asarray(y_true, dtype=object)) != len(scores):
         raise ValueError(f"y_true and y_score of {owner} have inconsistent lengths.")
-    check_same_index(owner, y_true=y_true, y_score=y_score, sensitive_features=sensitive_features)
+    _utils.check_same_index(owner, y_true=y_true, y_score=y_score, sensitive_features=sensitive_features)
     codes, domain = group_codes(sensitive_features, groups, len(scores), owner)
     of_groups = [scores[codes == code] for code in range(len(domain)) if np.any(codes == code)]
     warn_if_vacuous(len(of_groups), owner)
     return of_groups
 
 
-def coverage_score(y_true: ArrayLike | None, y_pred: ArrayLike, *, reject_label: Hashable) -> float:
+def coverage_score(y_true: MaybeArray, y_pred: ArrayLike, *, reject_label: Hashable) -> float:
     """Return the share of rows that were answered.
 
     Parameters
@@ -362,7 +334,7 @@ def coverage_score(y_true: ArrayLike | None, y_pred: ArrayLike, *, reject_label:
     >>> coverage_score(None, [0, 1, -1, 1], reject_label=-1)
     0.75
     """
-    check_same_index("coverage_score", y_true=y_true, y_pred=y_pred)
+    _utils.check_same_index("coverage_score", y_true=y_true, y_pred=y_pred)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", "coverage_score"))
     predicted = read_labels(y_pred, "y_pred", "coverage_score", n_rows)
     return float(1.0 - read_rejected(predicted, reject_label, "coverage_score").mean())
@@ -394,7 +366,7 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
     >>> selective_accuracy([0, 1, 0, 0], [0, 1, -1, 1], reject_label=-1)
     0.6666666666666666
     """
-    check_same_index("selective_accuracy", y_true=y_true, y_pred=y_pred)
+    _utils.check_same_index("selective_accuracy", y_true=y_true, y_pred=y_pred)
     truth = read_labels(y_true, "y_true", "selective_accuracy")
     predicted = read_labels(y_pred, "y_pred", "selective_accuracy", len(truth))
     kept = ~read_rejected(predicted, reject_label, "selective_accuracy")
@@ -402,12 +374,12 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
 
 
 def rejection_rate_by_group(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     reject_label: Hashable,
-    groups: Sequence[Hashable] | None = None,
+    groups: MaybeValues = None,
 ) -> dict[Hashable, float]:
     """Return each group's share of refused rows.
 
@@ -450,14 +422,14 @@ def rejection_rate_by_group(
 
 
 def gap_bound(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     constraints: Any = "demographic_parity",
     level: float = 0.95,
-    classes: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
+    classes: MaybeValues = None,
+    groups: MaybeValues = None,
 ) -> float:
     """Return an upper bound on the gap in the population, at confidence ``level``.
 
@@ -513,18 +485,18 @@ def gap_bound(
     0.22
     """
     asked, counts = _counted(y_true, y_pred, sensitive_features, constraints, classes, groups, level, "gap_bound")
-    return float(violation_bounds(asked, counts, level=level).max())
+    return float(fairness.violation_bounds(asked, counts, level=level).max())
 
 
 def rate_intervals(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     *,
     sensitive_features: Any,
     constraints: Any = "demographic_parity",
     level: float = 0.95,
-    classes: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
+    classes: MaybeValues = None,
+    groups: MaybeValues = None,
 ) -> pd.DataFrame:
     """Return confidence intervals for the rates of each group in the population, which hold simultaneously.
 
@@ -568,7 +540,7 @@ def rate_intervals(
     2  selection_rate of 1  overall   0.35   0.27   0.44
     """
     asked, counts = _counted(y_true, y_pred, sensitive_features, constraints, classes, groups, level, "rate_intervals")
-    lower, upper = rate_bounds(asked, counts, level=level)
+    lower, upper = fairness.rate_bounds(asked, counts, level=level)
     names = [*asked.groups, "overall"]
     return pd.DataFrame(
         {
@@ -582,15 +554,15 @@ def rate_intervals(
 
 
 def _counted(
-    y_true: ArrayLike | None,
+    y_true: MaybeArray,
     y_pred: ArrayLike,
     sensitive_features: Any,
     constraints: Any,
-    classes: Sequence[Hashable] | None,
-    groups: Sequence[Hashable] | None,
+    classes: MaybeValues,
+    groups: MaybeValues,
     level: float,
     owner: str,
-) -> tuple[RateConstraints, NDArray[np.int64]]:
+) -> tuple[fairness.RateConstraints, Ints]:
     """What is asked, and the counts it is asked of."""
     if not 0.5 < level < 1:
         raise ValueError(f"The 'level' of {owner} must lie between 0.5 and 1. Got {level!r} instead.")
@@ -600,18 +572,22 @@ def _counted(
     if len(domain) < 2:
         raise ValueError(f"{owner} found one group: there is no gap to bound. Give rows of every group.")
     labels = _labels(classes, predicted if truth is None else np.concatenate([predicted, truth]), owner)
-    asked = RateConstraints(_without_slack(constraints, owner), domain.tolist(), labels.tolist(), owner)
+    asked = fairness.RateConstraints(_without_slack(constraints, owner), domain.tolist(), labels.tolist(), owner)
     if truth is None and asked.needs_labels:
         raise ValueError(f"The constraints of {owner} look at the true labels: pass y_true.")
-    answers = encode_labels(predicted, labels, owner=owner, name="y_pred", parameter="classes")
-    truths = answers if truth is None else encode_labels(truth, labels, owner=owner, name="y_true", parameter="classes")
+    answers = _utils.encode_labels(predicted, labels, owner=owner, name="y_pred", parameter="classes")
+    truths = (
+        answers
+        if truth is None
+        else _utils.encode_labels(truth, labels, owner=owner, name="y_true", parameter="classes")
+    )
     return asked, asked.tally(codes, truths, answers)
 
 
-def _labels(classes: Sequence[Hashable] | None, seen: NDArray[Any], owner: str) -> NDArray[Any]:
+def _labels(classes: MaybeValues, seen: Array, owner: str) -> Array:
     if classes is not None:
-        return given_domain(classes, owner=owner, parameter="classes")
-    found = group_domain(seen)
+        return _utils.given_domain(classes, owner=owner, parameter="classes")
+    found = _utils.group_domain(seen)
     if len(found) < 2:
         raise ValueError(f"{owner} found one class: give the possible labels with 'classes'.")
     return found
@@ -620,8 +596,8 @@ def _labels(classes: Sequence[Hashable] | None, seen: NDArray[Any], owner: str) 
 def _without_slack(constraints: Any, owner: str) -> tuple[Any, ...]:
     """Names stand for the difference itself; what has a bound of its own keeps it."""
     given = [constraints] if isinstance(constraints, str) or not isinstance(constraints, list | tuple) else constraints
-    read = read_rate_constraints(given, owner)
+    read = fairness.read_rate_constraints(given, owner)
     return tuple(
-        replace(one, difference_bound=0.0) if isinstance(was, str) and isinstance(one, RateParity) else one
+        replace(one, difference_bound=0.0) if isinstance(was, str) and isinstance(one, fairness.RateParity) else one
         for was, one in zip(given, read, strict=True)
     )

@@ -1,25 +1,18 @@
 """Figures of synthetic data: how balanced its groups are, what a model trained on it is worth, how near it looks."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, MaybeValues
 from skfairdp._utils import check_same_index
-from skfairdp.metrics._fairness import (
-    accuracy_disparity,
-    demographic_disparity,
-    equalized_odds_disparity,
-    group_codes,
-    read_labels,
-)
+from skfairdp.metrics import _fairness
 
 
-def kl_to_uniform(sensitive_features: Any, *, groups: Sequence[Hashable] | None = None) -> float:
+def kl_to_uniform(sensitive_features: Any, *, groups: MaybeValues = None) -> float:
     """Return the Kullback-Leibler divergence Σ p(s) ln(m p(s)) of the groups' frequencies from equal ones.
 
     Parameters
@@ -54,7 +47,7 @@ def kl_to_uniform(sensitive_features: Any, *, groups: Sequence[Hashable] | None 
     return max(0.0, float(np.sum(present * np.log(len(shares) * present))))
 
 
-def distribution_disparity(sensitive_features: Any, *, groups: Sequence[Hashable] | None = None) -> float:
+def distribution_disparity(sensitive_features: Any, *, groups: MaybeValues = None) -> float:
     """Return the Euclidean distance of the groups' frequencies from equal ones.
 
     Parameters
@@ -86,11 +79,11 @@ def distribution_disparity(sensitive_features: Any, *, groups: Sequence[Hashable
     return float(np.linalg.norm(shares - 1 / len(shares)))
 
 
-def _shares(sensitive_features: Any, groups: Any, owner: str) -> NDArray[np.float64]:
+def _shares(sensitive_features: Any, groups: Any, owner: str) -> Floats:
     n_rows = len(sensitive_features)
     if n_rows == 0:
         raise ValueError(f"sensitive_features of {owner} must have at least one row.")
-    codes, domain = group_codes(sensitive_features, groups, n_rows, owner)
+    codes, domain = _fairness.group_codes(sensitive_features, groups, n_rows, owner)
     return np.bincount(codes, minlength=len(domain)) / n_rows
 
 
@@ -123,8 +116,8 @@ def recall_disparity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     0.5
     """
     check_same_index("recall_disparity", y_true=y_true, y_pred=y_pred)
-    truth = read_labels(y_true, "y_true", "recall_disparity")
-    hit = truth == read_labels(y_pred, "y_pred", "recall_disparity", len(truth))
+    truth = _fairness.read_labels(y_true, "y_true", "recall_disparity")
+    hit = truth == _fairness.read_labels(y_pred, "y_pred", "recall_disparity", len(truth))
     recalls = [float(np.mean(hit[truth == label])) for label in dict.fromkeys(truth.tolist())]
     return max(recalls) - min(recalls)
 
@@ -170,11 +163,13 @@ def downstream_scores(
     return {
         "accuracy": float(accuracy_score(y_test, predicted)),
         "auroc": _auroc(model, X_test, y_test),
-        "equalized_odds_disparity": equalized_odds_disparity(y_test, predicted, sensitive_features=sensitive_features),
-        "demographic_disparity": demographic_disparity(
+        "equalized_odds_disparity": _fairness.equalized_odds_disparity(
+            y_test, predicted, sensitive_features=sensitive_features
+        ),
+        "demographic_disparity": _fairness.demographic_disparity(
             None, predicted, sensitive_features=sensitive_features, gap="between"
         ),
-        "accuracy_disparity": accuracy_disparity(y_test, predicted, sensitive_features=sensitive_features),
+        "accuracy_disparity": _fairness.accuracy_disparity(y_test, predicted, sensitive_features=sensitive_features),
         "recall_disparity": recall_disparity(y_test, predicted),
     }
 

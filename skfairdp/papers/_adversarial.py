@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -17,6 +17,7 @@ from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._tables import RELATION, BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._teachers import position_partition
+from skfairdp._typing import Array, Bools, Floats, Ints, Reals
 from skfairdp._utils import PlainState, progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
 
@@ -72,9 +73,7 @@ NORMALIZATIONS = ("N1", "N2")
 _LARGEST_RATIO = 20.0
 
 
-def importance_weights(
-    cells: NDArray[np.int64], rates: NDArray[np.float64], normalization: str = "N1"
-) -> NDArray[np.float64]:
+def importance_weights(cells: Ints, rates: Floats, normalization: str = "N1") -> Floats:
     """Probabilities of sampling-importance resampling from the rows of **one** teacher to the rates wanted.
 
     h(x) = rate of (s, y) / share of (s, y) among these rows (PFGuard, Eq. 5, with the teacher's own counts in place of
@@ -84,7 +83,7 @@ def importance_weights(
     return normalized(rates[cells] / np.maximum(counts, 1)[cells], normalization)
 
 
-def normalized(ratios: NDArray[np.float64], normalization: str) -> NDArray[np.float64]:
+def normalized(ratios: Floats, normalization: str) -> Floats:
     """Resampling probabilities from likelihood ratios; even ones where no ratio is positive."""
     total = ratios.sum()
     if not total > 0:
@@ -96,9 +95,7 @@ def normalized(ratios: NDArray[np.float64], normalization: str) -> NDArray[np.fl
     return np.asarray(ratios / ratios.sum())
 
 
-def density_ratios(
-    rows: NDArray[np.float64], public: NDArray[np.float64], classifier: Any = None
-) -> NDArray[np.float64]:
+def density_ratios(rows: Floats, public: Floats, classifier: Any = None) -> Floats:
     """Ratio of densities, unbiased public rows to these rows, where groups are unknown.
 
     A classifier tells the public rows from the rows of **one** teacher; its odds are the ratio (Choi et al. 2020).
@@ -128,16 +125,16 @@ class TeacherParts:
 
     def __init__(
         self,
-        cells: NDArray[np.int64],
-        rates: NDArray[np.float64],
+        cells: Ints,
+        rates: Floats,
         n_teachers: int,
-        rng: np.random.Generator,
+        rng: Generator,
         *,
         balanced: bool = True,
         sampling: str = "importance",
         normalization: str = "N1",
-        features: NDArray[np.float64] | None = None,
-        public: NDArray[np.float64] | None = None,
+        features: Floats | None = None,
+        public: Floats | None = None,
     ) -> None:
         self._rng = rng
         self.assignment = position_partition(len(cells), n_teachers, random_state=rng)
@@ -159,7 +156,7 @@ class TeacherParts:
             self._reached.append((own[order], reached / reached[-1]))
         self._systematic = sampling == "stratified" and balanced
 
-    def batch(self, batch_size: int) -> NDArray[np.int64]:
+    def batch(self, batch_size: int) -> Ints:
         """Row positions (n_teachers, batch_size), those of a line from one part only."""
         n_teachers = len(self.rows)
         if self._systematic:
@@ -309,7 +306,7 @@ class AdversarialPlan(BackendPlan):
     def releases(self) -> tuple[str, ...]:
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
-    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> "NetworkModel":
+    def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> "NetworkModel":
         rows = self._without_missing(rows.at_their_places(self.layout.n_rows), scale, noise)
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
@@ -317,7 +314,7 @@ class AdversarialPlan(BackendPlan):
         return NetworkModel(training.finished())
 
     @abstractmethod
-    def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: Generator) -> None:
         """Teach, release and follow, as often as was declared."""
 
     def _without_missing(self, rows: Rows, scale: float, noise: privacy.NoiseSource) -> Rows:
@@ -336,51 +333,38 @@ class AdversarialPlan(BackendPlan):
     def steps(self) -> Iterator[int]:
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
 
-    def _parts(self, rows: Rows, rng: np.random.Generator) -> TeacherParts:
+    def _parts(self, rows: Rows, rng: Generator) -> TeacherParts:
         known = self.layout.groups_known
-        rates: NDArray[np.float64] = rows.rates.ravel()
+        rates: Floats = rows.rates.ravel()
         if self.backend.sampling == "by_group":  # a teacher's group follows its number: nothing private moves a row
             rates = (np.eye(len(rows.rates))[:, :, None] * rows.rates).reshape(len(rows.rates), -1)
+        how = {"sampling": self.backend.sampling or "importance", "normalization": self.backend.normalization or "N1"}
+        public = None if known else _as_features(rows.public, rows.n_codes)
         return TeacherParts(
             rows.cells,
             rates,
             self.backend.n_teachers,
             rng,
             balanced=self.layout.balance is not None,
-            sampling=self.backend.sampling or "importance",
-            normalization=self.backend.normalization or "N1",
+            public=public,
             features=None if known else _as_features(rows.values, rows.n_codes),
-            public=None if known else _as_features(rows.public, rows.n_codes),
+            **how,
         )
 
-    def _training(self, rows: Rows, parts: TeacherParts, rng: np.random.Generator) -> Any:
+    def _training(self, rows: Rows, parts: TeacherParts, rng: Generator) -> Any:
         from skfairdp._networks import AdversarialTraining
 
-        backend = self.backend
-        return AdversarialTraining(
-            rows.values,
-            rows.cells,
-            rows.rates.ravel(),
-            rows.n_codes,
-            np.concatenate(rows.sampled) if rows.n_codes else np.zeros(0, dtype=bool),
-            parts.batch,
-            backend.n_teachers,
-            weights=parts.loss_weights,
-            hidden=layers_for(backend.hidden, self.layout.kind, self.layout.n_columns, type(backend).__name__),
-            latent=backend.latent,
-            lr=backend.lr,
-            teacher_lr=backend.teacher_lr,
-            batch_size=backend.batch_size,
-            teacher_steps=backend.teacher_steps,
-            loss=self.loss,
-            gold=backend.teacher_loss == "gold",
-            device=backend.device,
-            owner=type(backend).__name__,
-            rng=rng,
-        )
+        backend, owner = self.backend, type(self.backend).__name__
+        sampled = np.concatenate(rows.sampled) if rows.n_codes else np.zeros(0, dtype=bool)
+        private = rows.values, rows.cells, rows.rates.ravel(), rows.n_codes, sampled, parts.batch, backend.n_teachers
+        hidden = layers_for(backend.hidden, self.layout.kind, self.layout.n_columns, owner)
+        own = ("latent", "lr", "teacher_lr", "batch_size", "teacher_steps", "device")
+        how: dict[str, Any] = {"loss": self.loss, "gold": backend.teacher_loss == "gold", "owner": owner, "rng": rng}
+        how |= {name: getattr(backend, name) for name in own}
+        return AdversarialTraining(*private, weights=parts.loss_weights, hidden=hidden, **how)
 
 
-def _as_features(values: Any, n_codes: tuple[int, ...]) -> NDArray[np.float64]:
+def _as_features(values: Any, n_codes: tuple[int, ...]) -> Floats:
     """Rows for a linear classifier: codes one-hot, units as they are."""
     if not n_codes:
         return np.asarray(values, dtype=np.float64)
@@ -395,7 +379,7 @@ class NetworkModel(PlainState, Model):
     def __init__(self, net: Any) -> None:
         self.net = net
 
-    def sample(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+    def sample(self, cells: Ints, rng: Generator) -> Array:
         return np.asarray(self.net.rows(cells, rng))
 
 
@@ -421,7 +405,7 @@ class MajorityBits:
         """One bit."""
         return self._bit.event
 
-    def release(self, votes: NDArray[np.int64], source: privacy.NoiseSource) -> NDArray[np.bool_]:
+    def release(self, votes: Ints, source: privacy.NoiseSource) -> Bools:
         """A bit for each entry of ``votes`` (numbers of teachers that say "real")."""
         return self._bit.release_each(votes, source)
 
@@ -466,11 +450,11 @@ class SanitisedGradient(_RowGradients):
         """Which discriminator answers. Never let out."""
         return privacy.SecretChoice(self.n_discriminators).draw(source)
 
-    def clipped(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+    def clipped(self, gradients: Reals) -> Floats:
         """Rows of norm at most C."""
         return clipped_rows(gradients, self.clip)
 
-    def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> NDArray[np.float64]:
+    def release(self, gradients: Reals, source: privacy.NoiseSource) -> Floats:
         """Noisy clipped gradients (batch_size, n_features)."""
         if len(gradients) != self.batch_size:
             raise ValueError(f"One step releases {self.batch_size} gradients, but there are {len(gradients)}.")
@@ -495,7 +479,7 @@ class MeanGradient(_RowGradients):
         """One step."""
         return privacy.GaussianDpEvent(self.noise_multiplier)
 
-    def mean(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+    def mean(self, gradients: Reals) -> Floats:
         """Mean of gradients of norm at most C."""
         if gradients.shape[:2] != (self.n_discriminators, self.batch_size):
             raise ValueError(
@@ -507,7 +491,7 @@ class MeanGradient(_RowGradients):
             total += clipped_rows(own, self.clip)
         return total / self.n_discriminators
 
-    def release(self, gradients: NDArray[np.floating], source: privacy.NoiseSource) -> NDArray[np.float64]:
+    def release(self, gradients: Reals, source: privacy.NoiseSource) -> Floats:
         """Noisy mean of clipped gradients (batch_size, n_features)."""
         return self._vector.release(self.mean(gradients), source)
 
@@ -520,7 +504,7 @@ def at_least(
     return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=relation)
 
 
-def clipped_rows(gradients: NDArray[np.floating], clip: float) -> NDArray[np.float64]:
+def clipped_rows(gradients: Reals, clip: float) -> Floats:
     """Rows of norm at most ``clip``, whatever comes in."""
     gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64), posinf=0.0, neginf=0.0)
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
@@ -550,7 +534,7 @@ class CountsOfRows:
         """One step."""
         return privacy.GaussianDpEvent(self.noise_multiplier)
 
-    def release(self, counts: NDArray[np.float64], source: privacy.NoiseSource) -> NDArray[np.float64]:
+    def release(self, counts: Floats, source: privacy.NoiseSource) -> Floats:
         """Noisy counts."""
         return self._vector.release(counts, source)
 
@@ -576,7 +560,7 @@ class TopSigns:
         """One aggregated gradient."""
         return self._vector.event
 
-    def votes(self, gradients: NDArray[np.floating]) -> NDArray[np.float64]:
+    def votes(self, gradients: Reals) -> Floats:
         """Sum over teachers of their top-k signs."""
         gradients = np.nan_to_num(np.asarray(gradients, dtype=np.float64))
         if self.k >= gradients.shape[1]:
@@ -586,7 +570,7 @@ class TopSigns:
         np.put_along_axis(signs, largest, np.sign(np.take_along_axis(gradients, largest, axis=1)), axis=1)
         return signs.sum(axis=0)
 
-    def release(self, votes: NDArray[np.float64], source: privacy.NoiseSource, *, least: float) -> NDArray[np.float64]:
+    def release(self, votes: Floats, source: privacy.NoiseSource, *, least: float) -> Floats:
         """Signs of the coordinates with at least ``least`` noisy votes either way, 0 elsewhere."""
         noisy = self._vector.release(votes, source)
         return np.where(np.abs(noisy) >= least, np.sign(noisy), 0.0)
@@ -614,9 +598,7 @@ class BinnedGradients:
         )
         return privacy.repeat(one, self.n_coordinates)
 
-    def release(
-        self, histograms: NDArray[np.int64], source: privacy.NoiseSource, *, threshold: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def release(self, histograms: Ints, source: privacy.NoiseSource, *, threshold: float) -> tuple[Ints, Bools]:
         """Winning bin of each coordinate, and whether it is answered."""
         n_answers = math.prod(histograms.shape[:2])  # one record may move all of them
         largest = privacy.GaussianMechanism(

@@ -7,19 +7,16 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray
 from skfairdp.privacy import rounded_up
-
-Array = NDArray[np.float64]
 
 # exp overflows just above 709; below this no element can.
 _EXP_SAFE = 700.0
 
 
-def log_q(votes: ArrayLike, sigma: float) -> Array:
+def log_q(votes: ArrayLike, sigma: float) -> Floats:
     """Bound the log probability that GNMax does not answer with the plurality.
 
     ``q = sum over the other classes j of erfc((n_max - n_j) / (2 sigma)) / 2`` (a union bound, Proposition
@@ -51,7 +48,7 @@ def log_q(votes: ArrayLike, sigma: float) -> Array:
     return np.minimum(union, math.log1p(-1.0 / n_classes))
 
 
-def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Array:
+def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
     """Bound the Rényi divergence of GNMax at the votes behind ``log_q``.
 
     Theorem 6 with the higher orders of Proposition 10 (``mu2 = sigma sqrt(log 1/q)``, ``mu1 = mu2 + 1``)
@@ -79,7 +76,7 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Arr
     return out.T
 
 
-def _bounds_by_order(log_q: Array, sigma: float, orders: Array) -> Iterator[Array]:
+def _bounds_by_order(log_q: Floats, sigma: float, orders: Floats) -> Iterator[Floats]:
     """Yield one order's bounds after the other, for ascending ``log_q``, in one reused buffer.
 
     With one order at a time every operation runs over contiguous queries in a core's cache, with a scalar: several
@@ -125,7 +122,7 @@ def _bounds_by_order(log_q: Array, sigma: float, orders: Array) -> Iterator[Arra
         yield buffer
 
 
-def _log1mexp(x: Array) -> Array:
+def _log1mexp(x: Floats) -> Floats:
     """log(1 - exp(x)) for x < 0, accurate at both ends."""
     near, far = np.maximum(x, -0.6931), np.minimum(x, -0.6931)
     return np.where(x > -0.6931, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
@@ -203,7 +200,7 @@ def _check_order(order: float) -> None:
         raise ValueError(f"order must be finite and greater than 1. Got {order!r} instead.")
 
 
-def _bound(log_q: Array, sigma: float, order: float) -> Array:
+def _bound(log_q: Floats, sigma: float, order: float) -> Floats:
     return data_dependent_rdp(log_q, sigma, [order])[:, 0]
 
 
@@ -223,7 +220,7 @@ def _log_q0(sigma: float, order: float) -> float:
     return inside
 
 
-def _one_vote(log_q: Array, sigma: float, n_classes: int, direction: int) -> Array:
+def _one_vote(log_q: Floats, sigma: float, n_classes: int, direction: int) -> Floats:
     """Log of B_U (direction +1) or B_L (-1): the largest or smallest q after one vote moved.
 
     Each gap to the plurality moves by at most 2; the extreme, by concavity, has all gaps equal.
@@ -232,7 +229,7 @@ def _one_vote(log_q: Array, sigma: float, n_classes: int, direction: int) -> Arr
     return np.minimum(others + log_ndtr(ndtri_exp(log_q - others) + direction * math.sqrt(2.0) / sigma), 0.0)
 
 
-def _local_sensitivity(log_q: Array, sigma: float, order: float, n_classes: int) -> Array:
+def _local_sensitivity(log_q: Floats, sigma: float, order: float, n_classes: int) -> Floats:
     """Algorithm 3: bound the change of one query's bound when one vote moves. Rises to q1, falls from q0."""
     log_q0 = _log_q0(sigma, order)
     log_q1 = _one_vote(np.array([log_q0]), sigma, n_classes, -1)[0]
@@ -243,7 +240,7 @@ def _local_sensitivity(log_q: Array, sigma: float, order: float, n_classes: int)
     return np.maximum(up - here, here - down)
 
 
-def _local_sensitivities(votes: NDArray[np.int64], sigma: float, order: float) -> Array:
+def _local_sensitivities(votes: Ints, sigma: float, order: float) -> Floats:
     """Sum over queries of the largest local sensitivity within d votes, for d = 0..n_teachers."""
     n_classes, n_teachers = votes.shape[1], int(votes[0].sum())
     votes, repeats = np.unique(-np.sort(-votes, axis=1), axis=0, return_counts=True)
@@ -317,7 +314,7 @@ def pate_data_dependent_epsilon(
     *,
     sigma: float,
     delta: float,
-    orders: ArrayLike | None = None,
+    orders: MaybeArray = None,
     order: float | None = None,
     beta: float | None = None,
     sigma_ss: float | None = None,
@@ -381,13 +378,8 @@ def pate_data_dependent_epsilon(
         if order is None or beta is None or sigma_ss is None:
             raise ValueError("order, beta and sigma_ss belong together: give all three, or none for no release.")
         release = _release(votes, sigma, delta, order, beta, sigma_ss)
-    return NonPrivateDiagnostic(
-        epsilon=rdp_to_epsilon(grid, total, delta),
-        delta=float(delta),
-        n_queries=n_queries,
-        epsilon_certified=gdp_epsilon(math.sqrt(2 * n_queries) / sigma, delta),
-        release=release,
-    )
+    certified = gdp_epsilon(math.sqrt(2 * n_queries) / sigma, delta)
+    return NonPrivateDiagnostic(rdp_to_epsilon(grid, total, delta), float(delta), n_queries, certified, release)
 
 
 def _release(

@@ -15,7 +15,7 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.schema import Schema, with_schema
@@ -175,13 +175,9 @@ class GlobalAdapt(BaseEstimator):
         """
         from skfairdp._networks import GlobalScaling
 
-        return GlobalScaling(
-            max_norm=plan.step.max_grad_norm,
-            start=self.start * plan.step.max_grad_norm,
-            quantile=self.quantile,
-            batch_size=plan.step.expected_batch_size,
-            count_share=plan.count_share,
-        )
+        norm, size = plan.step.max_grad_norm, plan.step.expected_batch_size
+        start, share = self.start * norm, plan.count_share
+        return GlobalScaling(max_norm=norm, start=start, quantile=self.quantile, batch_size=size, count_share=share)
 
 
 @dataclass(frozen=True)
@@ -293,7 +289,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     net: Any = "mlp"
     public_n_rows: int | None = None
     max_grad_norm: float = 1.0
-    classes: ArrayLike | None = None
+    classes: MaybeArray = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
@@ -314,12 +310,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "FairClippingClassifier":
         """Train the network.
 

@@ -10,10 +10,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables import Layout
+from skfairdp._typing import Floats
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.papers import _adversarial
 from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
@@ -30,7 +31,7 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
     def released_answers(self) -> tuple[str, ...]:
         return (f"{self.n_answers} noisy majorities of {self.backend.n_teachers} discriminators",)
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, asked, answers = self.mechanism_at(scale), [], []
         for _ in self.steps():
             training.teach()
@@ -103,7 +104,7 @@ class GPATEPlan(_adversarial.AdversarialPlan):
         n = self.n_answers * self.backend.n_coordinates
         return (f"{n} noisy thresholds", f"{n} noisy argmaxes over {self.backend.n_bins} bins")
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, backend = self.mechanism_at(scale), self.backend
         shape = (training.width, backend.n_coordinates)
         projection = rng.normal(size=shape)
@@ -174,7 +175,7 @@ class DataLensPlan(_adversarial.AdversarialPlan):
     def released_answers(self) -> tuple[str, ...]:
         return (f"{self.n_answers} sums of top-{self.backend.k} signs",)
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism = self.mechanism_at(scale)
         for _ in self.steps():
             training.teach()
@@ -277,7 +278,7 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
         counts = (f"{n_steps} noisy counts of long gradients",) if self.counted else ()
         return (*counts, f"{n_steps} mean gradients of {n_teachers} discriminators")
 
-    def run(self, training: Any, scale: float, noise: NoiseSource, rng: np.random.Generator) -> None:
+    def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         release = self._with_moving_bounds(training, scale, noise) if self.counted else None
         mechanism = self.gradient_at(scale)
         for _ in self.steps():
@@ -298,7 +299,7 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
         n_groups = self.layout.n_groups if by_group else 1
         rule = self._rule(n_groups)
 
-        def release(shown: Any) -> NDArray[np.float64]:
+        def release(shown: Any) -> Floats:
             groups = training.cells(shown) // (self.layout.n_cells // n_groups)
             counts = self.counts_at(scale, tuple(np.bincount(groups, minlength=n_groups).tolist()))
             gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)
@@ -315,13 +316,8 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
 
         if self.backend.clipping == "dpsgd_f":
             return BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNTS_SHARE)
-        return GlobalScaling(
-            max_norm=1.0,
-            start=_START,
-            quantile=_QUANTILE,
-            batch_size=self.backend.n_teachers * self.backend.batch_size,
-            count_share=_COUNTS_SHARE,
-        )
+        size = self.backend.n_teachers * self.backend.batch_size
+        return GlobalScaling(max_norm=1.0, start=_START, quantile=_QUANTILE, batch_size=size, count_share=_COUNTS_SHARE)
 
 
 @shared_docs

@@ -7,17 +7,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, ndtr, softmax
 from scipy.stats import spearmanr
 from sklearn.utils import check_array
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Objects
 from skfairdp._utils import as_groups, fit_softmax, group_domain, invalid_parameter, public_generator
 from skfairdp.privacy import rounded_up
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class LabelEffect:
 
     sensitivity: float
     sensitivity_squared: float
-    excessive_risk: Array
+    excessive_risk: Floats
     excessive_risk_by_group: dict[Any, float]
     risk_gap: float
     accuracy: float | None
@@ -73,18 +70,18 @@ class PATEAnalysis:
     n_teachers: int
     sigma: float
     alpha: float
-    flipping_probability: Array
+    flipping_probability: Floats
     unanimous_flipping_probability: float
     hard: LabelEffect
     soft: LabelEffect
     sensitivity_bound: float
     sensitivity_squared_bound: float
-    risk_bound: Array
-    input_norms: Array
-    gradient_norms: Array
-    closeness: Array
+    risk_bound: Floats
+    input_norms: Floats
+    gradient_norms: Floats
+    closeness: Floats
     correlations: dict[tuple[str, str], float]
-    groups: NDArray[np.object_]
+    groups: Objects
     private: ClassVar[bool] = False
 
     def __repr__(self) -> str:
@@ -153,7 +150,7 @@ class PATEFairnessAnalysis:
         X_public: ArrayLike,
         sensitive_features: ArrayLike,
         *,
-        y_public: ArrayLike | None = None,
+        y_public: MaybeArray = None,
     ) -> PATEAnalysis:
         """Train the teachers once, repeat the noisy vote, and compare the students.
 
@@ -211,7 +208,7 @@ class PATEFairnessAnalysis:
         if not (isinstance(self.alpha, Real) and 0 < self.alpha < math.inf):
             raise invalid_parameter("alpha", owner, "a float in the range (0.0, inf)", self.alpha)
 
-    def _votes(self, X: Array, y: NDArray[np.int64], X_public: Array, n_classes: int) -> tuple[NDArray[np.int64], int]:
+    def _votes(self, X: Floats, y: Ints, X_public: Floats, n_classes: int) -> tuple[Ints, int]:
         from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
         from skfairdp.pate import count_teachers, default_teacher
 
@@ -235,8 +232,8 @@ class PATEFairnessAnalysis:
         return GNMaxVoting().plan(epsilon=model.epsilon, delta=model.delta, **votes).sigma
 
     def _compare(
-        self, rows: Array, votes: NDArray[np.int64], groups: NDArray[np.object_], n_teachers: int, sigma: float,
-        truth: NDArray[np.int64] | None,
+        self, rows: Floats, votes: Ints, groups: Objects, n_teachers: int, sigma: float,
+        truth: Ints | None,
     ) -> PATEAnalysis:  # fmt: skip
         simulated = np.random.default_rng(self.noise_seed)  # nothing is released: the votes themselves are shown
         eye, winner = np.eye(votes.shape[1]), votes.argmax(axis=1)
@@ -246,41 +243,27 @@ class PATEFairnessAnalysis:
         students = _Students(rows, eye[winner], self.alpha)
         soft = _Students(rows, votes / n_teachers, self.alpha).effect(noisy / n_teachers, groups, truth)
         hard = students.effect(eye[noisy_winner], groups, truth)
-        u1, u2, risk_bound = students.bounds(flips)
-        return PATEAnalysis(
-            n_teachers=n_teachers,
-            sigma=sigma,
-            alpha=float(self.alpha),
-            flipping_probability=flips,
-            unanimous_flipping_probability=float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma))),
-            hard=hard,
-            soft=soft,
-            sensitivity_bound=u1,
-            sensitivity_squared_bound=u2,
-            risk_bound=risk_bound,
-            input_norms=students.norms,
-            gradient_norms=students.gradient_norms(),
-            closeness=students.closeness(),
-            correlations=students.correlations(flips, hard.excessive_risk),
-            groups=groups,
-        )
+        of_votes = n_teachers, sigma, float(self.alpha), flips, float(1 - ndtr(n_teachers / (math.sqrt(2) * sigma)))
+        of_rows = students.norms, students.gradient_norms(), students.closeness()
+        found = students.correlations(flips, hard.excessive_risk)
+        return PATEAnalysis(*of_votes, hard, soft, *students.bounds(flips), *of_rows, found, groups)
 
 
 class _Students:
     """Logistic regressions of the same rows on many targets; losses are measured with the clean ones."""
 
-    def __init__(self, rows: Array, clean: Array, alpha: float) -> None:
+    def __init__(self, rows: Floats, clean: Floats, alpha: float) -> None:
         self.rows, self.clean, self.alpha = rows, clean, alpha
         self.binary = clean.shape[1] == 2
         self.start = np.zeros((rows.shape[1], 1 if self.binary else clean.shape[1]))
         self.theta = self.start = self.fit(clean)
         self.probabilities = softmax(self.scores(self.theta), axis=1)
 
-    def scores(self, theta: Array) -> Array:
+    def scores(self, theta: Floats) -> Floats:
         scores = self.rows @ theta
         return np.column_stack([np.zeros(len(scores)), scores]) if self.binary else scores
 
-    def fit(self, targets: Array) -> Array:
+    def fit(self, targets: Floats) -> Floats:
         """Minimise the mean loss + alpha · ‖θ‖²; the loss is linear in targets, which may lie outside [0, 1]."""
         n = len(self.rows)
         moments = self.rows.T @ (targets[:, 1:] if self.binary else targets) / n
@@ -288,23 +271,23 @@ class _Students:
         total = targets.sum(axis=1) / n
         return fit_softmax(self.rows, moments, 2 * self.alpha, start=self.start, weights=total, **options)
 
-    def losses(self, theta: Array) -> Array:
+    def losses(self, theta: Floats) -> Floats:
         return -(self.clean * log_softmax(self.scores(theta), axis=1)).sum(axis=1)
 
     @property
-    def norms(self) -> Array:
+    def norms(self) -> Floats:
         return np.linalg.norm(self.rows, axis=1)
 
-    def gradient_norms(self) -> Array:
+    def gradient_norms(self) -> Floats:
         slope = self.probabilities - self.clean
         size = np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)
         return size * self.norms
 
-    def closeness(self) -> Array:
+    def closeness(self) -> Floats:
         """To the decision boundary."""
         return 1 - np.square(self.probabilities).sum(axis=1)
 
-    def bounds(self, flips: Array) -> tuple[float, float, Array]:
+    def bounds(self, flips: Floats) -> tuple[float, float, Floats]:
         """Of the sensitivity, its square, and the risk of each row, where labels flip with these probabilities."""
         # a changed one-hot label moves the slope of two scores; with two classes they are one, of opposite signs
         moved = self.norms * (1.0 if self.binary else math.sqrt(2.0))
@@ -313,7 +296,7 @@ class _Students:
         smoothness = (0.25 if self.binary else 0.5) * self.norms**2
         return u1, u2, self.gradient_norms() * u1 + smoothness * u2 / 2
 
-    def correlations(self, flips: Array, risk: Array) -> dict[tuple[str, str], float]:
+    def correlations(self, flips: Floats, risk: Floats) -> dict[tuple[str, str], float]:
         """Rank correlations over rows."""
         pairs = {
             ("input norm", "excessive risk"): (self.norms, risk),
@@ -324,7 +307,7 @@ class _Students:
         known = {names: all(np.ptp(one) for one in values) for names, values in pairs.items()}
         return {n: float(spearmanr(*values).statistic) if known[n] else math.nan for n, values in pairs.items()}
 
-    def effect(self, targets: Array, groups: NDArray[np.object_], truth: NDArray[np.int64] | None) -> LabelEffect:
+    def effect(self, targets: Floats, groups: Objects, truth: Ints | None) -> LabelEffect:
         losses, distances, accuracies = np.zeros(len(self.rows)), [], []
         for one in targets:
             theta = self.fit(one)
@@ -334,14 +317,10 @@ class _Students:
                 accuracies.append(float(np.mean(self.scores(theta).argmax(axis=1) == truth)))
         risk = losses - self.losses(self.theta)
         by_group = {group: float(risk[groups == group].mean()) for group in group_domain(groups)}
-        return LabelEffect(
-            sensitivity=float(np.mean(distances)),
-            sensitivity_squared=float(np.mean(np.square(distances))),
-            excessive_risk=risk,
-            excessive_risk_by_group=by_group,
-            risk_gap=max(by_group.values()) - min(by_group.values()),
-            accuracy=float(np.mean(accuracies)) if accuracies else None,
-        )
+        moved, squared = float(np.mean(distances)), float(np.mean(np.square(distances)))
+        gap = max(by_group.values()) - min(by_group.values())
+        accuracy = float(np.mean(accuracies)) if accuracies else None
+        return LabelEffect(moved, squared, risk, by_group, gap, accuracy)
 
 
 _WARNING = "from raw votes: not private"
@@ -507,8 +486,8 @@ def sfpate_bounds(
     alpha: float = 0.0,
     bound: float = 1.0,
     epsilon: float | None = None,
-    votes: ArrayLike | None = None,
-    y: ArrayLike | None = None,
+    votes: MaybeArray = None,
+    y: MaybeArray = None,
 ) -> SFPATEBounds:
     """Compute Theorems 1 and 2 and Corollary 1 of Tran et al. (2022) on a set of rows.
 
@@ -568,21 +547,18 @@ def sfpate_bounds(
         lie = 1 / (math.exp(epsilon) + m - 1)
         corollary_1 = _theorem_1((m - 1) * lie, bound, shares, shares * (1 - m * lie) + lie, alpha)
     least = float(shares.min()) - eta
-    return SFPATEBounds(
-        eta=eta,
-        theorem_1=_theorem_1(eta, bound, shares, released.mean(axis=0), alpha),
-        theorem_1_shares=eta * bound / least + alpha if least > 0 else math.inf,
-        corollary_1=corollary_1,
-        theorem_2=None if votes is None else bound * _variation(votes, y, truth),
-    )
+    theorem_1 = _theorem_1(eta, bound, shares, released.mean(axis=0), alpha)
+    by_shares = eta * bound / least + alpha if least > 0 else math.inf
+    theorem_2 = None if votes is None else bound * _variation(votes, y, truth)
+    return SFPATEBounds(eta, theorem_1, by_shares, corollary_1, theorem_2)
 
 
-def _theorem_1(eta: float, bound: float, shares: Array, released: Array, alpha: float) -> float:
+def _theorem_1(eta: float, bound: float, shares: Floats, released: Floats, alpha: float) -> float:
     least = float(np.minimum(shares, released).min())
     return math.inf if least <= 0 else eta * bound / least + alpha
 
 
-def _variation(votes: ArrayLike, y: ArrayLike | None, truth: Array) -> float:
+def _variation(votes: ArrayLike, y: MaybeArray, truth: Floats) -> float:
     """Largest total variation distance between (votes, label) in a group and in all rows."""
     counts = np.asarray(votes)
     if counts.ndim != 2 or len(counts) != len(truth):
@@ -600,7 +576,7 @@ def _variation(votes: ArrayLike, y: ArrayLike | None, truth: Array) -> float:
     return float(max(distances))
 
 
-def _probabilities(table: ArrayLike, name: str) -> Array:
+def _probabilities(table: ArrayLike, name: str) -> Floats:
     try:
         array = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):

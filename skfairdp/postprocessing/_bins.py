@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logit, softmax
 
 from skfairdp._transport import table_for
+from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp.fairness import RateConstraints, RateParity, gaps_of
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSample, compose
-
-Array = NDArray[np.float64]
 
 GRID = 128  # cells of equal width
 MOST_BINS = 32
@@ -55,7 +53,7 @@ class RowsAside:
         """Rows of the tables, on average."""
         return self.n_rows * (1 - 1 / self.one_in)
 
-    def kept_aside(self, n_rows: int, noise: NoiseSource) -> NDArray[np.bool_]:
+    def kept_aside(self, n_rows: int, noise: NoiseSource) -> Bools:
         """Draw the rows of the look: each by itself, whatever it holds, so that they stand for rows to come.
 
         The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place.
@@ -139,13 +137,8 @@ class BinsPlan(RowsAside):
         )
 
     def release(
-        self,
-        scores: Array,
-        groups: NDArray[np.integer[Any]],
-        y: NDArray[np.integer[Any]],
-        noise: NoiseSource,
-        kinds: NDArray[np.integer[Any]] | None = None,
-    ) -> tuple[Array, Array]:
+        self, scores: Floats, groups: Codes, y: Codes, noise: NoiseSource, kinds: Codes | None = None
+    ) -> tuple[Floats, Floats]:
         """Release where bins end, and what they hold: those of each kind of rows after those of another."""
         kinds = np.zeros(len(scores), dtype=np.int64) if kinds is None else kinds
         fine = np.bincount(np.minimum((scores * GRID).astype(np.int64), GRID - 1), minlength=GRID)
@@ -156,7 +149,7 @@ class BinsPlan(RowsAside):
         return edges, self.table.release(counts, noise)
 
 
-def edges_from(histogram: Array, n_bins: int, *, by_doubt: bool = False) -> Array:
+def edges_from(histogram: Floats, n_bins: int, *, by_doubt: bool = False) -> Floats:
     """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them.
 
     ``by_doubt`` a row counts as much as the standard deviation of its label, by its score: where few bins have to do
@@ -175,7 +168,7 @@ def edges_from(histogram: Array, n_bins: int, *, by_doubt: bool = False) -> Arra
     return ends[ends < GRID] / GRID
 
 
-def bins_of(scores: Array, edges: Array) -> NDArray[np.int64]:
+def bins_of(scores: Floats, edges: Floats) -> Ints:
     """The bin of every score."""
     return np.searchsorted(edges, scores, side="right").astype(np.int64)
 
@@ -184,7 +177,7 @@ _NEAREST = 0.01  # scores closer than this to 0 or 1 count as that far away
 _RIDGE = (0.1, 0.5)  # of intercepts and slopes: weak, and enough where a group has next to no rows
 
 
-def smoothed_counts(counts: Array, edges: Array, sigma: float) -> tuple[Array, float]:
+def smoothed_counts(counts: Floats, edges: Floats, sigma: float) -> tuple[Floats, float]:
     """Draw noisy counts towards a smooth table, as far as their noise explains the difference.
 
     In the smooth table the log-odds of each group and label are linear in those of the score. It has two numbers for
@@ -207,7 +200,7 @@ def smoothed_counts(counts: Array, edges: Array, sigma: float) -> tuple[Array, f
     return (smooth + weight * apart).reshape(counts.shape), weight
 
 
-def _standard_scores(table: Array, edges: Array) -> Array:
+def _standard_scores(table: Floats, edges: Floats) -> Floats:
     """Log-odds of the middle of each bin, with mean 0 and deviation 1 over the rows."""
     ends = np.concatenate([[0.0], edges, [1.0]])
     odds = logit(np.clip((ends[:-1] + ends[1:]) / 2, _NEAREST, 1 - _NEAREST))
@@ -218,14 +211,14 @@ def _standard_scores(table: Array, edges: Array) -> Array:
     return np.asarray(centred / max(float(np.sqrt(np.average(np.square(centred), weights=rows))), 1e-6))
 
 
-def _smooth_table(table: Array, scores: Array, sigma: float) -> Array:
+def _smooth_table(table: Floats, scores: Floats, sigma: float) -> Floats:
     """Least squares in units of what noise and sampling move a count by; a bin keeps the rows that it has."""
     rows = np.maximum(table.sum(1, keepdims=True), 0.0)
     basis = np.stack([np.ones_like(scores), scores], axis=1)
     ridge = np.repeat(_RIDGE, table.shape[1])
     variance = sigma**2 + rows / 4 + 1e-9
 
-    def loss(flat: Array) -> tuple[float, Array]:
+    def loss(flat: Floats) -> tuple[float, Floats]:
         shares = softmax(basis @ flat.reshape(2, -1), axis=1)
         apart = rows * shares - table
         slope = apart / variance * rows

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -20,7 +19,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
@@ -49,7 +48,7 @@ class _Found:
     """A calibrated model, its answers to the rows that calibrated it, and their gap."""
 
     calibrated: Any
-    answers: NDArray[np.int64]
+    answers: Ints
     gap_before: float
     gap_after: float
     is_met: bool
@@ -224,11 +223,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
         sensitive_features: Any = None,
         X_public: ArrayLike | _utils.PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
+        sensitive_features_public: MaybeArray = None,
     ) -> Self:
         """Calibrate on public rows; an estimator that is not fitted is fitted first, on X and y.
 
@@ -288,7 +287,15 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return self
 
     def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any, *, samples: bool) -> None:
-        method = self._method(model)
+        # the method as a part of its own, with everything checked that the model can be wrong in
+        method: FineTuning | Thresholds
+        if isinstance(self.method, str):
+            may_tune = self.method == "auto" and self.constraints is None
+            tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
+            method = FineTuning() if tunes else Thresholds()
+        else:
+            method = clone(self.method)
+        method._check(model, _OWNER)
         rows, domain = self._read(X, model, sensitive_features)
         labels = None if self.constraints is None else self._labels(X, y, rows.classes, domain)
         for name in _FITTED & vars(self).keys():
@@ -332,7 +339,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             )
 
     def _found_by(
-        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
+        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: Ints | None
     ) -> "_Found":
         """A model calibrated by these rows, and what its answers to them come to."""
         if self.constraints is None:
@@ -351,7 +358,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
 
     def _judged(
-        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: NDArray[np.int64] | None
+        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: Ints | None
     ) -> Judgement:
         """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
         answers = np.empty(len(rows.groups), dtype=np.int64)
@@ -362,7 +369,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         return Judgement.by_rows(self._held(), rows.groups, labels, answers)
 
     @answers_as_fitted
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
         """Predict the class of each row.
 
         Parameters
@@ -397,7 +404,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     @available_if(_has_tuned_probabilities)
     @answers_as_fitted
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).
 
         {predicts_proba}
@@ -406,9 +413,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         features, _, _ = self._split(X, self.estimator_, reset=False)
         return np.asarray(_utils.without_cells(self.estimator_.predict_proba, features, owner=_OWNER))
 
-    def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: MaybeArray = None) -> float:
         """Accuracy on the given rows.
 
         Parameters
@@ -552,7 +557,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         """The constraints, none where there are none."""
         return () if self.constraints is None else read_rate_constraints(self.constraints, _OWNER)
 
-    def _labels(self, X: Any, y: Any, classes: NDArray[Any], domain: NDArray[np.object_]) -> NDArray[np.int64] | None:
+    def _labels(self, X: Any, y: Any, classes: Array, domain: Objects) -> Ints | None:
         """The code of each public row's label; None where there are none and no constraint needs them."""
         asked = self._asked()
         constrained.constraints_of(asked, domain, classes, _OWNER)
@@ -563,19 +568,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             constrained.refuse_unlabelled(asked, _OWNER)
         return None
 
-    def _method(self, model: Any) -> FineTuning | Thresholds:
-        """The method as a part of its own, with everything checked that the model can be wrong in."""
-        method: FineTuning | Thresholds
-        if isinstance(self.method, str):
-            may_tune = self.method == "auto" and self.constraints is None
-            tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
-            method = FineTuning() if tunes else Thresholds()
-        else:
-            method = clone(self.method)
-        method._check(model, _OWNER)
-        return method
-
-    def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, NDArray[np.object_]]:
+    def _read(self, X: Any, model: Any, sensitive_features: Any) -> tuple[CalibrationRows, Objects]:
         """The public rows with what the model says of them, and the groups."""
         features, table, groups = self._split(X, model, reset=True, sensitive_features=sensitive_features)
         domain, codes = inputs.public_groups(groups, inputs.declared_groups(self), inputs.shape_of(X)[0], owner=_OWNER)
@@ -594,7 +587,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         whole = self.sensitive_columns is not None and inputs.reads_whole(model, X)
         return (X if whole else table), table, groups
 
-    def _warn(self, rows: CalibrationRows, labels: NDArray[np.int64] | None, after: NDArray[np.int64]) -> None:
+    def _warn(self, rows: CalibrationRows, labels: Ints | None, after: Ints) -> None:
         sizes = np.bincount(rows.groups if labels is None else 2 * rows.groups + labels)
         smallest, counted = int(sizes[sizes > 0].min()), "public rows" if labels is None else "public rows of a label"
         if smallest < _FEW_ROWS:

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, subject_given
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import split_sensitive_columns, warn_caller
 from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
@@ -27,7 +27,7 @@ class ChargedForRows(PrivateEstimator):
     estimator: Any
     schema: Schema | None
     sensitive_columns: Any
-    groups_: NDArray[np.object_]
+    groups_: Objects
     _guesses: Any
 
     #: What the model inside is called.
@@ -46,7 +46,7 @@ class ChargedForRows(PrivateEstimator):
     def _fitted_estimator(self) -> Any:
         raise NotImplementedError
 
-    def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         """Scores of rows, NaN where the model has none."""
         raise NotImplementedError
 
@@ -129,9 +129,7 @@ class ChargedForRows(PrivateEstimator):
             )
         return relation
 
-    def _scores_of_units(
-        self, model: Any, X: Any, data: TrainingData
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], TrainingData]:
+    def _scores_of_units(self, model: Any, X: Any, data: TrainingData) -> tuple[Array, Array, Array, TrainingData]:
         """Private: score, group and place of each row, or of one row of each subject; and these rows."""
         table, places, units = self._rows_for(model, X, data.X), data.unit_places, data.one_row_each
         assert units.groups is not None
@@ -139,9 +137,7 @@ class ChargedForRows(PrivateEstimator):
             table = take_rows(table, data.subjects.one_row_each)
         return self._scores_of_rows(model, table, places), units.groups, places, units
 
-    def _kinds_to_come(
-        self, X: Any, features: NDArray[np.float64], sensitive_features: Any, *, reads_groups: bool
-    ) -> NDArray[np.int64]:
+    def _kinds_to_come(self, X: Any, features: Floats, sensitive_features: Any, *, reads_groups: bool) -> Ints:
         """The group of each row to predict, or the kind of its guess; 0 where neither counts."""
         if self._guesses is not None:
             return self._guesses.kinds_of(features, np.arange(len(features)))
@@ -149,7 +145,7 @@ class ChargedForRows(PrivateEstimator):
             return groups_to_come(self, X, sensitive_features, len(features))
         return np.zeros(len(features), dtype=np.int64)
 
-    def _rows_for(self, model: Any, X: Any, features: NDArray[np.float64]) -> Any:
+    def _rows_for(self, model: Any, X: Any, features: Floats) -> Any:
         """What the classifier reads: the table as it comes, where it knows those columns or a schema; else features."""
         if self.schema is not None:
             return X if has_a_schema(model) else features

@@ -7,17 +7,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import issparse
 
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import coins_of
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
-from skfairdp.postprocessing import _thresholding as thresholding
 from skfairdp.postprocessing._bins import bins_of
 from skfairdp.postprocessing._inputs import probabilities
-
-Array = NDArray[np.float64]
+from skfairdp.postprocessing._thresholding import (
+    CalibratedModel,
+    CalibrationRows,
+    Thresholds,
+    fit_group_estimator,
+    own_threshold,
+)
 
 # What a violation of 1 costs, in accuracy: no constraint is ever broken for accuracy's sake.
 _PRICE = 100.0
@@ -27,13 +31,13 @@ DOUBT = 2.0
 
 def fair_answers(
     constraints: RateConstraints,
-    counts: Array,
+    counts: Floats,
     *,
     by_group: bool,
-    sizes: Array | None = None,
-    in_favour: Array | None = None,
-    right_sides: Array | None = None,
-) -> Array:
+    sizes: Floats | None = None,
+    in_favour: Floats | None = None,
+    right_sides: Floats | None = None,
+) -> Floats:
     """Return how often each bin is answered by the second class, so that constraints hold on the counts.
 
     Where nothing meets them, they are broken by as little as possible. With groups a higher score has never less of a
@@ -65,7 +69,7 @@ def fair_answers(
     return np.clip(found.x[:-1], 0.0, 1.0).reshape(n_rules, n_bins)
 
 
-def for_own_answers(counts: Array, edges: Array, sigma: float, n_rows: float) -> Array:
+def for_own_answers(counts: Floats, edges: Floats, sigma: float, n_rows: float) -> Floats:
     """Rows by which a classifier is in the right before any is counted: ``DOUBT`` times the noise of all counts.
 
     They lie where its rows lie, so that answering all rows otherwise takes that much evidence, and a part of them as
@@ -73,30 +77,30 @@ def for_own_answers(counts: Array, edges: Array, sigma: float, n_rows: float) ->
     """
     rows = np.maximum(counts.sum(2), 0.0)
     own = np.resize(np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0), len(counts))[:, None]
-    found: Array = DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows)
+    found: Floats = DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows)
     return found
 
 
-def predicted_counts(counts: Array, answers: Array) -> Array:
+def predicted_counts(counts: Floats, answers: Floats) -> Floats:
     """Rows by group, true and predicted class, as the answers have them on average."""
     chances = np.broadcast_to(answers, (counts.shape[1], counts.shape[0])).T
     second = np.einsum("bgy,bg->gy", counts, chances)
     return np.stack([counts.sum(0) - second, second], axis=-1)
 
 
-def sizes_of(counts: Array) -> Array:
+def sizes_of(counts: Floats) -> Floats:
     """Rows by group and true class; noise may leave a small cell with nothing, or less."""
     sizes = counts.sum(0)
     return np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * sizes.size))
 
 
-def answer_counts(constraints: RateConstraints, groups: Any, labels: Any, given: Any) -> NDArray[np.int64]:
+def answer_counts(constraints: RateConstraints, groups: Any, labels: Any, given: Any) -> Ints:
     """Rows by group, true class and answer; all true classes together where no constraint looks at them."""
     counts = constraints.tally(groups, labels if constraints.needs_labels else np.zeros_like(labels), given)
     return counts if constraints.needs_labels else counts[:, :1]
 
 
-def _by_rule(slopes: Array, by_group: bool) -> Array:
+def _by_rule(slopes: Floats, by_group: bool) -> Floats:
     """One number for each group and bin, or for each bin: (n_bins, n_groups) → (n_rules * n_bins,)."""
     return (slopes.T if by_group else slopes.sum(1, keepdims=True).T).ravel()
 
@@ -117,27 +121,27 @@ class RateOutcome:
     violation: float
 
 
-class BinAnswers(thresholding.CalibratedModel):
+class BinAnswers(CalibratedModel):
     """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
     def __init__(
-        self, estimator: Any, classes: NDArray[Any], edges: Array, shares: Array, group_estimator: Any, owner: str
+        self, estimator: Any, classes: Array, edges: Floats, shares: Floats, group_estimator: Any, owner: str
     ) -> None:
         super().__init__(estimator, classes, owner, shares, group_estimator)
         self.edges = edges
-        self.answers: Array | None = None  # the model's own
+        self.answers: Floats | None = None  # the model's own
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
         return {**super().attributes(), "edges_": self.edges, "answers_": self.answers}
 
-    def cells(self, scores: Array, table: Any, groups: NDArray[np.int64] | None) -> tuple[NDArray[np.int64], ...]:
+    def cells(self, scores: Floats, table: Any, groups: Ints | None) -> tuple[Ints, ...]:
         """The rule and the bin of every row: that of its group, or of the one it has most in common with."""
         if groups is None or not self.reads_groups:
             groups = (self.membership(table) / self.shares).argmax(axis=1)
         return groups, bins_of(scores, self.edges)
 
-    def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def answer(self, features: Any, table: Any, groups: Ints | None) -> Ints:
         """Return the code of each row's class, which follows from the row alone."""
         if self.answers is None:
             return super().answer(features, table, groups)
@@ -156,7 +160,7 @@ def look_at_labels(asked: tuple[RateParity | RateBound, ...]) -> bool:
 
 
 def constraints_of(
-    asked: tuple[RateParity | RateBound, ...], domain: NDArray[np.object_], classes: NDArray[Any], owner: str
+    asked: tuple[RateParity | RateBound, ...], domain: Objects, classes: Array, owner: str
 ) -> RateConstraints:
     """The constraints for these groups and classes, of which there have to be two."""
     if len(classes) != 2:
@@ -179,21 +183,16 @@ def refuse_unlabelled(asked: tuple[RateParity | RateBound, ...], owner: str) -> 
 
 
 def meet_constraints(
-    model: Any,
-    rows: thresholding.CalibrationRows,
-    constraints: RateConstraints,
-    labels: NDArray[np.int64] | None,
-    method: thresholding.Thresholds,
-    owner: str,
+    model: Any, rows: CalibrationRows, constraints: RateConstraints, labels: Ints | None, method: Thresholds, owner: str
 ) -> tuple[BinAnswers, RateOutcome]:
     """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
     utility = probabilities(model, rows.features, 2, owner=owner)
-    weights = label_weights(labels, utility)
+    weights = utility if labels is None else np.eye(2)[labels]
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
-    scores, shift = rounded(utility), thresholding.own_threshold(utility, rows.before)
+    scores, shift = rounded(utility), own_threshold(utility, rows.before)
     edges = edges_of(scores, (1 - float(shift[1])) / 2, rows.n_groups)
-    found = thresholding.fit_group_estimator(method, rows, owner)
+    found = fit_group_estimator(method, rows, owner)
     shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
     calibrated = BinAnswers(model, rows.classes, edges, shares, found, owner)
     gaps, after = gaps_of(constraints), before
@@ -229,24 +228,19 @@ def check_rates(constraints: RateConstraints, counts: Any, owner: str) -> None:
         )
 
 
-def label_weights(labels: NDArray[np.int64] | None, probability: Array) -> Array:
-    """How likely each row has each label: 0 or 1 where labels are known, else what the model says."""
-    return probability if labels is None else np.eye(2)[labels]
-
-
-def edges_of(scores: Array, threshold: float, n_groups: int) -> Array:
+def edges_of(scores: Floats, threshold: float, n_groups: int) -> Floats:
     """Where bins of about equally many public rows end; the model's own threshold is among them."""
     n_bins = int(np.clip(len(scores) / (2 * n_groups * ROWS_PER_CELL), 2, MOST_BINS))
     ends = np.quantile(scores, np.arange(1, n_bins) / n_bins, method="lower")
     return np.unique(np.append(ends, round(threshold, 12))) + _HALF_STEP
 
 
-def rounded(probability: Array) -> Array:
+def rounded(probability: Floats) -> Floats:
     """The scores of the second class, without what rounding leaves: a row's bin is the same in any batch."""
     return np.round(probability[:, 1], 12)
 
 
-def row_numbers(table: Any) -> Array:
+def row_numbers(table: Any) -> Floats:
     """A row of numbers for every row of a table: a number is itself, anything else a hash of its text."""
     if issparse(table):
         table = table.toarray()
@@ -259,7 +253,7 @@ def row_numbers(table: Any) -> Array:
     return np.column_stack([_cells_as_numbers(table.iloc[:, j]) for j in range(table.shape[1])])
 
 
-def _cells_as_numbers(column: "pd.Series[Any]") -> Array:
+def _cells_as_numbers(column: "pd.Series[Any]") -> Floats:
     if column.dtype.kind in "fiub":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     codes, values = pd.factorize(column.astype(object))
@@ -274,9 +268,9 @@ def _as_number(value: Any) -> float:
     return float(int.from_bytes(digest, "little") >> 11)
 
 
-def _counted(cells: tuple[NDArray[np.int64], ...], weights: Array, shape: tuple[int, ...]) -> Array:
+def _counted(cells: tuple[Ints, ...], weights: Floats, shape: tuple[int, ...]) -> Floats:
     """Rows by cell and label, each by how likely it has that label; shape (*shape, 2)."""
     where = np.ravel_multi_index(cells, shape)
     columns = [np.bincount(where, column, int(np.prod(shape))).astype(np.float64) for column in weights.T]
-    counts: Array = np.stack(columns, axis=-1).reshape(*shape, 2)
+    counts: Floats = np.stack(columns, axis=-1).reshape(*shape, 2)
     return counts

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from filelock import FileLock
-from numpy.typing import NDArray
 
+from skfairdp._typing import Array, Bools, Ints
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import AnswerGate, FairnessGate, RateBound, RateGate, RateParity, read_rate_constraints, tally
@@ -46,9 +46,7 @@ def warn_of_noise(constraints: Any, min_count: int, amounts_within: float | None
         )
 
 
-def admitted(
-    gate: FairnessGate | AnswerGate, groups: NDArray[np.int64], labels: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def admitted(gate: FairnessGate | AnswerGate, groups: Ints, labels: Ints) -> Bools:
     """Return which rows are answered; rows with label code ``n_classes`` are refusals already and are not counted."""
     cold = gate.n_groups * gate.min_count
     bounded = isinstance(gate, AnswerGate) or gate.gamma is not None
@@ -69,24 +67,19 @@ def admitted(
             FairnessWarning,
         )
     elif isinstance(gate, AnswerGate):
-        _warn_of_few(gate)
+        for k in gate.starved().tolist():
+            most = int(gate.counts[:, k].max())
+            warn_caller(
+                f"IDP3 can give the answer {gate.constraints.classes[k]!r} to no group any more: no group has more "
+                f"than {most} of it, and one more would violate the ratio. Raise 'min_count', so that more such "
+                "answers come before the ratio applies, or allow a small difference beside it: RateParity(..., "
+                "difference_bound=0.02, ratio_bound=...).",
+                FairnessWarning,
+            )
     return mask
 
 
-def _warn_of_few(gate: AnswerGate) -> None:
-    """Say so where a ratio closes a class to all groups, as too few members have had it."""
-    for k in gate.starved().tolist():
-        most = int(gate.counts[:, k].max())
-        warn_caller(
-            f"IDP3 can give the answer {gate.constraints.classes[k]!r} to no group any more: no group has more than "
-            f"{most} of it, and one more would violate the ratio. Raise 'min_count', so that more such answers come "
-            "before the ratio applies, or allow a small difference beside it: RateParity(..., difference_bound=0.02, "
-            "ratio_bound=...).",
-            FairnessWarning,
-        )
-
-
-def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+def admitted_by_rates(gate: RateGate, groups: Ints, labels: Ints) -> Bools:
     """Return which rows are answered where labels come later; refusals, of code ``n_classes``, are not counted."""
     if not gate.all_in_force():
         warn_caller(
@@ -110,7 +103,7 @@ def admitted_by_rates(gate: RateGate, groups: NDArray[np.int64], labels: NDArray
     return mask
 
 
-Counts = NDArray[np.int64]
+Counts = Ints
 
 
 class LaterLabels:
@@ -197,7 +190,7 @@ def tickets_of(tickets: Any, rows: int, method: str) -> list[Any]:
     return names
 
 
-def label_or_none(y: Any, classes: NDArray[Any]) -> Counts:
+def label_or_none(y: Any, classes: Array) -> Counts:
     """Return each label's position in ``classes``, -1 where it is missing."""
     values = column_of(y, "y_true")
     known = ~np.asarray(pd.isna(values), dtype=bool)

@@ -6,13 +6,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skfairdp._column_tables import Scaling
 from skfairdp._inputs import TrainingData
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._transport import FOR_TABLE, Transport, TransportPlan, ends_of
+from skfairdp._typing import Bools, Floats, Ints
 from skfairdp._usefulness import DOUBTFUL, default_net, gradient_noise
 from skfairdp._utils import PlainState, RandomStateLike, child_seeds, public_generator
 from skfairdp.postprocessing._bins import FOR_SIZES, HOPELESS, ROWS_BY_KIND, BinsPlan, RowsAside
@@ -22,7 +22,6 @@ from skfairdp.schema import Schema
 if TYPE_CHECKING:
     from skfairdp._networks import DPStep, Net, Network
 
-Array = NDArray[np.float64]
 #: How far scores may move beyond what the guess says: it takes that for groups to agree where guesses are often wrong.
 STRENGTHS = np.linspace(0.1, 4.0, 40)
 #: Of the distance of groups, that it has to fall by for a squared move as large as the variance of scores.
@@ -95,9 +94,7 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
         where, _, look = super().releases
         return "noisy counts of groups", *self.guess.releases, where, "noisy scores by guessed group and group", look
 
-    def release_by_kind(
-        self, scores: Array, groups: NDArray[np.int64], kinds: NDArray[np.int64], noise: NoiseSource
-    ) -> "GuessedTransport":
+    def release_by_kind(self, scores: Floats, groups: Ints, kinds: Ints, noise: NoiseSource) -> "GuessedTransport":
         """Release how scores in [0, 1] of each kind and group are spread."""
         edges = self.release_edges(scores, noise)
         cells = replace(self, n_groups=self.n_kinds * self.n_groups)
@@ -115,8 +112,8 @@ class GuessedTransport:
     large moves cost. Where the counts do not show that groups come closer, beyond noise, scores stay as they are.
     """
 
-    edges: Array
-    counts: Array
+    edges: Floats
+    counts: Floats
     noise: float
 
     @cached_property
@@ -125,14 +122,14 @@ class GuessedTransport:
         return Transport(self.edges, self.counts.sum(axis=0), self.noise * math.sqrt(len(self.counts)))
 
     @cached_property
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """Of groups among rows of each kind; those of all rows where noise hides these."""
         doubt = self.noise * math.sqrt(self.counts.shape[2])
         rows = np.maximum(self.counts.sum(axis=2), 0.0) + doubt * self.of_groups.weights
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
     @cached_property
-    def _points(self) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _points(self) -> tuple[Floats, Floats, Ints]:
         """Scores within the cells of each kind, how many rows of each group are there, and the kinds."""
         between = (np.arange(FINER) + 0.5) / FINER
         points = (self.edges[:-1, None] + np.diff(self.edges)[:, None] * between).ravel()
@@ -140,12 +137,12 @@ class GuessedTransport:
         kinds = np.repeat(np.arange(len(self.counts)), len(points))
         return np.tile(points, len(self.counts)), rows.reshape(len(rows), -1), kinds
 
-    def _where(self, scores: Array) -> Array:
+    def _where(self, scores: Floats) -> Floats:
         """Where each group's scores would go, (n_groups, n_scores)."""
         codes = range(self.counts.shape[1])
         return np.stack([self.of_groups.move(scores, np.full(len(scores), code)) for code in codes])
 
-    def _mean(self, strength: float, where: Array, kinds: NDArray[np.int64]) -> Array:
+    def _mean(self, strength: float, where: Floats, kinds: Ints) -> Floats:
         of_all = self.of_groups.weights
         weights = of_all + strength * (self.shares - of_all)
         return np.clip(np.einsum("rg,gr->r", weights[kinds], where), 0.0, 1.0)
@@ -157,21 +154,24 @@ class GuessedTransport:
         of_all, where = np.maximum(rows.sum(axis=0), 0.0) + 1e-9, self._where(points)
         variance = float(np.average((points - np.average(points, weights=of_all)) ** 2, weights=of_all))
 
-        def cost(moved: Array) -> float:
+        def cost(moved: Floats) -> float:
             squared = float(np.average((moved - points) ** 2, weights=of_all))
-            return _distance(moved, rows) + PRICE * squared / max(variance, 1e-12)
+            # the largest distance of Kolmogorov and Smirnov between rows of two groups at these scores
+            levels = rows[:, np.argsort(moved)].cumsum(axis=1)
+            levels = levels / np.maximum(levels[:, -1:], 1.0)
+            return float(np.ptp(levels, axis=0).max()) + PRICE * squared / max(variance, 1e-12)
 
         costs = [cost(self._mean(strength, where, kinds)) for strength in STRENGTHS]
         n_kinds, _, n_cells = self.counts.shape
         doubt = CLEAR * self.noise * math.sqrt(2 * n_kinds * n_cells) / max(float(rows.sum(axis=1).min()), 1.0)
         return float(STRENGTHS[int(np.argmin(costs))]) if min(costs) + doubt < cost(points) else 0.0
 
-    def move(self, scores: Array, kinds: NDArray[np.int64]) -> Array:
+    def move(self, scores: Floats, kinds: Ints) -> Floats:
         """The moved scores."""
         return self._mean(self.strength, self._where(scores), kinds) if self.strength else scores
 
     @property
-    def quantiles(self) -> tuple[Array, Array]:
+    def quantiles(self) -> tuple[Floats, Floats]:
         """Levels, and moved scores there."""
         points, rows, kinds = self._points
         moved, of_all = self.move(points, kinds), np.maximum(rows.sum(axis=0), 0.0)
@@ -179,20 +179,13 @@ class GuessedTransport:
         levels = of_all[order].cumsum()
         return (levels - of_all[order] / 2) / max(levels[-1], 1.0), moved[order]
 
-    def ends(self, n_cells: int) -> Array:
+    def ends(self, n_cells: int) -> Floats:
         """Ends of so many cells of moved scores, about equally many in each."""
         return ends_of(self.quantiles, n_cells)
 
-    def points(self, ends: Array) -> bool:
+    def points(self, ends: Floats) -> bool:
         """Nowhere is known that moved scores are at one point: rows of several kinds may be there."""
         return False
-
-
-def _distance(moved: Array, rows: Array) -> float:
-    """The largest distance of Kolmogorov and Smirnov between rows of two groups at these scores."""
-    levels = rows[:, np.argsort(moved)].cumsum(axis=1)
-    levels = levels / np.maximum(levels[:, -1:], 1.0)
-    return float(np.ptp(levels, axis=0).max())
 
 
 Plan = TypeVar("Plan", BinsPlan, GuessedTransportPlan)
@@ -204,7 +197,7 @@ class GroupGuess(PlainState):
     Released, as the network and the sizes are.
     """
 
-    def __init__(self, module: Any, sizes: Array, n_kinds: int) -> None:
+    def __init__(self, module: Any, sizes: Floats, n_kinds: int) -> None:
         self.module, self.sizes = module, np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))
         self.tells_sure = n_kinds > len(sizes)
 
@@ -212,7 +205,7 @@ class GroupGuess(PlainState):
         """None: a prediction calls nothing but the network."""
         return {}
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Ints:
         """Codes of kinds."""
         from skfairdp._networks import predict_logits
 
@@ -221,7 +214,7 @@ class GroupGuess(PlainState):
         groups = np.asarray(odds.argmax(axis=1))
         return 2 * groups + (odds.max(axis=1) > SURE * odds.sum(axis=1)) if self.tells_sure else groups
 
-    def kinds_of(self, features: Array, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def kinds_of(self, features: Floats, places: Ints) -> Ints:
         """The kind of every row, each a function of its own row and place; 0 where the network fails."""
         said = row_wise_predictions(self, features, None, places=places)
         return np.array([0 if one is NO_CLASS else one for one in said], dtype=np.int64)
@@ -263,9 +256,7 @@ class GuessPlan:
         scales = None if self.scaling is None else self.scaling.layer()
         return prepare_network(self.net, n_features, n_groups, seed=seed, owner=owner, scales=scales)
 
-    def trained(
-        self, network: "Network", units: TrainingData, places: NDArray[np.int64], n_places: int, noise: NoiseSource
-    ) -> Any:
+    def trained(self, network: "Network", units: TrainingData, places: Ints, n_places: int, noise: NoiseSource) -> Any:
         """Train on one row of each unit, at its public place; at the other places there is nobody."""
         assert units.groups is not None
         if self.scaling is not None:
@@ -303,16 +294,9 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
     net = net.settled(n_rows, _NORM)
     if not plan.relation.by_null:
         net = replace(net, lr=_LR / _NORM, batch_size=n_rows, max_epochs=_STEPS)
-    step = DPStep.calibrated(
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        n_rows=n_rows,
-        batch_size=net.batch_size,
-        epochs=net.max_epochs,
-        max_grad_norm=_NORM,
-        beside=_with_tables(of_bins.event, scaling),
-        relation=plan.relation,
-    )
+    of_net: dict[str, Any] = {"batch_size": net.batch_size, "epochs": net.max_epochs, "max_grad_norm": _NORM}
+    asked: dict[str, Any] = {"epsilon": plan.epsilon, "delta": plan.delta, "relation": plan.relation}
+    step = DPStep.calibrated(n_rows=n_rows, beside=_with_tables(of_bins.event, scaling), **asked, **of_net)
     return replace(of_bins, guess=GuessPlan(net, step, scaling))
 
 
@@ -325,8 +309,8 @@ def guessing_network(plan: Any, data: TrainingData, random_state: RandomStateLik
 
 
 def guessed_kinds(
-    plan: Any, network: Any, units: TrainingData, places: NDArray[np.int64], held: NDArray[np.bool_], noise: NoiseSource
-) -> tuple[GroupGuess | None, NDArray[np.int64]]:
+    plan: Any, network: Any, units: TrainingData, places: Ints, held: Bools, noise: NoiseSource
+) -> tuple[GroupGuess | None, Ints]:
     """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
     if network is None:
         return None, np.zeros(len(places), dtype=np.int64)

@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, get_tags
@@ -19,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Bools, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
 
-Proposed = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]  # answers, classes or bins, groups
+Proposed = tuple[Array, Ints, Ints]  # answers, classes or bins, groups
 
 #: Threads of a service commit in turn; one lock for all, which no copy or pickle has to carry along.
 _COMMITS = threading.Lock()
@@ -256,12 +255,12 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
+        y: MaybeArray = None,
         *,
         sensitive_features: Any = None,
         X_public: ArrayLike | _utils.PublicData | None = None,
-        sensitive_features_public: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        sensitive_features_public: MaybeArray = None,
+        subject: SubjectLike = None,
     ) -> Self:
         """Fit the estimator, unless it is fitted already, and learn the classes and groups. No row is counted.
 
@@ -391,7 +390,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
                 "Restore it, or call reset() to start again."
             )
 
-    def _count(self, answered: NDArray[np.int64], refused: NDArray[np.int64], later: gated.LaterLabels | None) -> None:
+    def _count(self, answered: Ints, refused: Ints, later: gated.LaterLabels | None) -> None:
         self.counts_, self.rejected_counts_, self._later = answered, refused, later
         rows = answered.sum(axis=1) + refused
         if not rows.any():
@@ -402,7 +401,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             for group, some, n in zip(self.groups_.tolist(), refused, rows, strict=True)
         }
 
-    def _commit(self, labels: NDArray[np.int64], groups: NDArray[np.int64], names: list[Any]) -> None:
+    def _commit(self, labels: Ints, groups: Ints, names: list[Any]) -> None:
         """Count answers and refusals, inside a moment."""
         n_groups, n_answers = self.counts_.shape
         answers = fairness.tally(groups, labels, (n_groups, n_answers + 1))  # the last column is refusals
@@ -419,7 +418,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             )
         return gated.tickets_of(tickets, n_rows, method) if waits else []
 
-    def answer(self, X: Any, *, sensitive_features: Any = None, tickets: Any = None) -> NDArray[Any]:
+    def answer(self, X: Any, *, sensitive_features: Any = None, tickets: Any = None) -> Array:
         """Decide which rows are answered, and commit the answers and refusals in the same step.
 
         What a service calls. Requests that come at once are answered one after the other, each from the counts that
@@ -469,7 +468,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         predicted = _utils.without_cells(self.estimator_.predict, features, owner="IDP3")
         return *self._answers(predicted, "y_pred"), codes
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
         """Predict labels, with the reject label where an answer would widen the gap. Changes nothing.
 
         Parameters
@@ -497,7 +496,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         return self._answer(*self._proposed(X, sensitive_features))
 
     @available_if(lambda self: as_fitted(self).estimator is None)
-    def transform(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def transform(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> Array:
         """Replace predictions whose answer would widen the gap by the reject label. Changes nothing.
 
         Available with ``estimator=None``; :meth:`reject_mask` does the same for any IDP3.
@@ -519,7 +518,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         check_is_fitted(self, "counts_")
         return self._answer(*self._codes(y_pred, sensitive_features, "y_pred"))
 
-    def reject_mask(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+    def reject_mask(self, y_pred: ArrayLike, *, sensitive_features: Any = None) -> Bools:
         """Return which of these predictions would be refused. Changes nothing.
 
         Parameters
@@ -622,18 +621,16 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         return dict(zip(gate.constraints.inequalities, gate.worst_case().tolist(), strict=True))
 
     @property
-    def label_counts_(self) -> NDArray[np.int64]:
+    def label_counts_(self) -> Ints:
         """Answers whose label has come back, by group, label and answer."""
         return self._counted_later("label_counts_")[0]
 
     @property
-    def outstanding_counts_(self) -> NDArray[np.int64]:
+    def outstanding_counts_(self) -> Ints:
         """Committed answers whose label may still come back, by group and answer."""
         return self._counted_later("outstanding_counts_")[1]
 
-    def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: MaybeArray = None) -> float:
         """Return the accuracy on the answered rows, of amounts R².
 
         Parameters
@@ -726,7 +723,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         X_public: Any = None,
         sensitive_features_public: Any = None,
         subject: Any = None,
-    ) -> tuple[inputs.FitArguments, NDArray[np.object_], bool]:
+    ) -> tuple[inputs.FitArguments, Objects, bool]:
         """What the estimator is fitted on, the groups, and whether they were read from the rows."""
         self._check_rule()
         self._check_arguments(y, sensitive_features, X_public, subject)
@@ -753,7 +750,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         named = groups is sensitive_features
         return inputs.FitArguments(features, y, groups, *public, named=named, subject=subject), domain, known is None
 
-    def _check_names(self, domain: NDArray[np.object_]) -> None:
+    def _check_names(self, domain: Objects) -> None:
         """Raise a ValueError for a group or class that constraints name and that public lists do not."""
         inner = inputs.last_part(self.estimator)
         classes = getattr(inner, "classes_", getattr(inner, "classes", None))
@@ -806,34 +803,34 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         answers, labels = self._answers(y, name)
         return answers, labels, inputs.group_codes(groups, self.groups_, len(labels))
 
-    def _answers(self, y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _answers(self, y: Any, name: str) -> tuple[Array, Ints]:
         """Answers, and the class or bin of each; that of a refusal is the one after the last."""
         if self._amounts:
             return inputs.bins_of_amounts(y, self.limits_, name)
         labels = inputs.label_codes(y, self._codebook(), name)
         return self._codebook()[labels], labels
 
-    def _withheld(self, answers: NDArray[Any], given: NDArray[np.bool_]) -> NDArray[Any]:
+    def _withheld(self, answers: Array, given: Bools) -> Array:
         answers[~given] = self.reject_label_
         return answers
 
-    def _answer(self, answers: NDArray[Any], labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[Any]:
+    def _answer(self, answers: Array, labels: Ints, groups: Ints) -> Array:
         with self._moment():
             return self._withheld(answers, self._admitted(groups, labels))
 
-    def _admitted(self, groups: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _admitted(self, groups: Ints, labels: Ints) -> Bools:
         gate = self._gate()
         if isinstance(gate, fairness.RateGate):
             return gated.admitted_by_rates(gate, groups, labels)
         return gated.admitted(gate, groups, labels)
 
-    def _counted_later(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _counted_later(self, name: str) -> tuple[Ints, Ints]:
         later = getattr(self, "_later", None)
         if later is None:
             raise AttributeError(f"IDP3 has '{name}' once it is fitted with constraints that look at true labels.")
         return later.counts
 
-    def _codebook(self) -> NDArray[Any]:
+    def _codebook(self) -> Array:
         """Return the labels by code: the classes, then the refusal."""
         return np.concatenate([self.classes_, [self.reject_label_]])
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn import get_config
 from sklearn.base import is_classifier, is_regressor
@@ -22,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp import _utils
 from skfairdp._inputs import amount_bounds, refuse_chunks, without_subject
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils._sklearn import scored_without_metadata
 from skfairdp.schema import RawTable, Schema, schema_of
 
@@ -47,7 +47,7 @@ def range_of_amounts(wrapper: Any) -> tuple[float, float] | None:
     return None
 
 
-def limits_of_amounts(wrapper: Any, X_public: Any) -> NDArray[np.float64]:
+def limits_of_amounts(wrapper: Any, X_public: Any) -> Floats:
     """The limits between bins: equal shares of what is predicted of public rows, else equal parts of the range."""
     levels = np.linspace(0, 1, _N_BINS + 1)[1:-1]
     if X_public is None:
@@ -58,7 +58,7 @@ def limits_of_amounts(wrapper: Any, X_public: Any) -> NDArray[np.float64]:
     return np.unique(np.quantile(_utils.as_amounts(predicted, shape_of(rows)[0], owner="IDP3", name="y_pred"), levels))
 
 
-def bins_of_amounts(y: Any, limits: NDArray[np.float64], name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def bins_of_amounts(y: Any, limits: Floats, name: str) -> tuple[Floats, Ints]:
     """Amounts, and the bin of each; NaN, which is no answer, has the code after the last."""
     values = column_of(y, name)
     missing = np.asarray(pd.isna(values), dtype=bool)
@@ -126,7 +126,7 @@ def declared_groups(estimator: Any) -> Any:
     return estimator.groups if schema is None else schema.group_values
 
 
-def read_classes(y: Any) -> NDArray[Any]:
+def read_classes(y: Any) -> Array:
     """Return the sorted distinct labels of y, or raise a ValueError that says why they cannot be classes."""
     if y is None:
         raise ValueError("IDP3 requires y to be passed, but the target y is None.")
@@ -141,7 +141,7 @@ def read_classes(y: Any) -> NDArray[Any]:
         raise ValueError("Unknown label type: y of IDP3 mixes labels that cannot be ordered.") from None
 
 
-def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
+def read_groups(groups: Any, given: Any, rows: int) -> Objects:
     """Return the group domain: ``given`` (every row is then checked against it), else the groups that occur."""
     if groups is None and given is None:
         raise ValueError(
@@ -159,7 +159,7 @@ def read_groups(groups: Any, given: Any, rows: int) -> NDArray[np.object_]:
     return domain
 
 
-def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[Objects, Ints]:
     """Return groups and each public row's code, where every group needs public rows."""
     if groups is None:
         raise ValueError(
@@ -185,7 +185,7 @@ def public_groups(groups: Any, given: Any, rows: int, *, owner: str) -> tuple[ND
     return domain, codes
 
 
-def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any] | None:
+def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> Array | None:
     """Return the labels of public rows, as given or from the column that a schema names; None where there are none."""
     schema = schema_for(estimator)
     if schema is not None:
@@ -200,19 +200,19 @@ def public_labels(estimator: Any, X: Any, y: Any, *, owner: str) -> NDArray[Any]
     return column_of(y, "y", owner)
 
 
-def group_codes(groups: Any, domain: NDArray[np.object_], rows: int) -> NDArray[np.int64]:
+def group_codes(groups: Any, domain: Objects, rows: int) -> Ints:
     """Return each row's position in ``domain``."""
     if groups is None:
         raise ValueError("IDP3 needs the group of every row to predict: pass sensitive_features.")
     return _utils.encode_groups(groups, domain, rows, owner="IDP3", parameter="groups")
 
 
-def label_codes(y: Any, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+def label_codes(y: Any, labels: Array, name: str) -> Ints:
     """Return each row's position in ``labels``."""
     return _utils.encode_many(column_of(y, name), labels, owner="IDP3", name=name, parameter="y")
 
 
-def reject_label(given: Any, classes: NDArray[Any]) -> Any:
+def reject_label(given: Any, classes: Array) -> Any:
     """Return the label of a refusal, which is no class and of the classes' type.
 
     ``given`` if it is not None. Else -1 for numbers (or one less than the smallest class, where -1 is a class) and
@@ -257,7 +257,7 @@ def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
     return True
 
 
-def column_of(values: Any, name: str, owner: str = "IDP3") -> NDArray[Any]:
+def column_of(values: Any, name: str, owner: str = "IDP3") -> Array:
     _utils.refuse_masked(values, owner=owner, name=name)
     try:
         array = np.asarray(_utils.label_array(values))
@@ -380,7 +380,7 @@ def last_part(estimator: Any) -> Any:
     return estimator
 
 
-def classes_of(model: Any) -> NDArray[Any]:
+def classes_of(model: Any) -> Array:
     """The classes of a fitted model, in the form that it answers them in."""
     return _utils.decode_labels(last_part(model), np.arange(len(model.classes_)))
 
@@ -474,7 +474,7 @@ def fitted_classifier(estimator: Any, *, owner: str) -> Any:
     return estimator
 
 
-def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: bool = True) -> NDArray[np.float64]:
+def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: bool = True) -> Floats:
     """Return the model's own probabilities, shape (n_rows, n_classes); decision values are read as log-odds."""
     if hasattr(model, "predict_proba"):
         found = np.asarray(_utils.without_cells(model.predict_proba, X, owner=owner), dtype=float)
@@ -496,7 +496,7 @@ def probabilities(model: Any, X: Any, n_classes: int, *, owner: str, finite: boo
     return found
 
 
-def class_codes(predicted: Any, classes: NDArray[Any], *, owner: str) -> NDArray[np.int64]:
+def class_codes(predicted: Any, classes: Array, *, owner: str) -> Ints:
     """Return the position of each predicted label in ``classes``."""
     return _utils.encode_labels(np.asarray(predicted), classes, owner=owner, name="y_pred", parameter="estimator")
 
@@ -508,7 +508,7 @@ def network_of(model: Any) -> Any:
     return getattr(last, "module_", None) if net is None else getattr(net, "module_", net)
 
 
-def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str) -> tuple[Any, NDArray[np.float64]]:
+def network_view(model: Any, X: Any, n_rows: int, n_classes: int, *, owner: str) -> tuple[Any, Floats]:
     """Return the rows that the network reads when the model predicts X, and its probabilities for them."""
     from skfairdp._networks import predict_logits, rows_read_by
 

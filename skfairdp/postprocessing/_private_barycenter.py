@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,7 @@ from skfairdp._estimator import PrivateRegressor
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._transport import Transport, TransportPlan, as_amounts_within, as_scores
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
@@ -152,12 +151,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     _kind = "regressor"
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "PrivateBarycenter":
         """Release the tables and find how predictions move.
 
@@ -219,7 +213,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return self
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[np.float64]:
+    def predict(self, X: ArrayLike, *, sensitive_features: MaybeArray = None) -> Floats:
         """Predict the amount of each row.
 
         Parameters
@@ -263,7 +257,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             )
         return self.estimator
 
-    def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         return _scores_within(self._bounds, model, table, places)
 
     def _read(
@@ -323,7 +317,7 @@ class _Amounts(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         found = np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X), -1)
         if found.shape[1] != 1:
             raise ValueError("It predicts several amounts for a row.")
@@ -331,9 +325,7 @@ class _Amounts(BaseEstimator):
         return np.where(np.isfinite(found), found, np.nan)
 
 
-def _scores_within(
-    bounds: tuple[float, float], model: Any, table: Any, places: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _scores_within(bounds: tuple[float, float], model: Any, table: Any, places: Ints) -> Floats:
     """Predictions in [0, 1] between the bounds, NaN where there is none."""
     amounts = row_wise_amounts(_Amounts(thawed(model)), table, None, places=places)
     return np.where(np.isnan(amounts), np.nan, as_scores(amounts, bounds))
@@ -343,12 +335,12 @@ def _scores_within(
 _LEVELS = (0.05, 0.95)
 
 
-def _everywhere(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _everywhere(scores: Floats) -> Floats:
     """Scores in which a row without a prediction has the middle of the bounds: in the tables as in ``predict``."""
     return np.where(np.isnan(scores), 0.5, scores)
 
 
-def _no_target(estimator: Any, y: Any, n_rows: int, reads: Any, **_: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _no_target(estimator: Any, y: Any, n_rows: int, reads: Any, **_: Any) -> tuple[Array, Ints]:
     """No amount is of use; those that are given are checked."""
     if y is not None:
         as_amounts(y, n_rows, owner=type(estimator).__name__)

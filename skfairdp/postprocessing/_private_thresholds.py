@@ -17,7 +17,7 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._usefulness import units_of
 from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
@@ -150,12 +150,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "PrivateThresholds":
         """Release the tables and find the answers.
 
@@ -221,7 +216,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return self
 
     @answers_as_fitted
-    def predict(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, *, sensitive_features: MaybeArray = None) -> Array:
         """Predict the class of each row.
 
         Parameters
@@ -246,7 +241,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     # ------------------------------------------------------------------ pieces
 
     @property
-    def classes(self) -> NDArray[Any] | None:
+    def classes(self) -> Array | None:
         """The classes of the classifier, which are public like itself; a schema says its own."""
         return None if self.schema is not None else getattr(self.estimator, "classes_", None)
 
@@ -309,11 +304,11 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return with_guess(plan, data, self.schema, _OWNER) if guesses else plan
 
     @property
-    def _chances(self) -> NDArray[np.float64]:
+    def _chances(self) -> Floats:
         """The answers by group that is known (one line where none is) and cell."""
         return self.answers_ if self._guesses is None else self.answers_.reshape(1, -1)
 
-    def _constraints(self, domain: NDArray[np.object_], classes: NDArray[Any]) -> RateConstraints:
+    def _constraints(self, domain: Objects, classes: Array) -> RateConstraints:
         if len(domain) > _MOST_GROUPS:
             raise ValueError(
                 f"{_OWNER} compares every two groups, and got {len(domain)} groups: at most {_MOST_GROUPS}. Merge them "
@@ -337,10 +332,10 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "logits. Nothing was spent."
             )
 
-    def _scores_of_rows(self, model: Any, table: Any, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         return scores_of(model, table, places, unknown=np.nan)
 
-    def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[NDArray[Any], ...]:
+    def _scored(self, model: Any, X: Any, data: TrainingData, key: bytes) -> tuple[Array, ...]:
         """Score, group, class, coin and place of every row, or of one of each subject; of chunks in one pass."""
         if data.source is None:
             found, groups, places, units = self._scores_of_units(model, X, data)
@@ -351,7 +346,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if data.subjects is not None:
             listed = data.subjects.hashes
 
-            def scored_once(raw: RawTable, hashes: NDArray[np.uint64], seeds: Any) -> tuple[NDArray[Any], ...]:
+            def scored_once(raw: RawTable, hashes: NDArray[np.uint64], seeds: Any) -> tuple[Array, ...]:
                 table = self._rows_for(model, schema.restore(raw.numbers), raw.features)
                 places = np.searchsorted(listed, hashes)
                 return scores_of(model, table, places), raw.groups(), raw.labels(), coins_of(raw.features, key), places
@@ -371,9 +366,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             raise other_rows(_OWNER)
         return *columns, np.arange(len(columns[0]))
 
-    def _answers(
-        self, plan: BinsPlan, constraints: RateConstraints, counts: NDArray[np.float64], edges: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _answers(self, plan: BinsPlan, constraints: RateConstraints, counts: Floats, edges: Floats) -> Floats:
         """The chance of the second class by rule and bin; the classifier's own answers where counts are mere noise."""
         by_group = self.group_at_prediction
         if plan.snr_too_low:
@@ -407,10 +400,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if unsure.max() > _UNSURE:
             group = self.groups_.tolist()[unsure.argmax()]
             warn_caller(
-                f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only "
-                f"to ±{rounded_up(unsure.max(), 2)}, and its constraints hold only that closely. More rows or a "
-                "larger epsilon "
-                "would help.",
+                f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only to "
+                f"±{rounded_up(unsure.max(), 2)}, and its constraints hold only that closely. More rows or a larger "
+                "epsilon would help.",
                 FairnessWarning,
             )
 
@@ -424,9 +416,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if ahead <= noise:
             answer = f"the answer {self.classes_.tolist()[usual]!r}"
             what = (
-                f"may be no better than {answer} for every row: by its released counts it is right on "
-                f"{round(ahead)} more of the rows that were counted, and the noise has a standard deviation of "
-                f"{noise:.0f}"
+                f"may be no better than {answer} for every row: by its released counts it is right on {round(ahead)} "
+                f"more of the rows that were counted, and the noise has a standard deviation of {noise:.0f}"
                 if apart.any()
                 else f"gives {answer} for every row: by its released counts no other rule is better under its "
                 "constraints"
@@ -442,7 +433,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return tags
 
 
-def _joined(one: tuple[NDArray[Any], ...], other: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+def _joined(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(np.concatenate(pair) for pair in zip(one, other, strict=True))
 
 
@@ -452,11 +443,11 @@ class _Scores(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         return probabilities(self.estimator, X, 2, owner=_OWNER, finite=False)[:, 1]
 
 
-def scores_of(model: Any, table: Any, places: NDArray[np.int64] | None, *, unknown: float = 0.0) -> NDArray[np.float64]:
+def scores_of(model: Any, table: Any, places: Ints | None, *, unknown: float = 0.0) -> Floats:
     """Scores in [0, 1], each a function of its own row and place; 0 for a row that the classifier has no score for."""
     found = row_wise_predictions(_Scores(thawed(model)), table, None, places=places)
     scores = np.array([np.nan if score is NO_CLASS else score for score in found], dtype=np.float64)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -17,12 +16,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import indexable
 
+from skfairdp._typing import Array, Bools, Floats, Ints
 from skfairdp._utils import without_cells
 from skfairdp._utils._sklearn import HasMethods, Interval, take_rows
 from skfairdp.fairness import disparities, largest_disparity, tally
 from skfairdp.postprocessing._inputs import class_codes, network_of, network_view, probabilities, with_network
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,12 +29,12 @@ class CalibrationRows:
 
     features: Any
     table: Any
-    groups: NDArray[np.int64]
+    groups: Ints
     n_groups: int
-    classes: NDArray[Any]
-    before: NDArray[np.int64]
+    classes: Array
+    before: Ints
 
-    def part(self, rows: NDArray[np.bool_]) -> "CalibrationRows":
+    def part(self, rows: Bools) -> "CalibrationRows":
         """Some of the rows."""
         at = np.flatnonzero(rows)
         features, table = (take_rows(one, at) for one in indexable(self.features, self.table))
@@ -50,7 +48,7 @@ class TradeOff:
     """
 
     def __init__(
-        self, rows: CalibrationRows, utility: Array, *, gap_weight: float, gamma: float | None, disparity: str
+        self, rows: CalibrationRows, utility: Floats, *, gap_weight: float, gamma: float | None, disparity: str
     ) -> None:
         self.groups, self.utility = rows.groups, utility
         self.shape = (rows.n_groups, utility.shape[1])
@@ -58,7 +56,7 @@ class TradeOff:
         self.gap_before = self.gap_of(rows.before)
         self._best = self._rank(rows.before, self.gap_before)
 
-    def gap_of(self, codes: NDArray[np.int64]) -> float:
+    def gap_of(self, codes: Ints) -> float:
         """Return the largest disparity of these predictions."""
         return largest_disparity(tally(self.groups, codes, self.shape), self.disparity)
 
@@ -68,7 +66,7 @@ class TradeOff:
             return self.gap_weight == 0 or self.gap_before == 0
         return self._best[0] == 0.0
 
-    def keep(self, codes: NDArray[np.int64], gap: float | None = None) -> bool:
+    def keep(self, codes: Ints, gap: float | None = None) -> bool:
         """Say whether these predictions are better than all before them; the caller then stores what made them.
 
         ``gap`` is their largest disparity, where the caller has it already.
@@ -82,7 +80,7 @@ class TradeOff:
         self._best = rank
         return True
 
-    def _rank(self, codes: NDArray[np.int64], gap: float) -> tuple[float, float]:
+    def _rank(self, codes: Ints, gap: float) -> tuple[float, float]:
         utility = float(self.utility[np.arange(len(codes)), codes].mean())
         if self.gamma is None:
             return utility - self.gap_weight * gap, -gap
@@ -138,7 +136,7 @@ class Thresholds(BaseEstimator):
             )
 
     def _calibrate(
-        self, model: Any, rows: CalibrationRows, trade_off: Callable[[Array], TradeOff], *, owner: str
+        self, model: Any, rows: CalibrationRows, trade_off: Callable[[Floats], TradeOff], *, owner: str
     ) -> tuple["MovedThresholds", TradeOff]:
         """Search for multipliers on public rows; see :class:`FairnessCalibrator`."""
         utility = probabilities(model, rows.features, len(rows.classes), owner=owner)
@@ -155,7 +153,7 @@ class CalibratedModel:
     """A model after calibration: by itself one that predicts as it does, with another network if it was fine-tuned."""
 
     def __init__(
-        self, estimator: Any, classes: NDArray[Any], owner: str, shares: Any = None, group_estimator: Any = None
+        self, estimator: Any, classes: Array, owner: str, shares: Any = None, group_estimator: Any = None
     ) -> None:
         self.estimator, self.classes, self.owner = estimator, classes, owner
         self.shares, self.group_estimator = shares, group_estimator
@@ -167,12 +165,12 @@ class CalibratedModel:
         shown = {"estimator_": self.estimator}
         return shown if self.group_estimator is None else {**shown, "group_estimator_": self.group_estimator}
 
-    def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def answer(self, features: Any, table: Any, groups: Ints | None) -> Ints:
         """Return the code of each row's class."""
         predicted = without_cells(self.estimator.predict, features, owner=self.owner)
         return class_codes(predicted, self.classes, owner=self.owner)
 
-    def membership(self, table: Any) -> Array:
+    def membership(self, table: Any) -> Floats:
         """Return the probability of each group by the features of each row."""
         return group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
 
@@ -181,23 +179,23 @@ class MovedThresholds(CalibratedModel):
     """A model whose scores are corrected by the group before the largest is taken."""
 
     def __init__(
-        self, estimator: Any, classes: NDArray[Any], shift: Array, shares: Array, group_estimator: Any, owner: str
+        self, estimator: Any, classes: Array, shift: Floats, shares: Floats, group_estimator: Any, owner: str
     ) -> None:
         super().__init__(estimator, classes, owner, shares, group_estimator)
         self.shift = shift
-        self.multipliers: Array = np.zeros((len(shares), len(classes)))
+        self.multipliers: Floats = np.zeros((len(shares), len(classes)))
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
         return {**super().attributes(), "multipliers_": self.multipliers[:, None, :]}
 
-    def contrasts(self, table: Any, groups: NDArray[np.int64] | None) -> Array:
+    def contrasts(self, table: Any, groups: Ints | None) -> Floats:
         """Return how much an answer to each row moves each group's disparity."""
         if self.reads_groups:
             return contrast(np.eye(len(self.shares))[groups], self.shares)
         return contrast(self.membership(table), self.shares)
 
-    def answer(self, features: Any, table: Any, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    def answer(self, features: Any, table: Any, groups: Ints | None) -> Ints:
         """Return the code of each row's class."""
         if not self.multipliers.any():
             return super().answer(features, table, groups)
@@ -205,12 +203,12 @@ class MovedThresholds(CalibratedModel):
         return (utility - self.contrasts(table, groups) @ self.multipliers).argmax(axis=1)
 
 
-def contrast(membership: Array, shares: Array) -> Array:
+def contrast(membership: Floats, shares: Floats) -> Floats:
     """Return how much an answer to each row moves Γ(z, ·), times the number of rows; shape (n_rows, n_groups)."""
     return membership / shares - (1 - membership) / (1 - shares)
 
 
-def search_multipliers(trade_off: TradeOff, contrasts: Array) -> Array:
+def search_multipliers(trade_off: TradeOff, contrasts: Floats) -> Floats:
     """Return multipliers of shape (n_groups, n_classes); zeros where nothing is better than no change.
 
     The best classifier under parity constraints Γ(z, k) <= t answers ``argmax_k utility_k - Σ_z μ_zk contrast_z`` for
@@ -236,13 +234,13 @@ def search_multipliers(trade_off: TradeOff, contrasts: Array) -> Array:
     return best
 
 
-def _targets(gap: float, gamma: float | None) -> Array:
+def _targets(gap: float, gamma: float | None) -> Floats:
     if gamma is None or gamma >= gap:
         return np.linspace(gap, 0.0, _LEVELS + 1)[1:]
     return np.concatenate([np.linspace(gap, gamma, _LEVELS + 1)[1:], np.linspace(gamma, 0.0, _LEVELS + 1)[1:]])
 
 
-def own_threshold(utility: Array, before: NDArray[np.int64]) -> Array:
+def own_threshold(utility: Floats, before: Ints) -> Floats:
     """Return what to add to the probabilities so that the largest is what a two-class model predicts.
 
     A model may have a threshold of its own (``TunedThresholdClassifierCV``); it is kept, and moved from there.
@@ -270,7 +268,7 @@ def fit_group_estimator(method: Thresholds, rows: CalibrationRows, owner: str) -
         ) from error
 
 
-def group_probabilities(estimator: Any, X: Any, n_groups: int, *, owner: str) -> Array:
+def group_probabilities(estimator: Any, X: Any, n_groups: int, *, owner: str) -> Floats:
     """Return the probability of each group, shape (n_rows, n_groups), or raise a ValueError."""
     found = np.asarray(estimator.predict_proba(X), dtype=float)
     if found.ndim != 2 or found.shape[1] != n_groups or not np.isfinite(found).all():
@@ -339,7 +337,7 @@ class FineTuning(BaseEstimator):
             )
 
     def _calibrate(
-        self, model: Any, rows: CalibrationRows, trade_off: Callable[[NDArray[np.float64]], TradeOff], *, owner: str
+        self, model: Any, rows: CalibrationRows, trade_off: Callable[[Floats], TradeOff], *, owner: str
     ) -> tuple[CalibratedModel, TradeOff]:
         """Train a copy of the network on public rows; see :class:`FairnessCalibrator`."""
         from skfairdp._networks import fine_tune_for_parity

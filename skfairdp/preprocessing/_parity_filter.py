@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._rows import RowSource, opened
+from skfairdp._typing import Array, Ints, Objects
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
@@ -180,7 +180,7 @@ class DemographicParityFilter(_utils.NamedEstimator):
         y = self.classes_[labels] if y is None else y
         return _rows_of(X, self.sample_indices_), _rows_of(y, self.sample_indices_)
 
-    def resample_chunks(self, X: Any) -> Iterator[tuple[pd.DataFrame, NDArray[Any]]]:
+    def resample_chunks(self, X: Any) -> Iterator[tuple[pd.DataFrame, Array]]:
         """Hand out the rows that are kept chunk by chunk, where they do not all fit into memory.
 
         The decisions are those of :meth:`fit_resample`: counts are carried from chunk to chunk. ``sample_indices_`` is
@@ -254,7 +254,7 @@ class DemographicParityFilter(_utils.NamedEstimator):
             gamma=self.gamma, min_count=self.min_count, disparity=self.disparity, gate=self.gate,
         )  # fmt: skip
 
-    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _read(self, X: Any, y: Any, sensitive_features: Any) -> tuple[Ints, Ints]:
         """Class and group of every row as codes, of the domains in ``classes_`` and ``groups_``."""
         self._validate_params()
         for name in ("gamma", "min_count"):
@@ -275,7 +275,7 @@ class DemographicParityFilter(_utils.NamedEstimator):
         self.classes_ = classes
         return labels, groups
 
-    def _class_codes(self, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _class_codes(self, labels: Array) -> tuple[Array, Ints]:
         if self.classes is None:
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
@@ -287,9 +287,7 @@ class DemographicParityFilter(_utils.NamedEstimator):
         classes = _utils.declared_classes(self.classes, OWNER)
         return classes, _utils.encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
 
-    def _group_codes(
-        self, X: Any, sensitive_features: Any, n_rows: int
-    ) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    def _group_codes(self, X: Any, sensitive_features: Any, n_rows: int) -> tuple[Objects, Ints]:
         if self.sensitive_columns is not None:
             if sensitive_features is not None:
                 raise ValueError(
@@ -339,7 +337,7 @@ def _count_rows(X: Any) -> int:
     return int(shape[0])
 
 
-def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
+def _read_labels(y: Any, n_rows: int) -> Array:
     """Return y as one column of labels, or raise an error that says what is wrong and quotes none of them."""
     if y is None:
         raise ValueError(f"{OWNER} requires y to be passed, but the target y is None.")
@@ -370,7 +368,7 @@ def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
     return labels
 
 
-def _rows_of(table: Any, positions: NDArray[np.int64]) -> Any:
+def _rows_of(table: Any, positions: Ints) -> Any:
     """Return some rows in the container they came in."""
     if hasattr(table, "iloc"):
         return table.iloc[positions]

@@ -223,19 +223,8 @@ def make_tabular_encoder(*, clip: float = 5.0) -> ColumnTransformer:
     clipper = FunctionTransformer(
         np.clip, kw_args={"a_min": -clip, "a_max": clip}, feature_names_out="one-to-one", check_inverse=False
     )
-    return ColumnTransformer(
-        [
-            (
-                "numbers",
-                Pipeline([("scale", StandardScaler()), ("clip", clipper)]),
-                make_column_selector(dtype_include="number"),
-            ),
-            (
-                "categories",
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-                make_column_selector(dtype_exclude="number"),
-            ),
-        ],
-        verbose_feature_names_out=False,
-        sparse_threshold=0.0,
-    )
+    scaled = Pipeline([("scale", StandardScaler()), ("clip", clipper)])
+    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    numbers, others = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
+    parts = [("numbers", scaled, numbers), ("categories", one_hot, others)]
+    return ColumnTransformer(parts, verbose_feature_names_out=False, sparse_threshold=0.0)

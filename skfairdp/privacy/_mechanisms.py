@@ -167,7 +167,7 @@ class ExponentialMechanism:
     @property
     def event(self) -> DpEvent:
         """That noise."""
-        return GaussianDpEvent(1 / self.mu)
+        return dpa.GaussianDpEvent(1 / self.mu)
 
     @property
     def rate(self) -> Fraction:

@@ -342,14 +342,14 @@ def categories_kept_with_the_column(patch):
 @mutant
 def rows_converted_as_a_whole(patch):
     """Found: ``infer_objects`` and ``np.asarray`` over all rows, so that one cell retypes the others. Right: cells."""
-    patch.setattr(_codec, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
+    patch.setattr(_codec._tables, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
     patch.setattr(_columns, "as_numbers", lambda column: np.asarray(column, dtype=np.float64))
 
 
 @mutant
 def rows_counted_in_an_error(patch):
     """Found: "133 row(s) whose value is not among the 3 known ones", uncharged. Right: one constant text."""
-    honest = _table.encode_labels
+    honest = _table._utils.encode_labels
 
     def planted(values, domain, **names):
         unknown = sum(value not in domain.tolist() for value in values.tolist())
@@ -357,7 +357,7 @@ def rows_counted_in_an_error(patch):
             raise ValueError(f"{unknown} row(s) whose value is not among the known ones.")
         return honest(values, domain, **names)
 
-    patch.setattr(_table, "encode_labels", planted)
+    patch.setattr(_table._utils, "encode_labels", planted)
 
 
 @mutant
@@ -532,8 +532,10 @@ def rows_counted_more_often_than_charged(patch):
 def gap_downstream_against_all_other_groups(patch):
     """Found (survived in 0.1.0): a group against the rest, which is smaller with three groups. Right: the two furthest
     apart."""
-    honest = _synthetic.demographic_disparity
-    patch.setattr(_synthetic, "demographic_disparity", lambda *rows, gap, **given: honest(*rows, gap="others", **given))
+    honest = _synthetic._fairness.demographic_disparity
+    patch.setattr(
+        _synthetic._fairness, "demographic_disparity", lambda *rows, gap, **given: honest(*rows, gap="others", **given)
+    )
 
 
 @mutant
@@ -548,7 +550,7 @@ def gaps_downstream_of_two_groups_alone(patch):
             truth, predicted, groups = parts
             return honest(truth, predicted, sensitive_features=groups, **more)
 
-        patch.setattr(_synthetic, name, planted)
+        patch.setattr(_synthetic._fairness, name, planted)
 
 
 @mutant

@@ -194,7 +194,7 @@ def half_the_sensitivity(patch):
 @mutant
 def the_classifier_for_nothing(patch):
     """What a private classifier has cost is part of what its thresholds show."""
-    patch.setattr(_estimator, "held_by", lambda estimator: ())
+    patch.setattr(_estimator.privacy, "held_by", lambda estimator: ())
     patch.setattr(_spending, "held_by", lambda *things: ())
 
 
@@ -334,4 +334,4 @@ def bounds_of_another_rate(patch):
     def turned(*given, **more):
         return tuple(bounds.ravel().reshape(bounds.T.shape).T for bounds in rate_bounds(*given, **more))
 
-    patch.setattr(_fairness, "rate_bounds", turned)
+    patch.setattr(_fairness.fairness, "rate_bounds", turned)
