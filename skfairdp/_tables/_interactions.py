@@ -79,6 +79,7 @@ class Surprise:
     sampled: Ints
     sampled_labels: Ints
     n_classes: int
+    n_rows: int  # public, as is who among them is looked at: how many have a row may be neither
 
     def counts(self, places: Ints, labels: Ints, n_cells: int) -> Ints:
         """Rows by cell and label."""
@@ -94,13 +95,14 @@ class Surprise:
     def scores(self, levels: Ints, labels: Ints, sets: Sequence[tuple[int, ...]]) -> Floats:
         """Of each set. Private."""
         n, n_sampled, found = levels.shape[1], self.sampled.shape[1], np.empty(len(sets))
+        times = self.n_rows / n_sampled
         both = self.levels.places(np.concatenate([levels, self.sampled], axis=1), sets)
         for k, places in enumerate(both):
             n_cells = self.levels.n_cells(sets[k])
             counts = self.counts(places[:n], labels, n_cells)
             sampled = self.counts(places[n:], self.sampled_labels, n_cells)
-            shares, rows = self.shares(sampled), sampled.sum(axis=1, keepdims=True) * (n / n_sampled)
-            chance = np.sqrt(2 / np.pi * (1 + n / n_sampled) * rows * shares * (1 - shares)).sum()
+            shares, rows = self.shares(sampled), times * sampled.sum(axis=1, keepdims=True)
+            chance = np.sqrt(2 / np.pi * (1 + times) * rows * shares * (1 - shares)).sum()
             apart = np.abs(counts - shares * counts.sum(axis=1, keepdims=True)).sum()
             found[k] = apart / 2 - math.floor(chance / 2 * GRID) / GRID
         return found
@@ -140,7 +142,7 @@ def chosen(surprise: Surprise, levels: Ints, labels: Ints, choose: Callable[[Flo
     """The set that a private choice by the scores finds, and of a large union a set within it; () where none fits."""
     found: tuple[int, ...] | None = None
     while found is None or len(found) > MOST_COLUMNS:
-        sets = sets_of(surprise.levels, levels.shape[1], found)
+        sets = sets_of(surprise.levels, surprise.n_rows, found)
         if not sets:
             return ()
         found = sets[choose(surprise.scores(levels, labels, sets))]

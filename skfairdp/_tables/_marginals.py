@@ -445,9 +445,11 @@ class MarginalsPlan(BackendPlan):
         levels = Levels.of([observed @ shares for shares in given_cell])
         cells = rng.choice(len(observed), min(LOOKED_AT, 4 * self.layout.n_rows), p=observed / observed.sum())
         sampled = tree.sample(cells, rng)
-        surprise = Surprise(levels, levels(sampled), cells % n_classes, n_classes)
+        surprise = Surprise(
+            levels, levels(sampled), cells % n_classes, n_classes, n_rows=min(LOOKED_AT, self.layout.n_rows)
+        )
         private, labels, choice = levels(rows.values), rows.cells % n_classes, self.choice_at(scale)
-        some = slice(LOOKED_AT)
+        some = slice(LOOKED_AT) if rows.places is None else rows.places < LOOKED_AT
         columns = chosen(surprise, private[:, some], labels[some], lambda scores: choice.release(scores, noise))
         if not columns:
             return tree

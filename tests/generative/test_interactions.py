@@ -16,7 +16,8 @@ from skfairdp import PFGuardGenerator, PrivacyLedger, SyntheticDataClassifier
 from skfairdp.generative import MarginalsBackend
 from skfairdp.privacy import ExponentialMechanism, NeighboringRelation, NoiseSource, epsilon_of
 from skfairdp.schema import Category, Schema
-from tests._tools.inside import InteractionModel, Layout, Levels, Surprise, sets_of, verify_file
+from tests._tools.inside import InteractionModel, Layout, Levels, Rows, Surprise, sets_of, verify_file
+from tests._tools.sources import FixedAnswers, moves
 
 FLAGS = {"classes": [0, 1], "bounds": (0, 1), "dtypes": "int64"}
 
@@ -59,7 +60,7 @@ def test_a_table_without_interactions_keeps_the_tree():
 def surprise_of(n_classes, rng, n_columns=4, n_sampled=400):
     levels = Levels(tuple(np.arange(3) for _ in range(n_columns)))
     sampled = rng.integers(0, 3, (n_columns, n_sampled))
-    return Surprise(levels, sampled, rng.integers(0, n_classes, n_sampled), n_classes)
+    return Surprise(levels, sampled, rng.integers(0, n_classes, n_sampled), n_classes, n_rows=40)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -86,6 +87,25 @@ def test_scores_are_exact_sums_whatever_the_order_of_the_rows():
     np.testing.assert_array_equal(
         surprise.scores(rows, labels, sets), surprise.scores(rows[:, order], labels[order], sets)
     )
+
+
+@pytest.mark.parametrize("lost", [0, 20_000, 39_999])
+def test_who_is_looked_at_does_not_follow_from_who_has_rows(lost):
+    """Of 40,000 subjects 32,768 are: one without rows moves nobody else into their number."""
+    rng, n = np.random.default_rng(0), 40_000
+    layout = Layout("codes", n, 5, 1, 2, None, groups_known=True, relation=NeighboringRelation.REPLACE_SUBJECT)
+    values, cells = rng.integers(0, 2, (n, 5)).astype(np.uint8), rng.integers(0, 2, n)
+
+    def released(kept):
+        both, half = np.ones(2, dtype=bool), np.full((1, 2), 0.5)
+        rows = Rows(values[kept], cells[kept], (2,) * 5, (False,) * 5, (both,) * 5, half, half, None, kept)
+        source = FixedAnswers()
+        MarginalsBackend(structure="interactions").plan(layout).release(rows, 4.0, source, np.random.default_rng(1))
+        return source
+
+    here, there = released(np.arange(n)), released(np.delete(np.arange(n), lost))
+    assert any(isinstance(mechanism, ExponentialMechanism) for mechanism, _ in here.log)
+    moves(here, there)  # refuses any that is further than declared, and noise or a number that follows the rows
 
 
 # ---- the choice --------------------------------------------------------------------------------------------------

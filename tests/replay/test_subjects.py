@@ -20,6 +20,7 @@ from skfairdp import (
     SyntheticRows,
 )
 from skfairdp.ensemble import MLPTeachers
+from skfairdp.generative import MarginalsBackend
 from skfairdp.lagrangian import GroupModel, NoisyGradients
 from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
 from skfairdp.schema import Category, Number, Schema
@@ -249,6 +250,8 @@ WAYS = [
     way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
     way("synthetic rows", synthetic(), without_public_rows),
     way("synthetic rows, held", synthetic(gamma=0.1), without_public_rows),
+    way("PFGuard, interactions", pfguard(backend=MarginalsBackend(structure="interactions")), without_public_rows,
+        samples),
     way("thresholds", thresholds(), without_public_rows),
     way("thresholds by group", thresholds(group_at_prediction=True), without_public_rows, answers_with_groups),
     way("thresholds by coins", fragile(Flipped()), without_public_rows, without_answers),
