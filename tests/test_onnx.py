@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from skfairdp import IDP3, FairDPSGDClassifier, LagrangianClassifier, PATEClassifier
+from skfairdp import IDP3, FairDPSGDClassifier, LagrangianClassifier, PATEClassifier, SyntheticDataClassifier
 from skfairdp.export import to_onnx
 from skfairdp.lagrangian import cnn
 from skfairdp.schema import Boolean, Category, Date, Number, Schema, SchemaEncoder
@@ -169,6 +170,14 @@ def test_what_has_no_graph_says_why(name, why, exported):
     entry = by_name(name)
     with pytest.raises(ValueError, match=f"to_onnx has no graph of {why}"):
         to_onnx(entry.fit(entry.make(), entry.rows()))
+
+
+def test_what_an_interaction_says_has_no_graph(exported):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (6000, 5))
+    model = SyntheticDataClassifier(LogisticRegression(), epsilon=4.0, classes=[0, 1], bounds=(0, 1), dtypes="int64")
+    with pytest.raises(ValueError, match=r"no graph of the interaction .* structure='tree'"):
+        to_onnx(model.fit(X, X[:, :3].sum(axis=1) % 2))
 
 
 def test_without_onnx_it_says_what_to_install(monkeypatch):

@@ -12,7 +12,8 @@ _ROOMS = (
 _INSIDE = """
     _estimator.PlainLedger _inputs._data.PublicRows _judge.Judgement _networks._nets.FittedAmounts
     _networks._nets.FittedNet _networks._nets.UnsetNet _networks._stored.StoredModule _networks._stored.StoredType
-    _tables._columns.CategoryColumn _tables._columns.NumberColumn _tables._declared.Form _tables._declared.SampleForm
+    _tables._columns.CategoryColumn _tables._columns.NumberColumn _tables._declared.Form
+    _tables._declared.SampleForm _tables._interactions.InteractionModel _tables._interactions.Levels
     _tables._marginals.TreeModel _transport.Transport _usefulness.VoteForecast _utils._plain_state.PlainDtype
     _utils._plain_state.PlainFrame _utils._plain_state.PlainMember _utils._containers.PublicData
     fairness._rates.RateBound fairness._rates.RateConstraints fairness._rates.RateParity generative._amounts.AmountForm
