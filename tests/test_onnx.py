@@ -176,7 +176,7 @@ def test_what_an_interaction_says_has_no_graph(exported):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (6000, 5))
     model = SyntheticDataClassifier(LogisticRegression(), epsilon=4.0, classes=[0, 1], bounds=(0, 1), dtypes="int64")
-    with pytest.raises(ValueError, match=r"no graph of the interaction .* structure='tree'"):
+    with pytest.raises(ValueError, match=r"no graph of the interaction .*structure='tree'"):
         to_onnx(model.fit(X, X[:, :3].sum(axis=1) % 2))
 
 

@@ -12,9 +12,10 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, subject_given
 from skfairdp._typing import Array, Floats, Ints, Objects
-from skfairdp._utils import split_sensitive_columns, warn_caller
+from skfairdp._utils import split_sensitive_columns, warn_caller, without_cells
 from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.postprocessing._inputs import fits_its_estimator, last_part
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads
 from skfairdp.schema import Schema
 
@@ -42,6 +43,27 @@ class ChargedForRows(PrivateEstimator):
         "group_at_prediction": ["boolean"],
         **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
     }
+
+    def _fit_both(self, X: Any, y: Any, **rows: Any) -> bool:
+        """Fit a private estimator that is not, for its own budget, and then this on the same rows; False where it is.
+
+        It stays as ``estimator_``, whatever becomes of the second fit.
+        """
+        if not (fits_its_estimator(self) and isinstance(last_part(self.estimator), PrivateEstimator)):
+            return False
+        self._check_settings()
+        model, second, parameters = clone(self.estimator), self._unfitted(), self.get_params(deep=False)
+        last = last_part(model)
+        last.set_params(ledger=self.ledger if last.ledger is None else last.ledger)
+        given = {name: value for name, value in rows.items() if value is not None}
+        second.estimator = self.estimator_ = without_cells(model.fit, X, y, owner=type(self).__name__, **given)
+        second.fit(X, y, **rows)
+        self.__dict__.update({name: value for name, value in vars(second).items() if name not in parameters})
+        return True
+
+    def _check_settings(self) -> None:
+        """Refuse parameters that no rows are needed to refuse."""
+        self._validate_params()
 
     def _fitted_estimator(self) -> Any:
         raise NotImplementedError

@@ -55,8 +55,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     Parameters
     ----------
     estimator : regressor
-        Fitted already. Wrap it in ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as searches do. It is
-        not changed.
+        One that is fitted is not changed; wrap it in ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as
+        searches do. A private one that is not fitted is cloned and fitted first, on the same rows, for its own ε and
+        with this ``ledger`` where it has none.
     epsilon : float, default=1.0
         Privacy budget of the tables, in [1e-3, 1e6].
     {delta}
@@ -176,6 +177,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         FairnessWarning
             ``constraint_holds_`` is "no", or noise hides a group.
         """
+        if self._fit_both(X, y, sensitive_features=sensitive_features, subject=subject):
+            return self
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model = self._fitted_estimator()

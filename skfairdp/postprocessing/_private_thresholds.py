@@ -61,8 +61,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     Parameters
     ----------
     estimator : classifier
-        Fitted already, of two classes, with ``predict_proba`` or ``decision_function``. Wrap it in
-        ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as searches do. It is not changed.
+        Of two classes, with ``predict_proba`` or ``decision_function``. One that is fitted is not changed; wrap it in
+        ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as searches do. A private one that is not fitted
+        is cloned and fitted first, on the same rows, for its own ε and with this ``ledger`` where it has none.
     constraints : str, RateParity, RateBound, fairlearn moment, or list of them, default="demographic_parity"
         What is to hold: "equalized_odds", "equal_opportunity", "accuracy_parity" and others, see
         :class:`skfairdp.fairness.RateParity`. Names stand for a difference of at most 0.01.
@@ -181,6 +182,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         UtilityWarning
             By the released counts the answers are right no more often than the larger class, beyond noise.
         """
+        if self._fit_both(X, y, sensitive_features=sensitive_features, subject=subject):
+            return self
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model, classes = self._fitted_estimator(), data.classes
@@ -250,10 +253,13 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             raise ValueError(f"{_OWNER} needs a fitted classifier: give one with the 'estimator' parameter.")
         return fitted_classifier(self.estimator, owner=_OWNER)
 
-    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
+    def _check_settings(self) -> None:
         self._validate_params()
         schema_of(self)
         read_rate_constraints(self.constraints, _OWNER)
+
+    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
+        self._check_settings()
         model = self._fitted_estimator()
         if len(model.classes_) != 2:
             raise ValueError(

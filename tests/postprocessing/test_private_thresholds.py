@@ -16,14 +16,14 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skfairdp import FairDPSGDClassifier, PFLDClassifier, PrivacyLedger, SchemaEncoder
+from skfairdp import FairDPSGDClassifier, FairDPSGDRegressor, PFLDClassifier, PrivacyLedger, SchemaEncoder
 from skfairdp._utils import coins_of
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import mlp as fld_mlp
-from skfairdp.postprocessing import PrivateThresholds
+from skfairdp.postprocessing import PrivateBarycenter, PrivateThresholds
 from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
 from tests._tools.inside import answer_counts, fair_answers, for_own_answers, predicted_counts
@@ -569,3 +569,41 @@ def test_labels_that_the_classifier_was_not_taught_are_blamed_on_its_classes():
     with pytest.raises(ValueError, match="none of the classes of its 'estimator'"):
         thresholds.fit(X, np.full(60, 7), sensitive_features=X[:, 1] > 0)
     assert ledger.entries == ()
+
+
+# ---- around an estimator that is not fitted -------------------------------------------------------------------------
+PRIVATE = {
+    "thresholds": (PrivateThresholds, FairDPSGDClassifier(epsilon=0.8, lam=0.0, classes=[0, 1], random_state=0), {}),
+    "barycenter": (PrivateBarycenter, FairDPSGDRegressor(epsilon=0.8, bounds=(-1.0, 2.0), random_state=0), {}),
+}
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+def test_one_fit_of_both_is_a_fit_of_each(kind):
+    make, inside, more = PRIVATE[kind]
+    given = {"epsilon": 0.4, "group_at_prediction": True, "groups": [0, 1], "random_state": 0, **more}
+    rows, ledger = {"sensitive_features": GROUPS[TRAIN]}, PrivacyLedger(epsilon=1.5)
+    with recording_noise(entropy=0):
+        both = make(inside, ledger=ledger, **given).fit(X[TRAIN], Y[TRAIN], **rows)
+    with recording_noise(entropy=0):
+        first = clone(inside).fit(X[TRAIN], Y[TRAIN], **rows)
+        second = make(first, **given).fit(X[TRAIN], Y[TRAIN], **rows)
+    asked = {"sensitive_features": GROUPS[TEST]}
+    np.testing.assert_array_equal(both.predict(X[TEST], **asked), second.predict(X[TEST], **asked))
+    assert both.privacy_.epsilon == second.privacy_.epsilon > 0.8
+    assert [entry.label for entry in ledger.entries] == [type(inside).__name__, make.__name__]
+    assert both.estimator is inside and not hasattr(inside, "privacy_") and hasattr(both.estimator_, "privacy_")
+
+
+def test_what_is_wrong_with_the_second_fit_is_said_before_the_first_spends():
+    ledger, inside = PrivacyLedger(), PRIVATE["thresholds"][1]
+    with pytest.raises(ValueError, match="demographic"):
+        PrivateThresholds(inside, constraints="fairness", ledger=ledger).fit(X, Y, sensitive_features=GROUPS)
+    assert not ledger.entries
+
+
+def test_the_first_model_stays_where_the_ledger_refuses_the_second():
+    model = PrivateThresholds(PRIVATE["thresholds"][1], epsilon=0.8, groups=[0, 1], ledger=PrivacyLedger(epsilon=1.0))
+    with pytest.raises(BudgetExceededError):
+        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert model.estimator_.predict(X[TEST]).shape == (len(X[TEST]),)
