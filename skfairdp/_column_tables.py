@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
-from skfairdp._typing import Floats
+from skfairdp._typing import Bools, Floats
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 from skfairdp.schema import NumberPlace, Schema, number_places
 
@@ -47,6 +47,10 @@ SCALED_FAR, LEFT_FAR = 2.0, 8.0
 LEAST_RANGE = 1e-6  # of a centre: float32 tells knots apart
 #: Which knot from either end says where a released column lies: beyond it noise may have put rows far away.
 CLEAR_KNOT = 1
+#: Standard deviations of noise that the outermost cells of a group have to hold.
+CLEAR_OF_NOISE = 3.0
+#: The outermost cells with rows are at most so many times as wide as the widest between them.
+GROWTH = 4.0
 MOST_PUBLIC = 16384  # rows are enough for quantiles
 LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quantiles
 
@@ -120,10 +124,15 @@ class ColumnTables:
                 cells += np.bincount(np.searchsorted(ends[1:-1], inside, side="right"), minlength=CELLS)
         return found
 
-    def release(self, X: Any, noise: NoiseSource) -> Floats:
-        """Release the tables, and return the quantiles that follow from them."""
+    def release(self, X: Any, noise: NoiseSource, *, near: bool = False) -> Floats:
+        """Release the tables, and return the quantiles that follow from them; ``near``: no row lies far from others."""
         edges = self.release_cells(X, noise, self.rounds - 1)
-        shares = self.shares(edges, self.counts.release(self.table(X, edges), noise))
+        noisy = self.counts.release(self.table(X, edges), noise)
+        shares = self.shares(edges, noisy)
+        if near:
+            edges = np.stack(
+                [without_far_ends(*of, self.counts.sigma) for of in zip(edges, noisy[:, None], strict=True)]
+            )
         knots = np.stack([_quantiles(ends, part) for ends, part in zip(edges, shares, strict=True)])
         return knots if self.has_bounds else np.copysign(SMALLEST * (np.exp2(np.abs(knots) * OCTAVES) - 1.0), knots)
 
@@ -271,6 +280,28 @@ def _finer(edges: Floats, shares: Floats) -> Floats:
         cells.remove((share, low, high))
         cells += [(share / 2, low, middle), (share / 2, middle, high)]
     return np.array([*sorted(low for _, low, _ in cells), edges[-1]])
+
+
+def in_sight(counts: Floats, noise: float) -> Bools:
+    """Cells of which neither what is beyond nor what is before them is no more than noise would put there."""
+    clear = CLEAR_OF_NOISE * noise * np.sqrt(np.arange(1, counts.shape[1] + 1))
+    below = np.maximum.accumulate(counts.cumsum(axis=1) > clear, axis=1)
+    above = np.maximum.accumulate(counts[:, ::-1].cumsum(axis=1) > clear, axis=1)[:, ::-1]
+    return below & above
+
+
+def without_far_ends(edges: Floats, counts: Floats, noise: float) -> Floats:
+    """Edges of which none is further out than a few times the widest cell from where the last rows in sight begin.
+
+    A cell that ends far away, by bounds that are too wide or by noise, has its rows at its near end. Cells hold about
+    equal shares, so the last but one of a tail as heavy as 1/x is three times as wide as the one before.
+    """
+    seen = np.flatnonzero(in_sight(counts, noise).any(axis=0))
+    if len(seen) == 0 or seen[-1] - seen[0] < 2:
+        return edges
+    first, last = edges[seen[0] + 1], edges[seen[-1]]
+    widest = GROWTH * float(np.diff(edges[seen[0] + 1 : seen[-1] + 1]).max())
+    return np.clip(edges, first - widest, last + widest)
 
 
 def _quantiles(edges: Floats, shares: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from skfairdp._column_tables import ColumnTables, Cost
+from skfairdp._column_tables import ColumnTables, Cost, in_sight, without_far_ends
 from skfairdp._judge import KSJudgement
 from skfairdp._typing import Bools, Floats, Ints
 from skfairdp.fairness import tally
@@ -18,12 +18,8 @@ from skfairdp.schema import NumberPlace
 #: Of the squared cost: for the look at moved scores, for cells, and for scores of each group.
 FOR_LOOK, FOR_CELLS, FOR_TABLE = 0.3, 0.15, 0.55
 ROUNDS = 3  # of where scores lie
-#: Standard deviations of noise that the outermost cells of a group have to hold.
-CLEAR_OF_NOISE = 2.0
 #: Cells of this part of the range are points.
 NARROW = 2.0**-12
-#: So many cells at either end are at most so many times as wide as the widest of the others.
-UNSURE, GROWTH = 2, 4.0
 #: Between levels at which quantiles jump, and above or below all rows.
 JUMP, BEYOND = 1e-12, 1e-6
 
@@ -110,12 +106,13 @@ class TransportPlan:
     def release(self, scores: Floats, groups: Ints, noise: NoiseSource) -> "Transport":
         """Release how scores in [0, 1] of each group are spread."""
         edges = self.release_edges(scores, noise)
-        return Transport(edges, self.table.release(self.counts(scores, groups, edges), noise), self.table.sigma)
+        counts = self.table.release(self.counts(scores, groups, edges), noise)
+        return Transport(without_far_ends(edges, counts, self.table.sigma), counts, self.table.sigma)
 
     def release_edges(self, scores: Floats, noise: NoiseSource) -> Floats:
         """Release where cells of about equally many scores end."""
         between = (2 * scores - 1)[:, None]
-        return without_far_cells((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
+        return np.asarray((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
 
     def release_judgement(
         self, transport: Any, scores: Floats, codes: Ints, groups: Ints, noise: NoiseSource
@@ -146,11 +143,7 @@ class Transport:
     @cached_property
     def levels(self) -> Floats:
         """Distribution functions of the groups at the edges."""
-        clear = CLEAR_OF_NOISE * self.noise * np.sqrt(np.arange(1, self.counts.shape[1] + 1))
-        # what from either end on is no more than noise would put far away
-        below = np.maximum.accumulate(self.counts.cumsum(axis=1) > clear, axis=1)
-        above = np.maximum.accumulate(self.counts[:, ::-1].cumsum(axis=1) > clear, axis=1)[:, ::-1]
-        counts = np.where(below & above, self.counts, 0.0)
+        counts = np.where(in_sight(self.counts, self.noise), self.counts, 0.0)
         sums = np.concatenate([np.zeros((len(counts), 1)), counts.cumsum(axis=1)], axis=1)
         total = np.maximum(sums[:, -1:], 1.0)
         shares = np.clip(sums / total, 0.0, 1.0)
@@ -210,23 +203,6 @@ def ends_of(quantiles: tuple[Floats, Floats], n_cells: int) -> Floats:
     """Ends of so many cells of scores with these quantiles."""
     inner = np.unique(np.interp(np.arange(1, n_cells) / n_cells, *quantiles))
     return np.r_[0.0, inner[(inner > 0) & (inner < 1)], 1.0]
-
-
-def without_far_cells(edges: Floats) -> Floats:
-    """Cells of which the outer ones are no wider than a few times any further in: noise puts their ends anywhere.
-
-    Cells hold about equal shares, so those of a tail as heavy as 1/x are three times as wide as the next ones. Where
-    nearly all rows have one score, nothing is known of how wide cells are.
-    """
-    found, n = edges.copy(), len(edges) - 1
-    if not edges[n - UNSURE] - edges[UNSURE] > NARROW:
-        return found
-    widest = GROWTH * np.diff(edges[UNSURE : n - UNSURE + 1]).max()
-    for at in range(n - UNSURE + 1, n + 1):
-        found[at] = min(edges[at], found[at - 1] + widest)
-    for at in range(UNSURE - 1, -1, -1):
-        found[at] = max(edges[at], found[at + 1] - widest)
-    return found
 
 
 def as_scores(amounts: Floats, bounds: tuple[float, float]) -> Floats:

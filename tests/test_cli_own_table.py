@@ -146,6 +146,17 @@ def test_nothing_is_written_through_a_link(table, tmp_path, file):
         assert done.returncode == 2 and (tmp_path / "mine.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("file", ["frontier.csv", "schema.yaml"])
+def test_no_result_takes_the_place_of_a_file_that_is_read(table, tmp_path, file):
+    """Neither of the table, nor of a schema that was written by hand: both were lost, where they had such a name."""
+    given = {"frontier.csv": table.read_text(), "schema.yaml": "columns:\n  age: {kind: number, low: null, high: 90}\n"}
+    (tmp_path / file).write_text(given[file])
+    read = [tmp_path / file] if file == "frontier.csv" else [table, "--schema", tmp_path / file]
+    done = run("frontier", *read, *ROLES, "--epsilon", 1, "--methods", "synthetic", "--out", tmp_path)
+    assert done.returncode == 2 and "it is what this command reads. Rename it" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [file] and (tmp_path / file).read_text() == given[file]
+
+
 def test_a_link_that_comes_while_fits_run_is_replaced_and_not_followed(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with replaced(tmp_path) as new:

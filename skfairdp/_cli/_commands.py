@@ -118,10 +118,14 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     from skfairdp.inspection import epsilon_text
 
     started = time.perf_counter()
-    names = (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
-    folder = _files.writable_folder(arguments.out, names)
     schema, said = (None, None) if arguments.schema is None else _files.read_schema(arguments.schema)
     known = said["known"].items() if said else ()
+    paid = any(getattr(column, "privacy_", None) for _, column in known)  # a file of an earlier run
+    folder = _files.writable_folder(
+        arguments.out,
+        (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE),
+        [arguments.table, *([arguments.schema] if said and schema is None and not paid else [])],
+    )
     table = _files.read_table(arguments.table, types=False, listed=_listed(known))
     label = arguments.label or (said["label"] if said else None)
     groups = tuple(arguments.group or (said["groups"] if said else ()))

@@ -188,8 +188,8 @@ def with_roles(schema: Any, label: str, groups: tuple[str, ...], subject: str | 
         raise UsageError(f"--schema {name}: {error}") from None
 
 
-def writable_folder(out: str, files: Sequence[str] = FRONTIER_FILES) -> Path:
-    """Make the folder and prove that files can be written there, before minutes of work."""
+def writable_folder(out: str, files: Sequence[str] = FRONTIER_FILES, read: Sequence[str] = ()) -> Path:
+    """Make the folder and prove that files can be written there, before minutes of work, and over none that is read."""
     folder = Path(out).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -199,6 +199,8 @@ def writable_folder(out: str, files: Sequence[str] = FRONTIER_FILES) -> Path:
         raise UsageError(f"cannot write to --out {out}: {error.strerror or error}") from None
     for file in files:
         path = folder / file
+        if any(os.path.realpath(path) == os.path.realpath(Path(one).expanduser()) for one in read):
+            raise UsageError(f"cannot replace {path}: it is what this command reads. Rename it, or name another --out")
         if path.is_symlink():
             raise UsageError(f"cannot replace {path}: it is a link to another file. Remove it, or name another --out")
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):

@@ -19,7 +19,7 @@ _END_NOISE = 0.4
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
 _ENTRIES = 2**20  # of a matrix, put into the order of columns at a time
-_WIDTHS, _OCTAVES = 16, 12  # bins of equal width within bounds, and halvings of the range towards its anchor
+_WIDTHS, _OCTAVES = 16, 20  # bins of equal width within bounds, and halvings of the range towards its anchor
 
 
 @dataclass(frozen=True)

@@ -458,7 +458,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             scale.settle(mean, (high - low) / 2)
             return mean, mean, _amounts.spread_of_counts(mean) if self.loss == "poisson" else (high - low) / 2
         between = 2 * (data.y[:, :1] - low) / (high - low) - 1
-        knots = plan.target.release(between, noise)[0]
+        knots = plan.target.release(between, noise, near=True)[0]
         _inputs.warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))
         mean, middle, half = where_amounts_lie(knots, (low, high))
         usual = mean if self.loss == "squared" else middle

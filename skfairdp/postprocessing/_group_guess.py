@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from scipy.special import softmax
 
-from skfairdp._column_tables import Scaling
+from skfairdp._column_tables import Scaling, without_far_ends
 from skfairdp._inputs import TrainingData
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._transport import FOR_TABLE, Transport, TransportPlan, ends_of
@@ -99,7 +99,9 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
         edges = self.release_edges(scores, noise)
         cells = replace(self, n_groups=self.n_kinds * self.n_groups)
         counts = cells.counts(scores, kinds * self.n_groups + groups, edges).reshape(self.n_kinds, self.n_groups, -1)
-        return GuessedTransport(edges, self.table.release(counts, noise), self.table.sigma)
+        noisy = self.table.release(counts, noise)
+        edges = without_far_ends(edges, noisy.reshape(-1, noisy.shape[2]), self.table.sigma)
+        return GuessedTransport(edges, noisy, self.table.sigma)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 PLACES = {
     "_cli": "Sweep print_frontier",
     "_cli._files": "check_columns replaced",
-    "_column_tables": "CELLS ColumnTables KNOTS ROUNDS",
+    "_column_tables": "CELLS ColumnTables KNOTS ROUNDS without_far_ends",
     "_docs": "shared_docs",
     "_estimator": "PlainLedger PrivateEstimator",
     "_inputs": "PublicRows TrainingData",
@@ -22,7 +22,7 @@ PLACES = {
     "_networks._clipping": "has_hooks check_rows_stay_apart clipped_gradient_sum",
     "_networks._wide_sums": "Places DenseRows LayerRows SLACK Total wide",
     "_networks._training": "hooks_agree vectorizes check_network",
-    "_transport": "Transport TransportPlan without_far_cells",
+    "_transport": "Transport TransportPlan",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
     "_rows": (
         "FoldRows FoldRule PartWork Spill SubjectFolds Subjects check_free_disk even_tables fold_sizes opened "

@@ -78,6 +78,23 @@ def test_bounds_that_are_far_too_wide_cost_little():
     assert fitted(epsilon=1.0, bounds=(-1e4, 1e4)).score(X[TEST], Y[TEST]) > 0.65
 
 
+@pytest.mark.parametrize("options", [{}, {"constraints": "demographic_parity", "groups": [0, 1]}])
+@pytest.mark.parametrize("wide", [1e3, 1e4])
+def test_bounds_that_are_thousands_of_times_too_wide_move_no_prediction_far_away(wide, options):
+    """By the end of a cell that reached to a bound: R² was -4e1 to -1e5, and nothing said it."""
+    given = {"sensitive_features": GROUPS[TRAIN]} if options else {}
+    for seed in range(3):
+        model = fitted(bounds=(-0.7 * wide, 1.3 * wide), epsilon=1.0, noise_seed=seed, **options, **given)
+        at_prediction = {"sensitive_features": GROUPS} if options else {}
+        assert np.mean((model.predict(X, **at_prediction) - Y) ** 2) < 0.6 * Y.var()
+
+
+def test_bounds_too_wide_to_tell_amounts_apart_are_told_of():
+    """R² was -10 without a word: what a network was compared with was as far away."""
+    with pytest.warns(UtilityWarning, match="within 1/10000 of its 'bounds', and are hardly told apart"):
+        fitted(bounds=(-7e7, 13e7), epsilon=1.0, loud=True)
+
+
 def test_predictions_stay_within_the_bounds_whatever_row_comes():
     model = fitted(epsilon=4.0, bounds=(28, 32))
     found = model.predict(np.vstack([X[TEST], 1e6 * np.eye(5), -1e6 * np.eye(5)]))

@@ -16,7 +16,7 @@ from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLea
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import PrivateBarycenter
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, compose, epsilon_of, verify_file
-from tests._tools.inside import KSJudgement, Transport, TransportPlan, without_far_cells
+from tests._tools.inside import KSJudgement, Transport, TransportPlan, without_far_ends
 from tests._tools.sources import recording_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*given to PrivateBarycenter has no privacy_")
@@ -83,17 +83,31 @@ def test_bounds_that_are_far_too_wide_cost_little():
     assert ks(fair.predict(X_NEW, sensitive_features=GROUPS_NEW)) < 0.06
 
 
-def test_cells_that_noise_stretched_are_cut_and_those_of_heavy_tails_are_not():
+def test_rows_of_the_last_cell_in_sight_lie_at_its_near_end_and_those_of_heavy_tails_where_they_are():
     """Two far edges moved predictions of the highest rows by the whole range, in one fit of a hundred."""
-    even = np.linspace(0.1, 0.2, 31)
-    stretched = np.concatenate([[0.0, 0.01], even, [0.7, 1.0]])
-    assert without_far_cells(stretched)[[0, -1]] == pytest.approx([0.1 - 8 / 300, 0.2 + 8 / 300])
-    np.testing.assert_allclose(without_far_cells(even), even)
+    even, rows = np.linspace(0.1, 0.2, 31), np.full(30, 100.0)
+    stretched, few = np.concatenate([[0.0], even, [0.7, 1.0]]), np.concatenate([[9.0], rows, [9.0, 0.0]])
+    cut = without_far_ends(stretched, np.stack([few, few]), 1.0)
+    assert cut[[0, -1]] == pytest.approx([0.1 - 4 / 300, 0.2 + 4 / 300])
+    np.testing.assert_allclose(cut[1:-2], even)
+    np.testing.assert_allclose(without_far_ends(even, np.stack([rows, rows]), 1.0), even)
     heavy = 0.01 / (1 - np.arange(1, 32) / 32.5)  # equal shares of a law whose tail is 1/x
-    np.testing.assert_allclose(without_far_cells(heavy)[:-1], heavy[:-1])
-    zeros = np.full(29, 1e-9).cumsum()
-    for part in (np.concatenate([zeros, [0.3, 0.6, 0.9]]), np.concatenate([zeros, zeros[:2] + 0.5])):
-        np.testing.assert_allclose(without_far_cells(part), part)
+    np.testing.assert_allclose(without_far_ends(heavy, np.stack([rows, rows]), 1.0)[:-1], heavy[:-1])
+    zeros = np.full(28, 1e-9).cumsum()
+    for part in (np.concatenate([zeros, [0.3, 0.6, 0.9]]), np.concatenate([zeros, zeros[:3] + 0.5])):
+        np.testing.assert_allclose(without_far_ends(part, np.stack([rows, rows]), 1.0), part)
+
+
+@pytest.mark.parametrize("bounds", [(-700.0, 1300.0), (-7000.0, 13_000.0)])
+def test_bounds_that_are_far_too_wide_move_no_row_far_away(bounds):
+    """The outermost cell reached to a bound, and some rows of it were moved there: R² was -4e3 to -1e5."""
+    rng = np.random.default_rng(0)
+    groups, rule = rng.integers(2, size=8000), LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
+    rows = rng.normal(3, 1.2, size=(8000, 1)) + 0.3 * groups[:, None]
+    for seed in range(5):
+        fair = PrivateBarycenter(rule, epsilon=1, bounds=bounds, groups=[0, 1], random_state=seed)
+        moved = fair.fit(rows, sensitive_features=groups).predict(rows, sensitive_features=groups)
+        assert np.abs(moved - rows[:, 0]).max() < 12
 
 
 def test_one_group_is_refused_before_anything_is_spent():

@@ -294,13 +294,18 @@ def test_what_few_rows_hold_is_told_apart_where_most_have_one_value():
 
 
 def test_noise_far_out_in_wide_bounds_is_not_taken_for_rows():
-    """Bins far out are wide: a share of a hundredth there would be most of the spread."""
+    """Bins far out are wide: a share of a hundredth there would be most of the spread.
+
+    On average over draws: one in twenty has more than that, whatever the number of halvings (12 to 24 were tried).
+    """
     column, sigma, rng = number_column((0,), (0.0, 1000.0)), 40.0, np.random.default_rng(0)
-    for _ in range(20):
+    shares = []
+    for _ in range(100):
         X = np.column_stack([np.exp(rng.normal(size=4000)) / 500 - 1, np.zeros(4000)])
         noisy = counts_of(column, X) + sigma * rng.normal(size=len(column.grid))
         out, _ = drawn(column, X, noisy, sigma=sigma)
-        assert np.mean((out[:, 0] + 1) * 500 > 100) < 0.01
+        shares.append(np.mean((out[:, 0] + 1) * 500 > 100))
+    assert np.mean(shares) < 0.004
 
 
 @pytest.mark.few(1)
