@@ -195,10 +195,8 @@ def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent
 def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
     """What a fit tells of one sensitive attribute, if it was for records too."""
     relation = NeighboringRelation.REPLACE_ATTRIBUTE
-    event, secret = (
-        privacy.attribute_event(spent.event, spent.neighboring_relation),
-        spent.epsilon == spent.mechanism_epsilon,
-    )
+    event = privacy.attribute_event(spent.event, spent.neighboring_relation)
+    secret = spent.epsilon == spent.mechanism_epsilon
     of: dict[str, Any] = {"protects": relation.protects, "neighboring_relation": relation, "public": spent.public}
     return PrivacySpent.of(event, spent.delta, secret_noise=secret, **of)
 

@@ -395,11 +395,9 @@ def read_search(
     return SearchData(owner, candidate, rows, grid, scores, splits, share, delta, planned)
 
 
-def _splits(
-    search: Any, candidate: Candidate, rows: Rows, planned: Entry, holdout: float | None, seed: int
-) -> list[Split]:
+def _splits(search: Any, one: Candidate, rows: Rows, planned: Entry, holdout: float | None, seed: int) -> list[Split]:
     """Train and test parts of private rows."""
-    owner, secret = type(search).__name__, privacy.SecretDraws(candidate.parameter("noise_seed"))
+    owner, secret = type(search).__name__, privacy.SecretDraws(one.parameter("noise_seed"))
     subjects, y, n_units, source = rows.subjects, rows.y, rows.n_rows, opened(rows.X) if rows.y is None else None
     if subjects is not None:
         if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):
