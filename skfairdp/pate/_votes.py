@@ -26,7 +26,6 @@ NOTHING = privacy.NoOpDpEvent()
 # Beyond this many votes of discrete noise, summing its exact distribution takes minutes and then all memory.
 MAX_DISCRETE_SIGMA = 2.0**18
 #: What a scale of noise may be, in votes; None is calibrated.
-A_MAJORITY = [Interval(Real, 0.5, 1, closed="right")]
 NOISE_SCALE = [Interval(Real, 1e-9, 1e9, closed="both"), None]
 
 
@@ -270,7 +269,10 @@ class SoftVoting(Voting):
 
     threshold: float = 0.6
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**Voting._parameter_constraints, "threshold": A_MAJORITY}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Voting._parameter_constraints,
+        "threshold": [Interval(Real, 0.5, 1, closed="right")],
+    }
     name, usual_queries = "soft", None
 
     def _plan(self, asked: Asked) -> VotePlan:
@@ -381,7 +383,7 @@ class ConfidentVoting(Voting):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Voting._parameter_constraints,
-        "threshold": A_MAJORITY,
+        "threshold": [Interval(Real, 0.5, 1, closed="right")],
         "sigma_threshold": NOISE_SCALE,
         "max_answers": [Interval(Integral, 1, None, closed="left"), None],
         "accounting": [StrOptions({"auto", "binary", "gdp"})],
