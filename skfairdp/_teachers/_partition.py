@@ -109,17 +109,15 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> Codes:
     return out
 
 
-def in_turns(
-    assignment: Codes, n_teachers: int, n_units: int | None = None
-) -> Iterator[tuple[NDArray[np.bool_], slice]]:
+def in_turns(assigned: Codes, n_teachers: int, n_units: int | None = None) -> Iterator[tuple[NDArray[np.bool_], slice]]:
     """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows.
 
     A function of public sizes and of who teaches whom alone: of the number of rows, or of subjects where that is
     private. The turns of a small table are one.
     """
-    together = -(-n_teachers // max(1, (len(assignment) if n_units is None else n_units) // READY))
+    together = -(-n_teachers // max(1, (len(assigned) if n_units is None else n_units) // READY))
     for first in range(0, n_teachers, together):
-        yield (assignment >= first) & (assignment < first + together), slice(first, min(first + together, n_teachers))
+        yield (assigned >= first) & (assigned < first + together), slice(first, min(first + together, n_teachers))
 
 
 def rounded_down(values: NDArray[np.float64], step: float | None) -> NDArray[np.float64]:

@@ -252,10 +252,8 @@ class AdditiveTerms:
         if axes is None:
             wide = min(3, max(len(names), 1))
             high = -(-len(names) // wide)
-            size = 3.4 * wide, 2.6 * high
-            self.figure_, grid = pyplot.subplots(
-                high, wide, squeeze=False, sharey=True, figsize=size, layout="constrained"
-            )
+            how: dict[str, Any] = {"figsize": (3.4 * wide, 2.6 * high), "layout": "constrained"}
+            self.figure_, grid = pyplot.subplots(high, wide, squeeze=False, sharey=True, **how)
             self.axes_ = grid.ravel()[: len(names)]
             for unused in grid.ravel()[len(names) :]:
                 unused.set_visible(False)

@@ -339,7 +339,10 @@ def _declares_rows(runner: "_Runner", claim: Claim, canaries: Sequence[Canary] |
         or any(np.ndim(value) and len(value) == n_rows for value in runner.fit_params.values())  # one for each row
     ):
         return False
-    declared = runner.with_rows_declared()
+    # The same, told how many rows there are, whichever are absent; where a part states it already, that stays.
+    names = runner.estimator.get_params(deep=True)
+    told = {name: value or n_rows for name, value in names.items() if name.split("__")[-1] == "public_n_rows"}
+    declared = replace(runner, estimator=clone(runner.estimator).set_params(**told))
     stated, _ = declared.stated()
     runner.n_fits += 1
     if stated.relation != Relation.ADD_OR_REMOVE_ONE or (claim.event is not None and stated.event != claim.event):
@@ -390,13 +393,6 @@ class _Runner:
         """What a fit on the common rows states, and its error where there is one."""
         probe = self.see([(self.world, None)], worlds.Observer(self.world, [], attributes=False))[0]
         return probe.claim, None if len(probe.numbers) else probe.signature
-
-    def with_rows_declared(self) -> "_Runner":
-        """The same, told how many rows there are, whichever are absent; where a part states it already, that stays."""
-        names = self.estimator.get_params(deep=True)
-        told = {name: value for name, value in names.items() if name.split("__")[-1] == "public_n_rows"}
-        model = clone(self.estimator).set_params(**{name: value or len(self.world.y) for name, value in told.items()})
-        return replace(self, estimator=model)
 
     def see(self, tables: Sequence[tuple[World, Any]], look: Callable[[Any], Any]) -> list[Seen]:
         """One fit for each table."""
@@ -512,15 +508,11 @@ class _Leanings:
                 table = make_world(self.world, [(self.canaries[k].row, records[k]) for k in present])
                 rows = [self.canaries[k].row for k in present]
                 X = table.X.iloc[rows] if hasattr(table.X, "iloc") else table.X[rows]
-                out[present] += sign * _log_odds(model, X, table.y[rows])
+                proba = np.asarray(model.predict_proba(X), dtype=float)
+                at = np.minimum(np.searchsorted(model.classes_, table.y[rows]), proba.shape[1] - 1)
+                p = np.clip(proba[np.arange(len(rows)), at], 1e-12, 1 - 1e-12)
+                out[present] += sign * (np.log(p) - np.log1p(-p))
         return out
-
-
-def _log_odds(model: Any, X: Any, y: NDArray[Any]) -> Array:
-    probabilities = np.asarray(model.predict_proba(X), dtype=float)
-    at = np.searchsorted(model.classes_, y)
-    p = np.clip(probabilities[np.arange(len(y)), np.minimum(at, probabilities.shape[1] - 1)], 1e-12, 1 - 1e-12)
-    return np.log(p) - np.log1p(-p)
 
 
 # ---------------------------------------------------------------- checks

@@ -72,11 +72,6 @@ class Part:
         """The column that says how good predictions are."""
         return utility_in(self.rows)
 
-    @property
-    def utility_name(self) -> str:
-        """Its name."""
-        return "R²" if self.of_amounts else "Accuracy"
-
     def axis(self, column: str) -> tuple[str, bool]:
         """The words of an axis, and whether less is better."""
         if column == "disparity" and self.of_amounts:

@@ -98,7 +98,7 @@ def _detail(part: Part, n_test: int | None, scored_on: str | None) -> str:
     """What was released, what follows from it, and what the figures were measured on."""
     fits = f"{part.n_fits} private release{'s' if part.n_fits != 1 else ''}"
     derived = "every γ and refusal rule is computed from them at no further cost."
-    figures = f"{part.utility_name} and gap" if part.of_amounts else "Accuracy, gap and coverage"
+    figures = "R² and gap" if part.of_amounts else "Accuracy, gap and coverage"
     measured = f" {figures}: {n_test:,} test rows, not covered by ε." if n_test else ""
     if scored_on is not None:  # a search
         derived = "models that differ only in post-processing share one."

@@ -159,21 +159,18 @@ class SyntheticDataReport:
         """
         return write_text(path, self._page(title))
 
-    def _in_words(self) -> str:
-        distance = self.total_variation
-        worst = html.escape(str(distance.idxmax()))
-        return (
-            f"Columns of the synthetic rows differ from the real ones by {distance.mean():.3f} on average, and most in "
-            f"{worst}, by {distance.max():.3f} (total variation distance: 0 is the same, 1 has nothing in common)."
-        )
-
     def _page(self, title: str) -> str:
         distance = self.total_variation
         columns = self.marginals.groupby("column", sort=False)
         figures = "".join(_figure(str(name), rows, float(distance[name])) for name, rows in columns)
+        words = (
+            f"Columns of the synthetic rows differ from the real ones by {distance.mean():.3f} on average, and most in "
+            f"{html.escape(str(distance.idxmax()))}, by {distance.max():.3f} (total variation distance: 0 is the same, "
+            "1 has nothing in common)."
+        )
         parts = [
             f"<h1>{html.escape(title)}</h1>",
-            f"<p>{self._in_words()}</p>",
+            f"<p>{words}</p>",
             f"<p>Synthetic rows: {html.escape(self.privacy)}.</p>" if self.privacy else "",
             f'<p class="note">{_NOTE}</p>',
             "<h2>Balance of groups</h2>" + _table(self.balance, index=True) if len(self.balance) else "",

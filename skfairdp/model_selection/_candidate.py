@@ -20,8 +20,8 @@ from skfairdp._inputs import amounts_of
 from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
-from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
-from skfairdp.privacy import UNCHARGED, DpEvent, LedgerEntry, PrivacySpent, ledger_in_use
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.privacy import UNCHARGED, LedgerEntry, PrivacySpent, ledger_in_use
 from skfairdp.schema import RawTable
 
 
@@ -243,28 +243,6 @@ class Candidate:
         model = clone(self.estimator).set_params(**params)
         model.set_params(**{self.prefix + name: value for name, value in private.items()})
         return model.set_params(**{self.name: None if ledger_in_use() is None else UNCHARGED})
-
-    def of_secret_size(self, share: float) -> dict[str, Any]:
-        """Parameters of the fit on a secret fold that holds about this share of the rows.
-
-        Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
-        """
-        declared = self.declared_rows
-        if declared is None:
-            raise ValueError(
-                f"Rows cannot be folded for {type(self.private_part(self.estimator)).__name__}, whose neighbours add "
-                "or remove a record and for which no 'public_n_rows' is declared: their number is secret. Declare it, "
-                "or score on public rows: fit(..., validation=PublicData(X, groups, y))."
-            )
-        return {"public_n_rows": max(1, round(declared * share))}
-
-    def check_spent(self, fitted: Any, planned: DpEvent) -> None:
-        """Stop where a fit says that it released something else than it had planned."""
-        spent = getattr(self.private_part(fitted), "privacy_", None)
-        if spent is not None and privacy.flatten(spent.own.event) != privacy.flatten(planned):
-            raise UnplannedReleaseError(
-                f"{type(fitted).__name__} released something else than it had planned; its cost is unknown."
-            )
 
     def chosen(self, fitted: Any, spent: PrivacySpent) -> Any:
         """The winner of a search, which would not be this one without it: it states what the search has cost.

@@ -195,10 +195,8 @@ def _joined_records(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent
 def of_the_attribute(spent: PrivacySpent) -> PrivacySpent:
     """What a fit tells of one sensitive attribute, if it was for records too."""
     relation = NeighboringRelation.REPLACE_ATTRIBUTE
-    event, secret = (
-        privacy.attribute_event(spent.event, spent.neighboring_relation),
-        spent.epsilon == spent.mechanism_epsilon,
-    )
+    event = privacy.attribute_event(spent.event, spent.neighboring_relation)
+    secret = spent.epsilon == spent.mechanism_epsilon
     of: dict[str, Any] = {"protects": relation.protects, "neighboring_relation": relation, "public": spent.public}
     return PrivacySpent.of(event, spent.delta, secret_noise=secret, **of)
 
@@ -261,21 +259,17 @@ class Totals:
     def _events(self, kind: Kind, given: list[LedgerEntry], own: list[LedgerEntry]) -> list[DpEvent]:
         fits = self._of(kind)
         on_ledger = [spent.own.event for spent, charged in fits if charged is None]
+        # What was paid for before and given to these fits, such as a schema: once each.
+        held = {part.release or id(part): part for spent, _ in fits for part in spent.parts[1:]}
+        before = [(part.event, part.neighboring_relation) for part in held.values()]
         charged_there = [entry.event for entry in given if _kind(entry) == kind]
         return [
             # A ledger knows more than the fits (a fit that failed has spent); it can never know less.
             *(charged_there if len(charged_there) >= len(on_ledger) else on_ledger),
             *(entry.event for entry in own if _kind(entry) == kind),
             *(spent.own.event for spent, charged in fits if charged == ()),  # it keeps no books
-            *self._given(kind),
+            *(privacy.attribute_event(*of) if kind[0] == Protects.SENSITIVE_ATTRIBUTE else of[0] for of in before),
         ]
-
-    def _given(self, kind: Kind) -> list[DpEvent]:
-        """What was paid for before and given to these fits, such as a schema: once each."""
-        held = {part.release or id(part): part for spent, _ in self._of(kind) for part in spent.parts[1:]}
-        if kind[0] == Protects.SENSITIVE_ATTRIBUTE:
-            return [privacy.attribute_event(part.event, part.neighboring_relation) for part in held.values()]
-        return [part.event for part in held.values()]
 
     def _guarantee(self, kind: Kind, delta: float, events: dict[Kind, list[DpEvent]]) -> dict[str, Any]:
         counted, secret = events[kind], self._of(kind)

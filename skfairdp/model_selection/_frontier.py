@@ -352,10 +352,8 @@ def _named(estimators: Any) -> dict[str, Any]:
     else:
         listed = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
         names = [type(estimator).__name__ for estimator in listed]
-        named = {
-            name if names.count(name) == 1 else f"{name} {j + 1}": estimator
-            for j, (name, estimator) in enumerate(zip(names, listed, strict=True))
-        }
+        numbered = enumerate(zip(names, listed, strict=True), 1)
+        named = {name if names.count(name) == 1 else f"{name} {j}": one for j, (name, one) in numbered}
     if not named:
         raise ValueError("The 'estimators' parameter of frontier is empty.")
     for name, estimator in named.items():
@@ -363,11 +361,9 @@ def _named(estimators: Any) -> dict[str, Any]:
             raise ValueError(
                 f"frontier sweeps classifiers, and {name!r} predicts amounts. Use frontier_of_table, which takes both."
             )
-        has: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
-        alone = {"backend", "estimator"} <= set(has)
-        if not {"epsilon", "delta"} <= set(has) or not (
-            _frame.sweeps_gamma(estimator) or alone or _frame.parity_weight(estimator)
-        ):
+        has = set[str](getattr(estimator, "get_params", dict)())
+        swept = {"epsilon", "delta"} <= has and (_frame.sweeps_gamma(estimator) or _frame.parity_weight(estimator))
+        if not swept and not {"epsilon", "delta", "backend", "estimator"} <= has:
             raise ValueError(
                 f"frontier cannot sweep {name!r}: an estimator needs the parameters 'epsilon' and 'delta', and either "
                 "'gamma' and the method refit(gamma=), as FairPATEClassifier has, or 'lam', or it must be a "

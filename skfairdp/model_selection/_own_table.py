@@ -441,9 +441,7 @@ def _of_every_row(schema: Schema) -> Schema:
     been refused, as by every fit.
     """
     roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
-    lists = {
-        name: column for name, column in roles.items() if isinstance(column, Category) and column.privacy_ is not None
-    }
+    lists = {name: one for name, one in roles.items() if isinstance(one, Category) and one.privacy_ is not None}
     total = {name: replace(one, others=one.values[0]) for name, one in lists.items() if one.others is None}
     columns = {**schema.columns, **total}
     return Schema(columns, label=schema.label, groups=schema.groups, n_rows=schema.n_rows, subject=schema.subject)

@@ -245,7 +245,10 @@ class PrivateSearchCV(SearchBase):
             raise ValueError(f"The candidates give unlike guarantees ({len(kinds)} kinds). Search them separately.")
         fits = [(whole.event, [part.event for part in parts]) for whole, parts in planned]
         trials = Trials(data, bounds, self.cv is not None, fits)
-        method = self.method if self.method != "auto" else self._cheapest_method(trials)
+        method = "composition" if self.method == "auto" and len(fits) <= _FEW else self.method
+        if method == "auto":
+            costs = {one: privacy.epsilon_of(self._event(trials, one), data.delta) for one in _METHODS}
+            method = min(_METHODS, key=lambda one: costs[one])
         return _Plan(trials, method, self._event(trials, method))
 
     def _best(self, trials: Trials, noise: privacy.NoiseSource) -> tuple[int, Any, float] | None:
@@ -262,12 +265,6 @@ class PrivateSearchCV(SearchBase):
 
     def _event(self, trials: Trials, method: str) -> privacy.DpEvent:
         return trials.composed if method == "composition" else self._selection(trials).event
-
-    def _cheapest_method(self, trials: Trials) -> str:
-        if len(trials.fits) <= _FEW:
-            return "composition"
-        costs = {method: privacy.epsilon_of(self._event(trials, method), trials.data.delta) for method in _METHODS}
-        return min(_METHODS, key=lambda method: costs[method])
 
     def _spending(self, plan: "_Plan") -> privacy.Spending:
         data, releases = plan.trials.data, f"the best of {len(plan.trials.data.grid)} candidates, by {plan.method}"

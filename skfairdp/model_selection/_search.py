@@ -113,7 +113,7 @@ def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
         )
         if data.splits:
             reads.note("folds", "computed", len(data.splits), "by hashes of the public keys or places of rows")
-    _note_domains(reads, candidate, inner, data.relation)
+    _note_domains(reads, candidate, inner, data.relation.protects == privacy.Protects.SENSITIVE_ATTRIBUTE)
     public = rows.public.get("X_public")
     if public is not None:
         public = public.X if isinstance(public, PublicData) else public
@@ -133,11 +133,8 @@ def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
     return tuple(reads)
 
 
-def _note_domains(
-    reads: privacy.PublicReads, candidate: Candidate, inner: Any, relation: privacy.NeighboringRelation
-) -> None:
+def _note_domains(reads: privacy.PublicReads, candidate: Candidate, inner: Any, of_attribute: bool) -> None:
     """Classes and groups: given, or read from rows, and what that means."""
-    of_attribute = relation.protects == privacy.Protects.SENSITIVE_ATTRIBUTE
     if of_attribute:
         reads.note("features and labels", "read", None, "used without noise: the guarantee is for the group only")
     schema = candidate.domain("schema")

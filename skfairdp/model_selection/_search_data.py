@@ -21,7 +21,7 @@ from skfairdp._inputs import check_public_columns, in_order, refuse_columns_besi
 from skfairdp._row_wise import check_rows_alone
 from skfairdp._rows import FoldRows, KeyedRows, RowSource, SubjectRows, Subjects, keyed_by_subject, opened
 from skfairdp._utils._sklearn import n_columns
-from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.model_selection._amount_scores import AmountScores, AmountTable
 from skfairdp.model_selection._candidate import Candidate, Part, Rows
 from skfairdp.model_selection._scores import ChunkScores, Objective, PaidScores, PrivateScores, PublicScores, ScoreTable
@@ -298,10 +298,20 @@ class SearchData:
 
     @property
     def fold_options(self) -> dict[str, Any]:
-        """Parameters of a fit on a train part."""
+        """Parameters of a fit on a train part.
+
+        Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
+        """
         if isinstance(self.scores, PublicScores) or self.scores.table.public_size(self.rows.n_rows) is not None:
             return {}
-        return self.candidate.of_secret_size(self.train_share)
+        declared, private = self.candidate.declared_rows, self.candidate.private_part(self.candidate.estimator)
+        if declared is None:
+            raise ValueError(
+                f"Rows cannot be folded for {type(private).__name__}, whose neighbours add or remove a record and for "
+                "which no 'public_n_rows' is declared: their number is secret. Declare it, or score on public rows: "
+                "fit(..., validation=PublicData(X, groups, y))."
+            )
+        return {"public_n_rows": max(1, round(declared * self.train_share))}
 
     def plan(self, params: dict[str, Any], *, folds: bool = True) -> tuple[Entry, list[Entry]]:
         """The fit of a candidate on all rows, and those on the train parts."""
@@ -318,7 +328,10 @@ class SearchData:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
             fitted = model.fit(X, y, **arguments)
-        self.candidate.check_spent(fitted, planned)
+        spent = getattr(self.candidate.private_part(fitted), "privacy_", None)
+        if spent is not None and privacy.flatten(spent.own.event) != privacy.flatten(planned):
+            name = type(fitted).__name__
+            raise UnplannedReleaseError(f"{name} released something else than it had planned; its cost is unknown.")
         return fitted
 
     def cost(self, fits: Sequence[privacy.DpEvent], n_scores: int) -> privacy.DpEvent:
@@ -395,11 +408,9 @@ def read_search(
     return SearchData(owner, candidate, rows, grid, scores, splits, share, delta, planned)
 
 
-def _splits(
-    search: Any, candidate: Candidate, rows: Rows, planned: Entry, holdout: float | None, seed: int
-) -> list[Split]:
+def _splits(search: Any, one: Candidate, rows: Rows, planned: Entry, holdout: float | None, seed: int) -> list[Split]:
     """Train and test parts of private rows."""
-    owner, secret = type(search).__name__, privacy.SecretDraws(candidate.parameter("noise_seed"))
+    owner, secret = type(search).__name__, privacy.SecretDraws(one.parameter("noise_seed"))
     subjects, y, n_units, source = rows.subjects, rows.y, rows.n_rows, opened(rows.X) if rows.y is None else None
     if subjects is not None:
         if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):

@@ -168,11 +168,9 @@ def score_fold(
     return measured, kept, False
 
 
-def fit_group(
-    data: SearchData, group: CandidateGroup, part: Part | None, planned: DpEvent, **options: Any
-) -> dict[int, Any]:
+def fit_group(data: SearchData, group: CandidateGroup, part: Part | None, cost: DpEvent, **how: Any) -> dict[int, Any]:
     """One private fit, and from it a fitted estimator for each member, by position."""
-    fitted = data.fit(group.params, part, planned, **options)
+    fitted = data.fit(group.params, part, cost, **how)
     served = {group.members[0][0]: fitted}
     for j, params in group.members[1:]:
         changes = {name: value for name, value in params.items() if _among(name, group.free)}

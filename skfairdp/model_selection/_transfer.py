@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -282,18 +282,13 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     frame["non_dominated"] = _frame.mark_non_dominated(frame, references)
     frame.attrs["references"] = references
     frame.attrs["n_test"] = len(frame) and len(test.y)
-    frame.attrs["guarantees"] = [
-        _frame.guarantee_record(*kind, total.delta, _epsilon(kind[0], total, spent.values()), len(n_fits[kind]))
-        for kind, total in spent.items()
-    ]
+    frame.attrs["guarantees"] = guarantees = []
+    for of, total in spent.items():
+        epsilon = total.epsilon
+        if of[0] == Protects.SENSITIVE_ATTRIBUTE:  # of all fits, for those for records have seen it
+            epsilon = _frame.composed_epsilon([_frame.of_the_attribute(one) for one in spent.values()])
+        guarantees.append(_frame.guarantee_record(*of, total.delta, epsilon, len(n_fits[of])))
     return frame
-
-
-def _epsilon(protects: str, total: PrivacySpent, every: Iterable[PrivacySpent]) -> float:
-    """Of the fits of a kind; of the attribute that of all fits, for those for records have seen it."""
-    if protects != Protects.SENSITIVE_ATTRIBUTE:
-        return total.epsilon
-    return _frame.composed_epsilon([_frame.of_the_attribute(one) for one in every])
 
 
 def _by_name(estimators: Any) -> dict[str, Any]:

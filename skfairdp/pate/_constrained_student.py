@@ -61,9 +61,7 @@ class BlindRule:
         return np.asarray((scores + self.tie * np.arange(scores.shape[1])).argmax(axis=1))
 
 
-def group_blind_rule(
-    constraints: RateConstraints, likely: Array, groups: Codes, labels: Array
-) -> tuple[BlindRule, BlindRule]:
+def group_blind_rule(held: RateConstraints, likely: Array, groups: Codes, labels: Array) -> tuple[BlindRule, BlindRule]:
     """Return the rule that meets the constraints on rows whose groups are known, and the one without constraints.
 
     Multipliers come from the program in which a row is in every group with the chance that its features give. What the
@@ -72,34 +70,34 @@ def group_blind_rule(
     """
     n_groups, n_classes = likely.shape[1:]
     sizes = np.maximum(likely.sum(axis=0), 1.0)
-    every = np.arange(constraints.n_inequalities)
-    unit = np.stack([constraints.row_weights(every == j, sizes) for j in every])
+    every = np.arange(held.n_inequalities)
+    unit = np.stack([held.row_weights(every == j, sizes) for j in every])
     used = likely[:: -(-len(likely) // _MOST_ROWS)]
     slopes = np.einsum("iay,jayk->jik", used, unit) / len(used)
     gains = used.sum(axis=1) / len(used)
 
     def rule_of(multipliers: Array, tie: float) -> BlindRule:
         counts = np.zeros((n_groups, n_classes, n_classes))
-        rule = BlindRule(constraints.row_weights(multipliers, sizes), counts, tie)
+        rule = BlindRule(held.row_weights(multipliers, sizes), counts, tie)
         np.add.at(rule.counts.transpose(0, 2, 1), (groups, rule.answers(likely)), labels)
         return rule
 
     def worth(rule: BlindRule, bounds: Array) -> float:
-        broken = max(float((constraints.violations(rule.counts) + constraints.bounds - bounds).max()), 0.0)
+        broken = max(float((held.violations(rule.counts) + held.bounds - bounds).max()), 0.0)
         accuracy = float(np.trace(rule.counts.sum(axis=0)) / len(labels))
         return accuracy - _PRICE * broken + (_HELD if broken <= MET else 0.0)
 
-    shift = np.zeros(constraints.n_inequalities)
+    shift = np.zeros(held.n_inequalities)
     free = best = rule_of(shift, -_TIE)
-    if constraints.largest_violation(free.counts) <= MET:
+    if held.largest_violation(free.counts) <= MET:
         return free, free
-    bounds, most = constraints.bounds_on_few(free.counts), worth(free, constraints.bounds)
+    bounds, most = held.bounds_on_few(free.counts), worth(free, held.bounds)
     for k in range(_ROUNDS):
         multipliers = _multipliers(gains, slopes, bounds - shift)
         found = max((rule_of(multipliers, tie) for tie in (-_TIE, _TIE)), key=lambda rule: worth(rule, bounds))
         if (value := worth(found, bounds)) > most:
             best, most = found, value
-        broken = constraints.violations(found.counts) + constraints.bounds - bounds
+        broken = held.violations(found.counts) + held.bounds - bounds
         violation = max(float(broken.max()), 0.0)
         moved = np.where((broken > 0) | (multipliers > 0), broken, 0.0)
         if violation <= MET and np.abs(moved).max() <= SETTLED:

@@ -437,11 +437,14 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         return self._gated and parts["voting"].asks_gate and not isinstance(parts["gate"], training.LabelGate)
 
     @property
+    def _penalised(self) -> bool:
+        return isinstance(self.student, ParityPenaltyStudent)
+
+    @property
     def _needs_groups(self) -> bool:
-        student = self._given_student
-        if isinstance(student, ConstrainedStudent) or self.gamma is not None:
+        if isinstance(self._given_student, ConstrainedStudent) or self.gamma is not None:
             return True
-        return isinstance(student, ParityPenaltyStudent) and student.penalty_weight > 0
+        return bool(self._penalised and self.student.penalty_weight > 0)
 
     @property
     def _votes_by_group(self) -> bool:
@@ -477,7 +480,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         constrained = self._given_student
         if isinstance(constrained, ConstrainedStudent):
             return lessons.teach(constrained.of_names(lessons.public.domain, self.classes_), labels)
-        if isinstance(self.student, ParityPenaltyStudent):
+        if self._penalised:
             return lessons.teach(training.seeded(self.student, self.random_state), labels, answered_only=answered_only)
         if self.student is not None and not isinstance(self.student, SoftLabelStudent):
             student = training.fit_student(self.student, lessons, labels, self.random_state)

@@ -4,7 +4,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import joblib
-from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils import metadata_routing
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
@@ -20,8 +20,6 @@ from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
 from skfairdp.privacy import PrivacyLedger, carrying
 from skfairdp.schema import Schema, with_schema
-
-_A_STUDENT = "an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"
 
 
 @shared_docs
@@ -107,14 +105,21 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "voting": "no_validation",
         "teacher": "no_validation",
-        "student": [None, Learning(_A_STUDENT)],
+        "student": [
+            None,
+            Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"),
+        ],
         "public_data": [PublicData, SyntheticRows, None],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": N_JOBS,
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS}
     # No groups: its fit takes none, so nothing may be routed there.
-    __metadata_request__fit = {"subject": True, "sensitive_features": UNUSED, "sensitive_features_public": UNUSED}
+    __metadata_request__fit = {
+        "subject": True,
+        "sensitive_features": metadata_routing.UNUSED,
+        "sensitive_features_public": metadata_routing.UNUSED,
+    }
 
     def fit(
         self,

@@ -36,6 +36,8 @@ STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
 #: Of a bound, until released votes say that the gap is as much smaller as private groups ask.
 _MOST_HALVINGS = 4
+#: By their shorthands.
+VOTINGS = {"soft": SoftVoting, "gnmax": GNMaxVoting}
 #: What says what is fair, and to whom.
 FAIR = frozenset({"fair_estimator", "constraints", "gamma"})
 
@@ -496,10 +498,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     # ------------------------------------------------------------------ what refit may change
 
-    _shorthands: ClassVar[dict[str, Any]] = {
-        "variant": ensemble.VARIANTS,
-        "voting": {"soft": SoftVoting, "gnmax": GNMaxVoting},
-    }
+    _shorthands: ClassVar[dict[str, Any]] = {"variant": ensemble.VARIANTS, "voting": VOTINGS}
 
     @property
     def _given_student(self) -> Any:

@@ -234,7 +234,7 @@ class StudentTrainingSet:
             told = np.ones(len(labels), dtype=bool)
         if not told.any():  # predicting the first class is as good as any data-free rule
             return ConstantStudent(self.n_classes)
-        public, more = self.public, dict[str, Any]()
+        public, more = self.public, dict[str, Any](noise_std=self.noise_std)
         if self.by_group and isinstance(student, ConstrainedStudent):
             assert self.groups is not None
             more["groups_asked"] = self.groups[told]
@@ -242,9 +242,7 @@ class StudentTrainingSet:
         same = len(self.queries) == len(public.X) and bool(told.all())
         more |= {"X_public": None if same else public.X, "groups": self.groups if same else public.groups}
         more["bends"] = self.votes.forecast is None or self.votes.forecast.noise <= CLEAR
-        return student.fit(
-            self.X[told], shares[told], noise_std=self.noise_std, n_groups=public.n_groups or None, **more
-        )
+        return student.fit(self.X[told], shares[told], n_groups=public.n_groups or None, **more)
 
 
 def fit_student(student: Any, lessons: StudentTrainingSet, labels: Codes, random_state: RandomStateLike) -> Any:

@@ -40,9 +40,8 @@ def as_columns(values: Any) -> list[Any]:
         return [values if isinstance(values, pd.Series) else _as_series(opened)]
     if hasattr(values, "__array__"):
         array = np.asarray(values)
-        return (
-            [as_series(array)] if array.ndim < 2 else [as_series(column) for column in array.reshape(len(array), -1).T]
-        )
+        columns = [array] if array.ndim < 2 else array.reshape(len(array), -1).T
+        return [as_series(column) for column in columns]
     cells = np.empty(len(values), dtype=object)
     for i, cell in enumerate(values):
         cells[i] = cell

@@ -89,9 +89,8 @@ def sdv_columns(metadata: Any, table: str | None) -> Said:
             raise ValueError(f"The metadata have no table {name!r}. Name one of {sorted(tables)} in 'table'.")
         content = tables[name]
     columns = content.get("columns") if isinstance(content, Mapping) else None
-    if not isinstance(columns, Mapping) or not all(
-        isinstance(said, Mapping) and "sdtype" in said for said in columns.values()
-    ):
+    described = columns.values() if isinstance(columns, Mapping) else [None]
+    if columns is None or not all(isinstance(said, Mapping) and "sdtype" in said for said in described):
         raise ValueError("Schema.from_sdv takes metadata in which 'columns' maps each name to its 'sdtype'.")
     kinds = {str(name): None if said.get("pii") else _SDTYPES.get(said["sdtype"]) for name, said in columns.items()}
     whole = [str(name) for name, said in columns.items() if "int" in str(said.get("computer_representation")).lower()]
