@@ -134,7 +134,7 @@ class ColumnTables:
                 [without_far_ends(*of, self.counts.sigma) for of in zip(edges, noisy[:, None], strict=True)]
             )
         knots = np.stack([_quantiles(ends, part) for ends, part in zip(edges, shares, strict=True)])
-        return knots if self.has_bounds else np.copysign(SMALLEST * (np.exp2(np.abs(knots) * OCTAVES) - 1.0), knots)
+        return knots if self.has_bounds else _expanded(knots)
 
     def release_cells(self, X: Any, noise: NoiseSource, rounds: int) -> Floats:
         """Release so many tables, and return the ends of cells of which none is heavy."""
@@ -262,6 +262,11 @@ def _compressed(numbers: Floats) -> Floats:
     bounded = np.minimum(np.abs(numbers), SMALLEST * 2.0**OCTAVES)  # none overflows, which a warning would tell
     sizes = np.log2(1.0 + bounded / SMALLEST) / OCTAVES
     return np.copysign(np.minimum(sizes, 1.0), numbers)
+
+
+def _expanded(compressed: Floats) -> Floats:
+    """What :func:`_compressed` makes of numbers, turned round."""
+    return np.copysign(SMALLEST * (np.exp2(np.abs(compressed) * OCTAVES) - 1.0), compressed)
 
 
 def _finer(edges: Floats, shares: Floats) -> Floats:

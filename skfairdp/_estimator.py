@@ -138,9 +138,7 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
 _CUTTING = ("sklearn.model_selection", "sklearn.calibration", "sklearn.ensemble._bagging")
 
 
-def _warn_of_weak_guarantee(
-    owner: str, epsilon: float | None, delta: float, public: Iterable[privacy.PublicFact]
-) -> None:
+def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[Any]) -> None:
     """Where a guarantee is proven and worth next to nothing, or leaves out what callers of the fit do with the rows.
 
     Everything it is told from is public.

@@ -82,9 +82,7 @@ class MajorityBaselineTest:
         target = self.target
         return _usefulness.what_is_enough(self, lambda other: other.noise <= target)
 
-    def release(
-        self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource
-    ) -> tuple[Any, _usefulness.Comparison]:
+    def release(self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource) -> tuple[Any, Any]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
         class.
         """

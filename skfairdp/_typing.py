@@ -41,3 +41,6 @@ MaybeValue = TypeAliasType("MaybeValue", Hashable | None)
 #: Where files lie, and one name or several.
 Folder = TypeAliasType("Folder", str | PathLike[str] | None)
 Names = TypeAliasType("Names", str | Sequence[str])
+
+Values = TypeAliasType("Values", Sequence[Any])
+Pair = TypeAliasType("Pair", tuple[int, int])

@@ -39,9 +39,7 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
     return table
 
 
-def read_unprotected(
-    estimator: BaseEstimator, X: Any, y: Any, sensitive_features: Any = None
-) -> tuple[Floats, Array, Ints]:
+def read_unprotected(estimator: Any, X: Any, y: Any, sensitive_features: Any = None) -> tuple[Floats, Array, Ints]:
     """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside
     one.
     """

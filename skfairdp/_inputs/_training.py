@@ -65,9 +65,7 @@ def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool =
     return replace(data, X=X, y=y, groups=groups, subjects=subjects)
 
 
-def read_numbers_of(
-    estimator: BaseEstimator, data: TrainingData, dtype: np.dtype[Any], chosen: Ints | None
-) -> tuple[Array, TrainingData]:
+def read_numbers_of(estimator: Any, data: TrainingData, dtype: Any, chosen: Ints | None) -> tuple[Array, TrainingData]:
     """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a
     network.
     """
@@ -272,9 +270,7 @@ def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tu
     return X_public.X, X_public.sensitive_features if groups is None else groups
 
 
-def _own_rows(
-    estimator: BaseEstimator, given: SyntheticRows | None, groups: Any, public_rows: PublicRowsFrom
-) -> SyntheticRows | None:
+def _own_rows(estimator: Any, given: Any, groups: Any, public_rows: PublicRowsFrom) -> SyntheticRows | None:
     """What makes rows from the private table, where there are no public ones and an estimator asks about rows."""
     owner = type(estimator).__name__
     if given is None and public_rows == "given":

@@ -22,7 +22,7 @@ from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
-from skfairdp._typing import Array, Bools, Codes, Floats, Ints, Reals
+from skfairdp._typing import Array, Bools, Codes, Floats, Ints, Pair, Reals
 from skfairdp._utils import child_seeds
 
 
@@ -39,7 +39,7 @@ class ImageLayers:
         return cls(image_sizes(image_shape, n_features), listed_channels(channels))
 
     @property
-    def sides(self) -> list[tuple[int, int]]:
+    def sides(self) -> list[Pair]:
         """Height and width before the first block and after each."""
         found = [self.image_shape[1:]]
         for _ in self.channels:
@@ -150,7 +150,7 @@ _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and
 
 
 # ---- networks ----------------------------------------------------------------------------------------------------
-def _one_hot_rows(codes: Codes, n_codes: Sequence[int]) -> torch.Tensor:
+def _one_hot_rows(codes: Codes, n_codes: Sequence[int]) -> Tensor:
     """Codes (n_rows, n_columns) as the blocks of a one-hot row (n_rows, sum(n_codes))."""
     starts = np.cumsum([0, *n_codes[:-1]])
     out = torch.zeros(len(codes), int(np.sum(n_codes)))
@@ -158,7 +158,7 @@ def _one_hot_rows(codes: Codes, n_codes: Sequence[int]) -> torch.Tensor:
     return out
 
 
-def _one_hot_cells(cells: torch.Tensor, n_cells: int) -> torch.Tensor:
+def _one_hot_cells(cells: Tensor, n_cells: int) -> Tensor:
     """Cells as networks see them, generators and discriminators alike."""
     return _CONDITION * nn.functional.one_hot(cells, n_cells).float()
 
@@ -198,11 +198,11 @@ class GeneratorNet(nn.Module):
                 if isinstance(layer, nn.Linear | nn.Conv2d):
                     layer.reset_parameters()
 
-    def forward(self, noise: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
+    def forward(self, noise: Tensor, cells: Tensor) -> Tensor:
         out = self.layers(torch.cat([noise, _one_hot_cells(cells, self.n_cells)], dim=1))
         return out.masked_fill(self.forbidden, -1e9) if self.n_codes else torch.tanh(out)
 
-    def fakes(self, cells: Ints, rng: Generator) -> torch.Tensor:
+    def fakes(self, cells: Ints, rng: Generator) -> Tensor:
         """Rows that gradients flow through: units as they are, codes one-hot by the straight-through Gumbel trick."""
         device = next(self.parameters()).device
         noise = torch.as_tensor(rng.normal(size=(len(cells), self.latent)).astype(np.float32), device=device)
@@ -240,7 +240,7 @@ class StudentDiscriminator(nn.Module):
                 return
             self.layers = _perceptron(n_features, hidden, 1, normalised=False)
 
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+    def forward(self, rows: Tensor) -> Tensor:
         return self.layers(rows)[:, 0]
 
 
@@ -271,9 +271,7 @@ class StackedDiscriminators:
         self._between = torch.Generator().manual_seed(int(seeds[0]))
 
     @torch.no_grad()
-    def step(
-        self, real: torch.Tensor, fake: torch.Tensor, *, gold: bool = False, weights: torch.Tensor | None = None
-    ) -> None:
+    def step(self, real: Tensor, fake: Tensor, *, gold: bool = False, weights: Tensor | None = None) -> None:
         """Train every discriminator on its own real rows and on fakes."""
         n_rows = real.shape[1]
         both = torch.cat([real, fake.expand(real.shape[0], *fake.shape[-2:])], dim=1)
@@ -296,11 +294,11 @@ class StackedDiscriminators:
         self._optimizer.step()
 
     @torch.no_grad()
-    def scores(self, rows: torch.Tensor) -> torch.Tensor:
+    def scores(self, rows: Tensor) -> Tensor:
         """Scores (n_discriminators, n_rows) of rows (n_rows, n_features) that all are shown."""
         return self.net.logits(self.params, rows)[:, :, 0]
 
-    def input_gradients(self, rows: torch.Tensor, which: int | None = None) -> torch.Tensor:
+    def input_gradients(self, rows: Tensor, which: int | None = None) -> Tensor:
         """How each row would have to change to look more real: (n_discriminators, n_rows, n_features).
 
         Derivatives of ``log D`` for the logistic loss, of the score for Wasserstein. Each row's derivative is that of
@@ -359,14 +357,14 @@ class AdversarialTraining:
         self._student: StudentDiscriminator | None = None
         self._student_seed = int(seeds[-2])
 
-    def fakes(self, n_rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def fakes(self, n_rows: int) -> tuple[Tensor, Tensor]:
         """Generated rows of cells drawn from the rates, and the same with their cells, as discriminators see them."""
         cells = self._rng.choice(len(self._rates), size=n_rows, p=self._rates)
         values = self.net.fakes(cells, self._rng)
         condition = _one_hot_cells(torch.as_tensor(cells, device=self.device), len(self._rates))
         return values, torch.cat([values, condition], dim=1)
 
-    def cells(self, shown: torch.Tensor) -> Ints:
+    def cells(self, shown: Tensor) -> Ints:
         """Public: the cell of each shown row."""
         return np.asarray(shown[:, self.width :].argmax(dim=1).cpu().numpy())
 
@@ -379,24 +377,22 @@ class AdversarialTraining:
             weights = None if self._weights is None else self._weights[index]
             self.teachers.step(self._real[index], shown, gold=self._gold, weights=weights)
 
-    def votes(self, shown: torch.Tensor) -> Ints:
+    def votes(self, shown: Tensor) -> Ints:
         """Private: how many discriminators take each shown row for real."""
         return np.asarray((self.teachers.scores(shown.detach()) > 0).sum(dim=0).cpu().numpy())
 
-    def directions(self, shown: torch.Tensor, which: int | None = None) -> NDArray[np.float32]:
+    def directions(self, shown: Tensor, which: int | None = None) -> NDArray[np.float32]:
         """Private: how each shown row would look more real, by every discriminator or by one."""
         gradients = self.teachers.input_gradients(shown.detach(), which)
         return np.asarray(gradients[..., : self.width].cpu().numpy())
 
-    def follow(self, values: torch.Tensor, directions: Reals) -> None:
+    def follow(self, values: Tensor, directions: Reals) -> None:
         """One step of the generator along *released* directions, one for each row of ``values``."""
         self._optimizer.zero_grad()
         values.backward(-torch.as_tensor(directions, dtype=values.dtype, device=self.device) / len(values))
         self._optimizer.step()
 
-    def follow_student(
-        self, asked: Sequence[torch.Tensor], real: Bools, *, student_steps: int, generator_steps: int
-    ) -> None:
+    def follow_student(self, asked: Sequence[Tensor], real: Bools, *, student_steps: int, generator_steps: int) -> None:
         """Teach a student which generated rows were *released* as real, then move the generator by the student."""
         shown = torch.cat(list(asked))
         if self._student is None:

@@ -471,9 +471,7 @@ class DPStep:
         return {name: part.view_as(value).to(value) for (name, value), part in zip(sums.items(), parts, strict=True)}
 
 
-def _event(
-    probability: float, noise_multiplier: float, steps: int, beside: privacy.DpEvent | None = None
-) -> privacy.DpEvent:
+def _event(probability: float, noise_multiplier: float, steps: int, beside: Any = None) -> privacy.DpEvent:
     step: privacy.DpEvent = privacy.GaussianDpEvent(noise_multiplier)
     event = privacy.repeat(step if probability == 1 else privacy.PoissonSampledDpEvent(probability, step), steps)
     return event if beside is None else privacy.compose(event, beside)

@@ -7,11 +7,10 @@ bit for bit, whatever rows the others hold.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.types import Device
 
@@ -43,9 +42,7 @@ class StackedNet(Protocol):
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...), which all networks share."""
 
 
-def batch_stream(
-    sizes: Ints, seeds: Sequence[int], *, batch_size: int, epochs: int
-) -> Iterator[tuple[Ints, NDArray[np.float32], Ints]]:
+def batch_stream(sizes: Ints, seeds: Sequence[int], *, batch_size: int, epochs: int) -> Iterator[tuple[Any, ...]]:
     """Yield the minibatches of many networks, step by step.
 
     Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
@@ -122,9 +119,7 @@ def train_stacked(
 
 
 @torch.no_grad()
-def predict_stacked(
-    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, *, device: Device = "cpu"
-) -> NDArray[np.int32]:
+def predict_stacked(net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, *, device: Device = "cpu") -> Any:
     """Return each network's most likely class for each row."""
     out = np.empty((allowed.shape[0], X.shape[0]), dtype=np.int32)
     for start, scores in _scores(net, params, X, allowed, device):
@@ -155,9 +150,7 @@ def predict_stacked_proba(
     return out
 
 
-def _scores(
-    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, device: Device
-) -> Iterator[tuple[int, Tensor]]:
+def _scores(net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, device: Device) -> Iterator[Any]:
     """Scores (networks, some rows, classes) and the number of the first row; -inf where a class is not allowed."""
     params = [p.to(device) for p in params]
     forbidden = torch.as_tensor(~allowed, device=device)[:, None, :]

@@ -84,9 +84,7 @@ class Spill:
         return np.concatenate([written, *(rows[parts == part] for rows, parts in self._waiting)])
 
 
-def stored(
-    pieces: Iterable[Array], n_rows: int, dtype: np.dtype[Any], held: int = HELD, *, writeable: bool = False
-) -> Array:
+def stored(pieces: Iterable[Array], n_rows: int, dtype: Any, held: int = HELD, *, writeable: bool = False) -> Array:
     """One array of all pieces, in their order: in memory up to 64 MiB, else mapped from a file without a name.
 
     **Private**, as :class:`Spill`; the file is gone with the array.

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from skfairdp import privacy
 from skfairdp._judge import Judge
 from skfairdp._tables._counting import counted_pairs
-from skfairdp._typing import Array, Bools, Floats, Ints
+from skfairdp._typing import Array, Bools, Floats, Ints, Pair
 
 #: The neighbours of every backend: one record replaced, the number of records public.
 RELATION = privacy.NeighboringRelation.REPLACE_ONE
@@ -70,7 +70,7 @@ class Rows:
         values[self.places], cells[self.places] = self.values, self.cells
         return replace(self, values=values, cells=cells, places=None)
 
-    def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[Ints]:
+    def column_counts(self, further: Sequence[Pair] = ()) -> list[Ints]:
         """Counts of each column by group and label, as one line each. ``further`` are pairs that will be asked for."""
         n_cells = self.observed.size
         return [
@@ -78,7 +78,7 @@ class Rows:
             for j, n_codes in enumerate(self.n_codes)
         ]
 
-    def pair_counts(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Ints]:
+    def pair_counts(self, pairs: Sequence[Pair]) -> Iterator[Ints]:
         """Joint counts of each pair of columns, one after the other."""
         return counted_pairs(self.values, self.n_codes, pairs)
 

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from skfairdp._tables._counting import BinSearch
 from skfairdp._tables._declared import as_entries, as_numbers, as_objects, codes_of_entries
-from skfairdp._typing import Bools, Codes, Floats, Ints
+from skfairdp._typing import Bools, Codes, Floats, Ints, Pair
 from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
@@ -210,7 +210,7 @@ def _has_bounds(starts: Floats) -> bool:
     return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
 
 
-def _occupied(noisy: Floats, sigma: float, longest: int) -> tuple[int, int] | None:
+def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing.
 
     Few rows in many bins do not show in any bin, but in some of them together. So runs of bins up to the ``longest``

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skfairdp._typing import Array, Codes, Floats, Ints
+from skfairdp._typing import Array, Codes, Floats, Ints, Pair
 
 Counts = Ints
 Part = TypeVar("Part")
@@ -29,19 +29,17 @@ def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
     return np.uint8 if n_codes <= 2**8 else np.uint16 if n_codes <= 2**16 else np.uint32
 
 
-def counted_pairs(values: Codes, n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterator[Counts]:
+def counted_pairs(values: Codes, n_codes: Sequence[int], pairs: Sequence[Pair]) -> Iterator[Counts]:
     """Joint counts of each pair of columns, one after the other."""
     columns = np.ascontiguousarray(values.T, dtype=code_type(max(n_codes, default=1)))
     for batch in _batches(n_codes, pairs):
-        counts: dict[tuple[int, int], Counts] = {}
+        counts: dict[Pair, Counts] = {}
         for found in made_on_all_cores(partial(_counted, columns), list(together(n_codes, batch, columns.shape[1]))):
             counts |= found
         yield from (counts[pair] for pair in batch)
 
 
-def together(
-    n_codes: Sequence[int], pairs: Sequence[tuple[int, int]], n_rows: int
-) -> Iterator[tuple[dict[int, int], list[tuple[int, int]]]]:
+def together(n_codes: Sequence[int], pairs: Sequence[Pair], n_rows: int) -> Iterator[tuple[dict[int, int], list[Pair]]]:
     """Columns that are counted in one joint table, with the codes of each, and the pairs that are read off it."""
     sizes, most, left = np.asarray(n_codes), min(n_rows, _MOST_TOGETHER), dict.fromkeys(pairs)
     wanted = np.zeros((len(sizes), len(sizes)), dtype=np.int64)
@@ -64,9 +62,9 @@ def together(
         yield {j: n_codes[j] for j in columns}, found
 
 
-def _batches(n_codes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+def _batches(n_codes: Sequence[int], pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
     """Pairs whose tables fit into memory together."""
-    batch: list[tuple[int, int]] = []
+    batch: list[Pair] = []
     cells = 0
     for i, j in pairs:
         size = n_codes[i] * n_codes[j]
@@ -92,7 +90,7 @@ def _n_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _counted(columns: Array, table: tuple[dict[int, int], list[tuple[int, int]]]) -> dict[tuple[int, int], Counts]:
+def _counted(columns: Array, table: tuple[dict[int, int], list[Pair]]) -> dict[Pair, Counts]:
     """Counts of pairs of columns, from one count by all columns of a table."""
     sizes, pairs = table
     (first, *others), size, n_rows = sizes, math.prod(sizes.values()), columns.shape[1]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.random import Generator
 
-from skfairdp._typing import Array, Bools, Floats, Ints, Objects
+from skfairdp._typing import Array, Bools, Floats, Ints, Objects, Values
 from skfairdp._utils import PlainState, as_pandas, given_domain, private_error
 
 _OBJECT = np.dtype(object)
@@ -52,7 +52,7 @@ class Declarations:
 
     @classmethod
     def read(
-        cls, names: Sequence[Any], bounds: Any, categories: Any, dtypes: Any, owner: str, *, further: Sequence[Any] = ()
+        cls, names: Values, bounds: Any, categories: Any, dtypes: Any, owner: str, *, further: Values = ()
     ) -> "Declarations":
         """Spread declarations for all columns over those that have none of their own."""
         lists = _by_column(categories, names, "categories", owner)
@@ -128,7 +128,7 @@ class Declarations:
         return low, high
 
 
-def _by_column(given: Any, names: Sequence[Any], parameter: str, owner: str) -> dict[Any, Any]:
+def _by_column(given: Any, names: Values, parameter: str, owner: str) -> dict[Any, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -161,7 +161,7 @@ def type_of(given: Any) -> Any:
     return given if isinstance(given, pd.CategoricalDtype) else getattr(given, "dtype", None)
 
 
-def dtype_of(dtype: Any, labels: Sequence[Any]) -> Any:
+def dtype_of(dtype: Any, labels: Values) -> Any:
     """Type of a column of these public labels: that of their list, else what pandas makes of them."""
     if isinstance(dtype, pd.CategoricalDtype):
         return pd.CategoricalDtype(pd.Index(labels), ordered=dtype.ordered)
@@ -172,7 +172,7 @@ def dtype_of(dtype: Any, labels: Sequence[Any]) -> Any:
     return _OBJECT if any(isinstance(label, tuple) for label in labels) else pd.Series(list(labels)).dtype
 
 
-def array_of(dtype: Any, labels: Sequence[Any]) -> Array:
+def array_of(dtype: Any, labels: Values) -> Array:
     """These public labels as one array: of numbers, of strings as wide as the longest of them, or of objects."""
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return as_objects(labels).astype(dtype)
@@ -182,14 +182,14 @@ def array_of(dtype: Any, labels: Sequence[Any]) -> Array:
     return as_objects(labels)
 
 
-def _fits(values: Sequence[Any], dtype: Any) -> bool:
+def _fits(values: Values, dtype: Any) -> bool:
     try:
         return bool((pd.array(list(values), dtype=dtype).astype(object) == as_objects(values)).all())
     except (TypeError, ValueError, OverflowError):
         return False
 
 
-def as_objects(values: Sequence[Any]) -> Objects:
+def as_objects(values: Values) -> Objects:
     """One object for each value; tuples stay tuples."""
     out = np.empty(len(values), dtype=object)
     out[:] = list(values)
@@ -231,7 +231,7 @@ class Form(PlainState):
         return frame
 
 
-def filled(labels: Sequence[Any], codes: Ints, dtype: Any) -> Any:
+def filled(labels: Values, codes: Ints, dtype: Any) -> Any:
     """A column of this dtype with the labels that the codes name."""
     if isinstance(dtype, pd.CategoricalDtype):
         distinct = list(dict.fromkeys(labels))  # of intersections a label of one column has several
@@ -399,7 +399,7 @@ def _number(entry: Any) -> float:
         return math.nan
 
 
-def codes_of_entries(entries: Objects, labels: Sequence[Any], *, missing: int, other: int) -> Ints:
+def codes_of_entries(entries: Objects, labels: Values, *, missing: int, other: int) -> Ints:
     """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one.
 
     Equality is Python's, so that 1, 1.0 and True are one label. No entry raises an error.

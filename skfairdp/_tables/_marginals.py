@@ -15,7 +15,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
 from skfairdp._tables._columns import drawn_towards, on_simplex
 from skfairdp._tables._interactions import LOOKED_AT, InteractionModel, Levels, Surprise, chosen, corrections, n_choices
-from skfairdp._typing import Bools, Codes, Floats, Ints
+from skfairdp._typing import Bools, Codes, Floats, Ints, Pair
 from skfairdp._utils._sklearn import StrOptions
 from skfairdp.privacy import DpEvent, ExponentialMechanism, GaussianMechanism, NoiseSource, compose, repeat
 
@@ -142,7 +142,7 @@ def _quotient(wanted: Floats, found: Floats) -> Floats:
     return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > _TINY)
 
 
-def best_tree(scores: Floats, n_codes: Sequence[int], sigma: float) -> list[tuple[int, int]]:
+def best_tree(scores: Floats, n_codes: Sequence[int], sigma: float) -> list[Pair]:
     """Return (parent, child) pairs of the spanning forest with the largest gain, a child after its parent."""
     sizes = np.asarray(n_codes, dtype=np.float64)
     gains = scores - _MEAN_ABS_NORMAL * sigma * np.outer(sizes, sizes)
@@ -353,7 +353,7 @@ class MarginalsPlan(BackendPlan):
         return self.layout.n_columns - 1
 
     @property
-    def times(self) -> tuple[int, int]:
+    def times(self) -> Pair:
         """How many times a row is counted by label, and by group and label; these are the same with a single group."""
         return (_BY_LABEL, _BY_CELL) if self.layout.n_groups > 1 else (0, 1)
 
@@ -410,7 +410,7 @@ class MarginalsPlan(BackendPlan):
 
     def release(self, rows: Rows, scale: float, noise: NoiseSource, rng: Generator) -> Model:
         given_cell = self._release_tables(rows, scale, noise)
-        edges: list[tuple[int, int]] = []
+        edges: list[Pair] = []
         if self.tree:
             scores = self._release_scores(rows, given_cell, scale, noise)
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
@@ -487,7 +487,7 @@ class MarginalsPlan(BackendPlan):
             for cells, labels, sampled, at in zip(of_cells, of_labels, rows.sampled, missing, strict=True)
         ]
 
-    def _all_pairs(self) -> list[tuple[int, int]]:
+    def _all_pairs(self) -> list[Pair]:
         return list(itertools.combinations(range(self.layout.n_columns), 2))
 
     def _release_scores(self, rows: Rows, given_cell: list[Floats], scale: float, noise: NoiseSource) -> Floats:
@@ -506,9 +506,7 @@ class MarginalsPlan(BackendPlan):
             scores[i, j] = scores[j, i] = score
         return scores
 
-    def _release_pairs(
-        self, rows: Rows, edges: list[tuple[int, int]], scale: float, noise: NoiseSource
-    ) -> dict[tuple[int, int], Floats]:
+    def _release_pairs(self, rows: Rows, edges: list[Pair], scale: float, noise: NoiseSource) -> dict[Pair, Floats]:
         """Released joint counts of at most the declared number of pairs."""
         if not edges:
             return {}
@@ -520,9 +518,7 @@ class MarginalsPlan(BackendPlan):
 
     # ------------------------------------------------------------------ released values only from here on
 
-    def _agreed(
-        self, given_cell: list[Floats], rows: Rows, pairs: Mapping[tuple[int, int], Floats], scale: float
-    ) -> list[Floats]:
+    def _agreed(self, given_cell: list[Floats], rows: Rows, pairs: Mapping[Pair, Floats], scale: float) -> list[Floats]:
         """Shares given group and label, whose means over all rows take in what the pairs say of each column."""
         own_variance = self.layout.n_classes * self.noise_by_label_at(scale) ** 2
         sigma = self.pairs_at(scale).sigma if pairs else 0.0

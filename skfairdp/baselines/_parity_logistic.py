@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_features, read_unprotected
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Pair
 from skfairdp._utils import NamedEstimator, group_membership, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
@@ -226,7 +226,7 @@ class _Problem:
     ridge: float
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> Pair:
         return self.rows.shape[1], 1 if self.n_classes == 2 else self.n_classes
 
     def logits(self, theta: Floats) -> Floats:

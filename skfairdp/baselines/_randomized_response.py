@@ -21,7 +21,7 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPri
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval, answers_as_fitted
@@ -110,7 +110,7 @@ class GroupRandomizer(SpendsPrivacy):
     """
 
     epsilon: float = 1.0
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     schema: Schema | None = None
     noise_seed: int | None = None
     ledger: privacy.PrivacyLedger | None = None
@@ -244,9 +244,7 @@ def _codes(schema: Schema, owner: str, n_groups: int, chunk: Chunk) -> Array:
     return RawTable.roles(schema, chunk.table, owner=owner).groups().astype(np.min_scalar_type(n_groups - 1))
 
 
-def _with_groups(
-    source: RowSource, schema: Schema, domain: Objects, answers: Array, owner: str
-) -> Iterator[pd.DataFrame]:
+def _with_groups(source: RowSource, schema: Schema, domain: Objects, answers: Array, owner: str) -> Iterator[Any]:
     """The chunks of a source, with released groups in place of their own."""
     start = 0
     for table in even_tables(source):
@@ -330,7 +328,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
     epsilon: float = 1.0
     debias: bool = True
     classes: MaybeArray = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None

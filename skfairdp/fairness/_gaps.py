@@ -1,12 +1,11 @@
 """Counts of answers, group × class, and their demographic disparity Γ(z, k) as FairPATE defines it (App. H.1)."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray, Objects
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray, Objects, Pair, Values
 from skfairdp.fairness._rates import RateConstraints
 
 GAPS = ("others", "overall", "between")
@@ -17,7 +16,7 @@ def check_option(value: Any, allowed: tuple[str, ...], name: str, owner: str) ->
         raise ValueError(f"The {name!r} parameter of {owner} must be one of {sorted(allowed)}. Got {value!r} instead.")
 
 
-def as_counts(counts: MaybeArray, shape: tuple[int, int] | None, *, owner: str) -> Ints:
+def as_counts(counts: MaybeArray, shape: Pair | None, *, owner: str) -> Ints:
     """Return ``counts`` (None: zeros) as a fresh (Z, K) integer table, or raise a ValueError that names ``owner``."""
     if counts is None and shape is not None:
         return np.zeros(shape, dtype=np.int64)
@@ -93,7 +92,7 @@ def largest_disparity(counts: ArrayLike, gap: str = "others") -> float:
     return float(disparities(counts, gap).max())
 
 
-def tally(groups: Ints, labels: Ints, shape: tuple[int, int]) -> Ints:
+def tally(groups: Ints, labels: Ints, shape: Pair) -> Ints:
     """Return how many rows of each group have each class."""
     return np.bincount(groups * shape[1] + labels, minlength=shape[0] * shape[1]).reshape(shape)
 
@@ -109,7 +108,7 @@ def rejection_rates(kept: Bools, groups: Ints, domain: Objects) -> dict[Any, flo
 CLEAR_SIZE = 3.0
 
 
-def noise_of_violations(constraints: RateConstraints, tables: Sequence[Any], noise: float) -> tuple[Floats, Floats]:
+def noise_of_violations(constraints: RateConstraints, tables: Values, noise: float) -> tuple[Floats, Floats]:
     """By how much the mean of noisy tables of counts breaks each inequality, and the noise in that; post-processing.
 
     The noise is a standard deviation: infinite of an inequality that cannot be spoken of, as noise hides a group.

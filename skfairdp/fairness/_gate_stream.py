@@ -4,7 +4,7 @@
 and ``total`` the sum of everything. Python passes lists of ints, numba int64 arrays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -22,9 +22,7 @@ TOLERANCE = 1e-12
 _HORIZON = 32
 
 
-def cell(
-    gap: int, counts: Sequence[int], sizes: Sequence[int], sums: Sequence[int], total: int, z: int, k: int
-) -> float:
+def cell(gap: int, counts: Any, sizes: Any, sums: Any, total: int, z: int, k: int) -> Any:
     """Γ(z, k); 0 while either side is empty."""
     size = sizes[z]
     if size == 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._typing import Bools, Floats, Ints
+from skfairdp._typing import Bools, Floats, Ints, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +290,8 @@ class RateConstraints:
     """
 
     constraints: Sequence[RateParity | RateBound]
-    groups: Sequence[Any]
-    classes: Sequence[Any]
+    groups: Values
+    classes: Values
     owner: str = "RateConstraints"
 
     def __post_init__(self) -> None:
@@ -624,9 +624,7 @@ def name_of(notion: Notion) -> str:
     return notion if isinstance(notion, str) else _RATES[notion.rate]
 
 
-def by_position(
-    notions: Sequence[Notion], groups: Sequence[Any], classes: Sequence[Any], owner: str
-) -> tuple[Notion, ...]:
+def by_position(notions: Sequence[Notion], groups: Values, classes: Values, owner: str) -> tuple[Notion, ...]:
     """The same notions with positions in place of the names of groups and classes."""
     found = []
     for notion in notions:
@@ -639,7 +637,7 @@ def by_position(
     return tuple(found)
 
 
-def _position(name: Any, known: Sequence[Any], parameter: str, of_what: Any, owner: str) -> int:
+def _position(name: Any, known: Values, parameter: str, of_what: Any, owner: str) -> int:
     for i, one in enumerate(known):
         if one == name:
             return i

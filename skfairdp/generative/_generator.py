@@ -16,7 +16,7 @@ from skfairdp import _tables
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
-from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
@@ -161,10 +161,10 @@ class PFGuardGenerator(PrivateEstimator):
     admissible: Any = None
     codec: str | TableCodec | UnitCodec = "auto"
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
-    categories: Mapping[Any, Sequence[Any]] | None = None
+    categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
     classes: MaybeArray = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     public_data: PublicData | None = None
@@ -236,9 +236,7 @@ class PFGuardGenerator(PrivateEstimator):
 
         return self._learn(data, released, rng)
 
-    def _release(
-        self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator
-    ) -> tuple[Any, Floats, Model]:
+    def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator) -> tuple[Any, ...]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)

@@ -1,7 +1,7 @@
 """How often each group and label is sampled: chosen from released counts, never learnt by the generator."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.random import Generator
 from scipy.special import softmax
 
 from skfairdp._tables import MarginalsBackend, Model
-from skfairdp._typing import Array, Floats, Ints
+from skfairdp._typing import Array, Floats, Ints, Values
 
 BALANCES = ("label", "group", "group_and_label", "fair")
 _EVEN_GROUPS = ("group", "group_and_label", "fair")
@@ -149,7 +149,7 @@ def restricted(rates: Floats, conditions: Mapping[str, Any] | None, groups: Any,
 _AT_ONCE = 2000  # rows: each takes groups times labels times codes of a column
 
 
-def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: Any) -> tuple[int, ...]:
+def read_admissible(estimator: Any, names: Values, classes: Any, groups: Any) -> tuple[int, ...]:
     """Positions of the admissible columns among those that are learnt, from public values only."""
     given, owner, backend = estimator.admissible, type(estimator).__name__, estimator.backend
     if given is None:
@@ -174,7 +174,7 @@ def read_admissible(estimator: Any, names: Sequence[Any], classes: Any, groups: 
     return tuple(sorted({list(names).index(name) for name in wanted}))
 
 
-def _name(item: Any, columns: Sequence[Any]) -> Any:
+def _name(item: Any, columns: Values) -> Any:
     """The label of a column that is named, or that is meant by its position in X."""
     position = int(item) if isinstance(item, Integral) and item not in list(columns) else len(columns)
     return columns[position] if -len(columns) <= position < len(columns) else item

@@ -22,7 +22,7 @@ from skfairdp import _inputs, _tables, _utils
 from skfairdp._rows import Chunk, RowSource, Subjects, check_free_disk, keyed_by_subject, opened, other_rows
 from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._typing import Array, Floats, Ints, Objects
+from skfairdp._typing import Floats, Ints, Objects, Pair
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
@@ -110,7 +110,7 @@ class StreamedTable:
         return fine, cells
 
     def table_counts(
-        self, encoder: TableEncoder, columns: bool, pairs: Sequence[tuple[int, int]]
+        self, encoder: TableEncoder, columns: bool, pairs: Sequence[Pair]
     ) -> tuple[list[Counts], list[Counts]]:
         """One pass: counts of all columns by group and label, if wanted, and of pairs of columns."""
         n_codes = encoder.n_codes
@@ -136,9 +136,7 @@ def _of_chunk(count: Callable[[RawTable], Counts], schema: Schema, owner: str, c
     return count(RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True))
 
 
-def _of_rows(
-    function: Callable[..., list[Counts]], n_classes: int, n_groups: int, raw: RawTable, *teachers: Any
-) -> Counts:
+def _of_rows(function: Callable[..., Any], n_classes: int, n_groups: int, raw: RawTable, *teachers: Any) -> Counts:
     labels = raw.labels() if n_classes > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     groups = raw.groups() if n_groups > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     tables = function(_tables.read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)
@@ -150,7 +148,7 @@ def _cells_and_fine(encoder: TableEncoder, table: Table, cells: Counts, n_cells:
 
 
 def _columns_and_pairs(
-    encoder: TableEncoder, columns: bool, pairs: list[tuple[int, int]], table: Table, cells: Counts, n_cells: int
+    encoder: TableEncoder, columns: bool, pairs: list[Pair], table: Table, cells: Counts, n_cells: int
 ) -> list[Counts]:
     codes = encoder.encode(table)
     single = [
@@ -166,9 +164,9 @@ class StreamedRows(Rows):
 
     table: Any = None
     encoder: Any = None
-    _kept: dict[tuple[int, int], Counts] = field(default_factory=dict, repr=False)
+    _kept: dict[Pair, Counts] = field(default_factory=dict, repr=False)
 
-    def column_counts(self, further: Sequence[tuple[int, int]] = ()) -> list[Counts]:
+    def column_counts(self, further: Sequence[Pair] = ()) -> list[Counts]:
         """One pass, which counts further pairs as well where all of them fit into memory."""
         cells = sum(self.n_codes[i] * self.n_codes[j] for i, j in further)
         pairs = list(further) if cells <= _MOST_CELLS else []
@@ -176,7 +174,7 @@ class StreamedRows(Rows):
         self._kept.update(zip(pairs, together, strict=True))
         return list(single)
 
-    def pair_counts(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Counts]:
+    def pair_counts(self, pairs: Sequence[Pair]) -> Iterator[Counts]:
         """Of what is not known yet, as many pairs a pass as fit into memory."""
         start = 0
         while start < len(pairs):
@@ -191,7 +189,7 @@ class StreamedRows(Rows):
             yield from (known[pair] for pair in pairs[start:stop])
             start = stop
 
-    def _known(self, pair: tuple[int, int]) -> Counts | None:
+    def _known(self, pair: Pair) -> Counts | None:
         turned = self._kept.get((pair[1], pair[0]))
         return self._kept.get(pair) if turned is None else turned.T
 
@@ -364,9 +362,7 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any, subject: An
 
 
 # ---- X -----------------------------------------------------------------------------------------------------------
-def _read_features(
-    estimator: Any, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None = None
-) -> _Features:
+def _read_features(estimator: Any, X: Any, public: Any, reads: PublicReads, subjects: Any = None) -> _Features:
     """X and public rows, from their shape, their names and declarations."""
     schema = schema_of(estimator)
     if schema is not None:
@@ -426,9 +422,7 @@ def _units(estimator: Any, codec: UnitCodec, X: Any, public: Any, reads: PublicR
     return _Features(X, encoder, public)
 
 
-def _columns(
-    estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads, subjects: Subjects | None
-) -> _Features:
+def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: PublicReads, subjects: Any) -> _Features:
     owner, whole = type(estimator).__name__, _tables.read_table(X)
     taken, groups = [], None
     if estimator.sensitive_columns is not None:
@@ -473,9 +467,7 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
 
 
 # ---- labels ------------------------------------------------------------------------------------------------------
-def _read_labels(
-    estimator: Any, features: _Features, y: Any, reads: PublicReads
-) -> tuple[Ints, Array | None, Form | None]:
+def _read_labels(estimator: Any, features: _Features, y: Any, reads: PublicReads) -> tuple[Ints, Any, Any]:
     """Codes of the private labels, the classes, and how labels are handed out."""
     n_rows, raw = len(features.rows), features.raw
     if estimator._reads_amounts:  # of which classes are made later, at released places

@@ -23,7 +23,7 @@ from skfairdp._judge import Judge, Judgement
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval
@@ -158,10 +158,10 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     codec: str | TableCodec = "auto"
     n_samples: int | None = None
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
-    categories: Mapping[Any, Sequence[Any]] | None = None
+    categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
     classes: MaybeArray = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: _utils.RandomStateLike = None
@@ -442,7 +442,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             )
         return learner, with_groups
 
-    def _held(self, learner: Any, groups: Sequence[Any], n_classes: int) -> RateConstraints | None:
+    def _held(self, learner: Any, groups: Values, n_classes: int) -> RateConstraints | None:
         """What answers are judged by: constraints that were asked for, or those that a learner says."""
         owner, asked = type(self).__name__, _judge.asked_constraints(self)
         if asked is None:

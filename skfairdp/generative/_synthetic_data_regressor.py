@@ -19,7 +19,7 @@ from skfairdp._inputs import amount_bounds, refuse_chunks
 from skfairdp._row_wise import row_wise_amounts
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, public_generator, silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
@@ -128,9 +128,9 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     codec: str | TableCodec = "auto"
     n_samples: int | None = None
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
-    categories: Mapping[Any, Sequence[Any]] | None = None
+    categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None

@@ -190,9 +190,7 @@ def default_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -
     return int(np.clip(layout.bins_above_noise(sigma), LEAST_BINS, MOST_BINS))
 
 
-def _column(
-    name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bins: int, owner: str
-) -> tuple[_tables.Column, bool]:
+def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bins: int, owner: str) -> tuple[Any, bool]:
     """One column, from declarations, from what is ``shown`` of it (public rows, or private ones); and whether its bins
     have to be paid for."""
     if shown is not None:
@@ -225,9 +223,7 @@ def _column(
     return _tables.NumberColumn(name, dtype, nullable, starts, high, integer), True
 
 
-def _category_column(
-    name: Any, declared: _tables.Declared, shown: Any, missing: bool, owner: str
-) -> _tables.CategoryColumn:
+def _category_column(name: Any, declared: _tables.Declared, shown: Any, missing: bool, owner: str) -> Any:
     values = declared.values
     if values is None:
         values = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)

@@ -1,7 +1,6 @@
 """What holds between the amounts that a network predicts for groups, and who judges it."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -14,7 +13,7 @@ from skfairdp._column_tables import SMALLEST, ColumnTables, where_amounts_lie
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import KSJudgement
 from skfairdp._transport import Transport, TransportPlan, as_scores
-from skfairdp._typing import Bools, Floats
+from skfairdp._typing import Bools, Floats, Values
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise, smallest, units_of
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
@@ -49,7 +48,7 @@ class AmountConstraints:
     Or one on the ``distance`` of Kolmogorov and Smirnov between predictions of two groups.
     """
 
-    groups: Sequence[Any]
+    groups: Values
     difference: float | None = None
     largest_loss: float | None = None
     power: int = 2
@@ -58,7 +57,7 @@ class AmountConstraints:
     distance: float | None = None
 
     @classmethod
-    def asked(cls, estimator: Any, bounds: tuple[float, float], groups: Sequence[Any] = ()) -> "AmountConstraints":
+    def asked(cls, estimator: Any, bounds: tuple[float, float], groups: Values = ()) -> "AmountConstraints":
         """Read ``constraints`` and ``gamma`` of an estimator."""
         owner, given = type(estimator).__name__, estimator.constraints
         if given == "demographic_parity" or given == ["demographic_parity"]:
@@ -377,9 +376,7 @@ class AmountParity(SignedLoss):
         asked = replace(self.asked, cuts_errors=False)
         return AmountJudge(asked, epsilon, delta, relation, JUDGED * self.budget_share)
 
-    def terms(
-        self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
-    ) -> dict[str, Any]:
+    def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
         from skfairdp._networks import AmountScale
         from skfairdp.gradient._signed_loss import AmountLagrangian
@@ -469,9 +466,7 @@ class AmountsMoved(PublicPenalty):
         assert self.asked.distance is not None
         return MovingPlan(tables, self.bounds, self.asked.distance)
 
-    def terms(
-        self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
-    ) -> dict[str, Any]:
+    def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """The loss alone: a network that is as good as it can be."""
         from skfairdp._networks import AmountLoss, AmountScale
 
@@ -485,9 +480,7 @@ class AmountPenalty(PublicPenalty):
         super().__init__()
         self.loss, self.bounds = loss, bounds
 
-    def terms(
-        self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int
-    ) -> dict[str, Any]:
+    def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
         from skfairdp._networks import AmountLoss, AmountScale, MeanPenalty
 

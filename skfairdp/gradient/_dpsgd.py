@@ -102,9 +102,7 @@ class TrainsNetwork(PrivateEstimator):
             data.reads.note("where parity comes from", "computed", parity.shorthand, "by sizes of public groups")
         return plan
 
-    def _net(
-        self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: Cost
-    ) -> tuple["Net", Scaling | None, str | None]:
+    def _net(self, data: TrainingData, max_grad_norm: float, n_rows: int, cost: Cost) -> tuple[Any, ...]:
         """The network, what scales the columns of a table for it, and which one "auto" took."""
         from skfairdp._networks import as_net
 

@@ -15,7 +15,7 @@ from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk
-from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import Interval
@@ -180,7 +180,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
     classes: MaybeArray = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     public_data: PublicData | None = None

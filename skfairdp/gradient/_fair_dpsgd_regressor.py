@@ -14,7 +14,7 @@ from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateRegressor
 from skfairdp._transport import as_amounts_within, as_scores
-from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike
+from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
 from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
@@ -175,7 +175,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     max_rows_per_subject: int = 6
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     public_data: PublicData | None = None
@@ -441,9 +441,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         usual = {} if "loss" in terms else {"loss": AmountLoss(AmountScale(self.loss, *_inputs.amount_bounds(self)))}
         return network, terms | usual
 
-    def _settle(
-        self, scale: Any, plan: DPSGDPlan, data: _inputs.TrainingData, noise: Any
-    ) -> tuple[float, float, float]:
+    def _settle(self, scale: Any, plan: DPSGDPlan, data: Any, noise: Any) -> tuple[float, float, float]:
         """Release where amounts lie: the constant that a network has to beat, and centre and spread of amounts."""
         low, high = _inputs.amount_bounds(self)
         if plan.target is None:
@@ -466,9 +464,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         return usual, usual, float(scale.spread)
 
 
-def _trained(
-    model: Any, network: "Network", data: _inputs.TrainingData, plan: DPSGDPlan, terms: Any, noise: Any
-) -> Any:
+def _trained(model: Any, network: "Network", data: Any, plan: DPSGDPlan, terms: Any, noise: Any) -> Any:
     """The trained network, whose last layer makes amounts of what it says."""
     from skfairdp._networks import predicting
 

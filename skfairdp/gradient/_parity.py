@@ -160,9 +160,7 @@ class PublicPenalty(BaseEstimator):
         {judge_to_plan}
         """
 
-    def terms(
-        self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int
-    ) -> dict[str, Any]:
+    def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.
 
         {parity_terms}
@@ -300,9 +298,7 @@ class SignedLoss(BaseEstimator):
         """
         return Judge(self.constraints_for(data), n_rows, epsilon, delta, relation, share=JUDGED * self.budget_share)
 
-    def terms(
-        self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int
-    ) -> dict[str, Any]:
+    def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.
 
         {parity_terms}

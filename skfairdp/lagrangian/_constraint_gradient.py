@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from skfairdp import _networks
-from skfairdp._typing import Floats, Ints
+from skfairdp._typing import Floats, Ints, Pair
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._numpy_mlp import NumpyMLP, PlainRows
 from skfairdp.lagrangian._plan import PFLDPlan
@@ -60,7 +60,7 @@ class RowGradients(Protocol):
         """How many numbers are added up for one of a weighted sum, at most, one after the other."""
 
 
-def centred_norms(rows: RowGradients, cells: Ints, means: dict[tuple[int, int], Floats]) -> Floats:
+def centred_norms(rows: RowGradients, cells: Ints, means: dict[Pair, Floats]) -> Floats:
     """Norms of the gradients minus the mean of their cell, shape (n_rows, n_columns with cells).
     Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back."""
     squared = rows.squared_norms()[:, : cells.shape[1]]
@@ -343,7 +343,7 @@ class ConstraintGradient:
         return {}
 
     @cached_property
-    def _pairs(self) -> list[tuple[int, int]]:
+    def _pairs(self) -> list[Pair]:
         """The cells that each constraint compares rows in."""
         lines = self.constraints.merged_cells.tolist()
         return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
@@ -361,9 +361,7 @@ class ConstraintGradient:
         """Cells, labels and groups of all rows."""
         return tuple(part.cpu().numpy() for part in (self.constraints.cells, self.y, self.groups))
 
-    def _mean_gradients(
-        self, parts: Sequence[tuple[Callable[[], RowGradients], Ints]], n_columns: int
-    ) -> dict[Cell, Floats]:
+    def _mean_gradients(self, parts: Sequence[tuple[Any, Ints]], n_columns: int) -> dict[Cell, Floats]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
         means: dict[Cell, Floats] = {}
         for c, cell in self._pairs:

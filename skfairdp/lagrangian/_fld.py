@@ -1,6 +1,5 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +13,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Values
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
@@ -265,7 +264,7 @@ def as_perceptron(learner: Any) -> FairPerceptron | None:
     return None if net.hidden is None else learner._perceptron(net)
 
 
-def in_codes(learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str) -> Any:
+def in_codes(learner: Any, groups: Values, classes: Values, owner: str) -> Any:
     """The same learner for rows whose groups and classes are codes."""
     if not isinstance(learner, LagrangianClassifier):
         return learner

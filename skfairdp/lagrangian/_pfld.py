@@ -17,7 +17,7 @@ from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, r
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
+from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
@@ -171,7 +171,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     net: Any = "mlp"
     average_last: float = 0.25
     classes: MaybeArray = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None

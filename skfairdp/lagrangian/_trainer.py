@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
 
-def _train(
-    learner: OneNetwork | NumpyMLPTraining | Stack, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int
-) -> None:
+def _train(learner: OneNetwork | Stack, ascent: DualAscent | None, steps: int, dual_steps: int, verbose: int) -> None:
     """Descend in θ and ascend in λ, in turns."""
     dual_at = {} if ascent is None else dual_schedule(steps, dual_steps)
     seconds = seconds_of_steps(steps, learner.of_step)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
@@ -382,9 +382,7 @@ def pate_data_dependent_epsilon(
     return NonPrivateDiagnostic(rdp_to_epsilon(grid, total, delta), float(delta), n_queries, certified, release)
 
 
-def _release(
-    votes: ArrayLike, sigma: float, delta: float, order: float, beta: float, sigma_ss: float
-) -> SmoothSensitivityRelease:
+def _release(votes: ArrayLike, sigma: float, delta: float, order: float, beta: float, sigma_ss: float) -> Any:
     from skfairdp.privacy import rdp_to_epsilon, smooth_sensitivity_release, smooth_sensitivity_release_cost
 
     cost = smooth_sensitivity_release_cost(order, beta, sigma_ss)

@@ -15,7 +15,7 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.schema import Schema, with_schema
@@ -290,7 +290,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     public_n_rows: int | None = None
     max_grad_norm: float = 1.0
     classes: MaybeArray = None
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None

@@ -30,6 +30,7 @@ from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, with_schema
 
 _OWNER = "FairnessCalibrator"
+Method = FineTuning | Thresholds
 _FEW_ROWS = 30
 _FITTED = {
     "answers_", "constraint_holds_", "edges_", "estimator_", "gap_", "gap_bound_", "group_estimator_", "method_",
@@ -288,7 +289,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any, *, samples: bool) -> None:
         # the method as a part of its own, with everything checked that the model can be wrong in
-        method: FineTuning | Thresholds
+        method: Method
         if isinstance(self.method, str):
             may_tune = self.method == "auto" and self.constraints is None
             tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
@@ -338,9 +339,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 check="Calibrate on public rows",
             )
 
-    def _found_by(
-        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: Ints | None
-    ) -> "_Found":
+    def _found_by(self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None) -> _Found:
         """A model calibrated by these rows, and what its answers to them come to."""
         if self.constraints is None:
             gap_weight = 1.0 if self.gap_weight is None else self.gap_weight
@@ -357,9 +356,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         is_met = outcome.violation <= constrained.MET
         return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
 
-    def _judged(
-        self, method: FineTuning | Thresholds, model: Any, rows: CalibrationRows, labels: Ints | None
-    ) -> Judgement:
+    def _judged(self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None) -> Judgement:
         """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
         answers = np.empty(len(rows.groups), dtype=np.int64)
         for taught, asked in fifths(rows.groups, labels):
@@ -464,17 +461,13 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         )
         return inner if isinstance(inner, _utils.PublicData) and not isinstance(self.estimator, Pipeline) else None
 
-    def _handed_on(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **public: Any
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def _handed_on(self, X: Any, y: Any = None, *, sensitive_features: Any = None, **public: Any) -> tuple[Any, ...]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
         self._validate_params()
         self._check_price()
         return self._arguments(X, y, sensitive_features, self._public_rows(**public))
 
-    def _arguments(
-        self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def _arguments(self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None) -> tuple[Any, ...]:
         """The arguments of the estimator's ``fit``, once it is known that there are rows to calibrate on."""
         releases = getattr(self.estimator, "_releases_rows", None)
         own = self.sensitive_columns is None and releases is not None and releases(sensitive_features is not None)

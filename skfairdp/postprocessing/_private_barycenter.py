@@ -16,7 +16,7 @@ from skfairdp._estimator import PrivateRegressor
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._transport import Transport, TransportPlan, as_amounts_within, as_scores
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
@@ -135,7 +135,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     bounds: tuple[float, float] | None = None
     gamma: float = 0.05
     group_at_prediction: bool = True
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None

@@ -17,7 +17,7 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
 from skfairdp._usefulness import units_of
 from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
@@ -137,7 +137,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     epsilon: float = 1.0
     delta: float = 1e-5
     group_at_prediction: bool = False
-    groups: Sequence[Any] | None = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None
