@@ -83,6 +83,6 @@ def test_what_counts_answers_of_private_rows_asks_by_the_one_function():
                   "model_selection/_own_figures.py", "postprocessing/_private_thresholds.py",
                   "postprocessing/_group_guess.py"):  # fmt: skip
         assert "row_wise_predictions(" in (PACKAGE / place).read_text(), place
-    for place in ("_majority_baseline.py", "gradient/_parity.py"):
+    for place in ("gradient/_dpsgd.py", "gradient/_parity.py"):
         assert "private_logits(" in (PACKAGE / place).read_text(), place
     assert "private_outputs(" in (PACKAGE / "gradient/_signed_loss.py").read_text()

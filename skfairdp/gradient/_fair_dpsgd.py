@@ -11,7 +11,6 @@ from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._judge import Judgement, asked_constraints, set_judgement
-from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk
@@ -20,7 +19,7 @@ from skfairdp._usefulness import Comparison
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.gradient._dpsgd import TrainsNetwork
+from skfairdp.gradient._dpsgd import MajorityBaselineTest, TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, Temperature, as_parity, default_parity
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.schema import Schema, storage_bytes, with_schema

@@ -13,11 +13,11 @@ from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
-from skfairdp._majority_baseline import MajorityBaselineTest
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
+from skfairdp.gradient._dpsgd import MajorityBaselineTest
 from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:

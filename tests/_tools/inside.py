@@ -33,7 +33,7 @@ PLACES = {
     "_rows._parquet": "ParquetRows",
     "_rows._source": "Chunk RowSource",
     "_rows._opened": "FrameRows SparkRows",
-    "_majority_baseline": "MajorityBaselineTest",
+    "gradient._dpsgd": "MajorityBaselineTest",
     "_tables._interactions": "InteractionModel Levels Surprise sets_of",
     "_tables": "table_of",
     "_tables._backend": "GeneratorPlan Layout Rows",

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings, strategies as st
 from scipy.stats import norm
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._majority_baseline import FOR_GAIN, GAIN_NOISE, MajorityBaselineTest
 from skfairdp._usefulness import CLEARLY, DOUBTFUL, EVIDENCE, LEAST
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
+from skfairdp.gradient._dpsgd import FOR_GAIN, GAIN_NOISE, MajorityBaselineTest
 from skfairdp.papers import FairClippingClassifier
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema
