@@ -1,6 +1,7 @@
 """Private gradient descent with a fairness term."""
 
 from skfairdp._network_classifier import cnn, mlp, resnet
+from skfairdp.gradient._dpsgd import MajorityBaselineTest as MajorityBaselineTest
 from skfairdp.gradient._fair_dpsgd import FairDPSGDClassifier
 from skfairdp.gradient._fair_dpsgd_regressor import FairDPSGDRegressor
 from skfairdp.gradient._parity import PublicPenalty, SignedLoss

@@ -17,7 +17,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.gradient._dpsgd import MajorityBaselineTest
+from skfairdp.gradient import MajorityBaselineTest
 from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:

@@ -496,13 +496,13 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
     with progress_bar(desc="teachers", total=n_teachers, verbose=verbose) as bar:
         for mine, turn in _teachers.in_turns(parts, n_teachers, data.n_units):
             taught = turn.stop - turn.start
-            # the rows have no name here: those of two turns would be a copy of the table
             X = data.X[mine]  # a copy, by the mask
             if asked.sampled is not None:
                 np.clip(X, *asked.sampled.limits, out=X)
             X = asked.seen_by_teachers(X, None if data.groups is None else data.groups[mine])
             own = data.y[mine], parts[mine] - turn.start
             teachers = _teachers.fit_teachers(teacher, X, *own, n_teachers=taught, seeds=seeds[turn], **how)
+            del X  # with those of the next turn it would be a copy of the table
             votes += _teachers.vote_histogram(teachers.predict(rows), n_classes)
             bar.update(taught)
     return votes
