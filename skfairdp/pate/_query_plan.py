@@ -365,17 +365,14 @@ class QuerySet:
         """
         return X if self.sampled is None else np.clip(X, *self.sampled.limits)
 
-    def seen_by_teachers(self, X: Array, groups: Codes | None) -> Array:
-        """Rows as teachers see them: with their groups, where votes are on both."""
-        if not self.by_group:
-            return X
-        assert groups is not None
-        return with_groups(X, groups, self.public.n_groups)
-
     @property
     def rows(self) -> Array:
-        """All public rows as teachers see them."""
-        return self.seen_by_teachers(self.public.X, self.public.groups)
+        """All public rows as teachers see them: with their groups, where votes are on both."""
+        public = self.public
+        if not self.by_group:
+            return public.X
+        assert public.groups is not None
+        return with_groups(public.X, public.groups, public.n_groups)
 
     @property
     def groups(self) -> Codes | None:
@@ -499,7 +496,9 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
             X = data.X[mine]  # a copy, by the mask
             if asked.sampled is not None:
                 np.clip(X, *asked.sampled.limits, out=X)
-            X = asked.seen_by_teachers(X, None if data.groups is None else data.groups[mine])
+            if asked.by_group:
+                assert data.groups is not None
+                X = with_groups(X, data.groups[mine], asked.public.n_groups)
             own = data.y[mine], parts[mine] - turn.start
             teachers = _teachers.fit_teachers(teacher, X, *own, n_teachers=taught, seeds=seeds[turn], **how)
             del X  # with those of the next turn it would be a copy of the table
