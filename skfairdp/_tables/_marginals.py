@@ -169,8 +169,7 @@ class TreeModel(Model):
     """Columns drawn one after the other: each from its shares given group, label and the code of its parent."""
 
     def __init__(self, order: Sequence[tuple[int, int | None]], tables: list[Floats]) -> None:
-        self.order = order
-        self.tables = tables
+        self.order, self.tables = order, tables
 
     def sample(self, cells: Ints, rng: Generator) -> NDArray[np.int32]:
         """Codes (len(cells), n_columns), one row for each given group and label."""
@@ -268,9 +267,7 @@ class MarginalsBackend(GeneratorBackend):
     def __init__(
         self, *, structure: str = "tree", budget_split: Mapping[str, float] | None = None, verbose: int = 0
     ) -> None:
-        self.structure = structure
-        self.budget_split = budget_split
-        self.verbose = verbose
+        self.structure, self.budget_split, self.verbose = structure, budget_split, verbose
 
     def plan(self, layout: Layout) -> "MarginalsPlan":
         """Decide the three releases.

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._majority_baseline import FOR_GAIN, GAIN_NOISE, MajorityBaselineTest
-from skfairdp._usefulness import CLEARLY, EVIDENCE, LEAST
+from skfairdp._usefulness import CLEARLY, DOUBTFUL, EVIDENCE, LEAST
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.papers import FairClippingClassifier
