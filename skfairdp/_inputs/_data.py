@@ -55,7 +55,8 @@ def note_subject_column(estimator: Any, X: Any, y: Any, subject: Any) -> None:
 
 def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False) -> None:
     """Where a column is called like an id and nobody said it is one; names are public, nothing else is looked at."""
-    names = [name for name in _names(X) if name != getattr(estimator, "_subject_column", None)]
+    listed = (column_names(X) if hasattr(X, "shape") else None) or ()
+    names = [name for name in listed if name != getattr(estimator, "_subject_column", None)]
     words = (re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", str(name)).strip().lower() for name in names)
     named = [name for name, said in zip(names, words, strict=True) if _SAYS_WHOSE.match(said)]
     if not named:
@@ -77,10 +78,6 @@ def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False)
             "holds the ids."
         )
     warn_caller(f"X of {owner} has a column {named[0]!r}, which is an id by its name. {says}", PrivacyLeakWarning)
-
-
-def _names(X: Any) -> list[Any]:
-    return list((column_names(X) if hasattr(X, "shape") else None) or ())
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,6 @@ def read_unprotected(estimator: Any, X: Any, y: Any, sensitive_features: Any = N
     return features, classes, codes
 
 
-def check_public_table(table: Table, X: Any, y: Any, sensitive_features: Any, owner: str) -> None:
-    refuse_large(table.X, f"X of {owner} holds")
-    if table.raw is None:
-        _utils.refuse_group_among_features(X, sensitive_features, owner=owner)
-    else:
-        table.raw.check("X", label=y is None)
-
-
 def read_features(estimator: BaseEstimator, X: Any) -> Floats:
     """Read the X of a prediction, which has the columns of the fit's."""
     return read_columns(estimator, X, reset=False, with_groups=False).X

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from skfairdp import _rows, _utils
+from skfairdp import _rows, _utils, schema as schemas
 from skfairdp._inputs import _table
 from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
 from skfairdp._inputs._table import parameter_of, read_classes, read_groups_like, read_private_groups
@@ -16,17 +16,6 @@ from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp.privacy import Protects, PublicReads
-from skfairdp.schema import (
-    CompactRows,
-    RawTable,
-    Schema,
-    check_roles,
-    kept_rows,
-    made_up,
-    numeric_memmap,
-    schema_of,
-    subsample_rows,
-)
 
 
 def refuse_chunks(owner: str, **arguments: Any) -> None:
@@ -52,10 +41,10 @@ def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool =
     subjects = data.subjects
     if subjects is None:
         _rows.check_order(data.source, type(estimator).__name__)
-    schema: Any = schema_of(estimator)
+    schema: Any = schemas.schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     X: Any
-    X, y, groups, of = kept_rows(
+    X, y, groups, of = schemas.kept_rows(
         data.source, schema, owner=type(estimator).__name__, n_features=data.X.shape[1], groups=data.groups is not None,
         listed=None if subjects is None else subjects.hashes,
         contents=() if subjects is None else in_them(schema, data.source.columns, private=private),
@@ -70,13 +59,13 @@ def read_numbers_of(estimator: Any, data: TrainingData, dtype: Any, chosen: Ints
     network.
     """
     assert data.source is not None
-    schema: Any = schema_of(estimator)
+    schema: Any = schemas.schema_of(estimator)
     owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
     n_rows, n_features = data.X.shape
     _rows.check_order(data.source, owner)
     _rows.check_free_disk(n_rows * n_features * dtype.itemsize, owner, verbose=verbose)
     data.source.verbose = verbose
-    rows, some, y, groups = numeric_memmap(
+    rows, some, y, groups = schemas.numeric_memmap(
         data.source, schema, owner=owner, n_features=n_features, dtype=dtype, chosen=chosen
     )
     return rows, replace(data, X=some, y=y, groups=groups)
@@ -86,10 +75,10 @@ def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int)
     """Check all rows of a source of which everything but the groups is public, and keep some of them in memory."""
     if data.source is None:
         return data
-    schema: Any = schema_of(estimator)
+    schema: Any = schemas.schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     owner = type(estimator).__name__
-    kept = subsample_rows(data.source, schema, owner=owner, most=most)
+    kept = schemas.subsample_rows(data.source, schema, owner=owner, most=most)
     _table.refuse_large(kept.features, f"X of {owner} holds")
     data.reads.note("rows kept in memory", "computed", kept.n_rows, "chosen by the hashes of their keys")
     return replace(data, X=kept.features, y=kept.labels())
@@ -107,7 +96,7 @@ def refuse_columns_beside(owner: str, y: Any, groups: Any) -> None:
 def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, by_key: bool) -> None:
     """Refuse rows out of memory where they cannot be read, before one is."""
     owner = type(estimator).__name__
-    if schema_of(estimator) is None:
+    if schemas.schema_of(estimator) is None:
         raise ValueError(
             f"{owner} reads rows in chunks only with a 'schema', which says what their values are. Set it."
         )
@@ -163,7 +152,11 @@ def read_training(
     private = protects != Protects.SENSITIVE_ATTRIBUTE
     table = _table.read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=private)
     if not private:
-        _table.check_public_table(table, X, y, sensitive_features, owner)
+        _table.refuse_large(table.X, f"X of {owner} holds")
+        if table.raw is None:
+            _utils.refuse_group_among_features(X, sensitive_features, owner=owner)
+        else:
+            table.raw.check("X", label=y is None)
     subjects = None if subject is None else Subjects.read(X, subject, len(table.X), owner=owner)
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
@@ -184,16 +177,16 @@ def read_training(
     return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
 
 
-def in_order(subjects: Subjects, raw: RawTable, *, private: bool = True) -> Subjects:
+def in_order(subjects: Subjects, raw: schemas.RawTable, *, private: bool = True) -> Subjects:
     """The rows of each subject in the order of what is in them, as in chunks: of its columns, or those that are public.
 
     The table has its own order where no schema reads it.
     """
-    compact = CompactRows(raw.schema, raw.owner, in_them(raw.schema, raw.numbers, private=private))
+    compact = schemas.CompactRows(raw.schema, raw.owner, in_them(raw.schema, raw.numbers, private=private))
     return subjects.by_contents(*compact.contents(raw.numbers))
 
 
-def in_them(schema: Schema, known: Collection[str], *, private: bool) -> tuple[str, ...]:
+def in_them(schema: schemas.Schema, known: Collection[str], *, private: bool) -> tuple[str, ...]:
     """The columns by which rows of one subject are in an order."""
     names = schema.columns if private else (*schema.features, *filter(None, [schema.label]))
     return tuple(name for name in names if name in known)
@@ -226,11 +219,11 @@ def read_any_training(
     if isinstance(X, _rows.KeyedRows) and _rows.opened(X.rows) is None:  # a DataFrame
         X_public, _ = public_arguments(estimator, arguments.get("X_public"), None)
         _utils.refuse_private_as_public(X.rows, X_public, owner=owner)
-    schema: Any = schema_of(estimator)
-    one = made_up(schema, source) if subject is None else made_up(schema, source).assign(**{subject: 0})
+    schema: Any = schemas.schema_of(estimator)
+    one = schemas.made_up(schema, source) if subject is None else schemas.made_up(schema, source).assign(**{subject: 0})
     data = read_training(estimator, one, None, **(arguments | {"protects": Protects.RECORD}))
     if by_key:  # others are read as a whole before anything is spent
-        check_roles(source, schema, owner=owner, groups=data.groups is not None)
+        schemas.check_roles(source, schema, owner=owner, groups=data.groups is not None)
     if data.public is None and by_key and not checks_public:
         raise ValueError(
             f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
@@ -295,7 +288,11 @@ def _given_rows(
     table = _table.read_columns(estimator, X_public, reset=False, with_groups=True, name="X_public")
     public, groups = table.X.copy(), table.groups  # a view would keep the array alive that private rows may share
     if table.raw is not None:
-        groups = _raw_public_groups(table.raw, sensitive_features_public)
+        given, own = sensitive_features_public, sensitive_features_public is None and table.raw.has_groups
+        table.raw.check("X_public", groups=own)
+        asked = own or given is not None
+        codes = table.raw.groups(given, public=True, name="sensitive_features_public") if asked else None
+        groups = None if codes is None else table.raw.domain[codes]
     elif sensitive_features_public is not None:
         groups = _utils.as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
     if whose in ("public", "both") and groups is None:
@@ -306,15 +303,6 @@ def _given_rows(
     said, rows = "without" if groups is None else "with", _utils.PublicData(X_public, sensitive_features_public)
     reads.note("public rows", "given", len(public), f"{said} their groups", by=rows)
     return public, groups
-
-
-def _raw_public_groups(raw: RawTable, given: Any) -> Objects | None:
-    """Groups of public rows that a schema reads, after a check that it foresees them."""
-    own = given is None and raw.has_groups
-    raw.check("X_public", groups=own)
-    if given is None and not own:
-        return None
-    return raw.domain[raw.groups(given, public=True, name="sensitive_features_public")]
 
 
 def _public_rows(estimator: BaseEstimator, X: Floats, groups: Any, reads: PublicReads, whose: Groups) -> PublicRows:
@@ -332,7 +320,7 @@ def _public_rows(estimator: BaseEstimator, X: Floats, groups: Any, reads: Public
             )
         reads.note("names of the groups", "read", domain, "from the public rows")
     else:
-        schema = schema_of(estimator)
+        schema = schemas.schema_of(estimator)
         rest: list[Any] = []
         if schema is not None and whose != "both":
             rest = [group for group in schema.groups_of_the_rest if group not in groups.tolist()]

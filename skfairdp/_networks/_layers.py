@@ -279,8 +279,7 @@ class StackedModule:
         check_module_precision(module, owner)
         _refuse(module, owner)
         self.module = copy.deepcopy(module)
-        self.n_classes = n_classes
-        self.owner = owner
+        self.n_classes, self.owner = n_classes, owner
         trained = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
         self.names = list(trained)
         self.n_parameters = sum(p.numel() for p in trained.values())

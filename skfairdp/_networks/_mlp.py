@@ -25,8 +25,7 @@ class StackedMLP:
 
     def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int, *, narrow: bool = False) -> None:
         self.widths = (n_features, *hidden, n_classes)
-        self.n_classes = n_classes
-        self.narrow = narrow
+        self.n_classes, self.narrow = n_classes, narrow
         self.widest = max(self.widths)
 
     @property

@@ -98,9 +98,7 @@ class LayerRows:
     """From the inputs of layers and the signals that come back to them; no gradient of a row is ever formed."""
 
     def __init__(self, layers: dict[str, nn.Module], prepared: dict[str, Prepared], largest: int | None = None) -> None:
-        self._layers = layers
-        self._prepared = prepared
-        self._largest = largest
+        self._layers, self._prepared, self._largest = layers, prepared, largest
         self._pieces: dict[str, list[Piece]] = {}
 
     @property

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import dask
 import numpy as np
@@ -12,12 +12,10 @@ from dask.base import get_scheduler
 from dask.callbacks import Callback
 
 from skfairdp._rows._opened import as_pandas
-from skfairdp._rows._source import Chunk, PartWork, RowSource, Split, Tenths, made_by_threads
+from skfairdp._rows._source import Chunk, Made, PartWork, RowSource, Split, Sum, Tenths, made_by_threads, summed
 from skfairdp._typing import Array
 from skfairdp._utils import progress_bar
 
-Made = TypeVar("Made")
-Sum = TypeVar("Sum")
 _FAN_IN = 8  # sums that are added by one task
 
 
@@ -110,9 +108,9 @@ def _shown(named: tuple[str, int], tasks: list[Any], weights: list[int], verbose
 
 
 def _summed(sums: list[Any], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-    join = dask.delayed(_joined, pure=False)
+    join = dask.delayed(summed, pure=False)
     while len(sums) > 1:
-        sums = [join(add, sums[j : j + _FAN_IN]) for j in range(0, len(sums), _FAN_IN)]
+        sums = [join(sums[j : j + _FAN_IN], add) for j in range(0, len(sums), _FAN_IN)]
     found: Sum | None = dask.compute(*sums)[0] if sums else None
     return found
 
@@ -144,10 +142,3 @@ def _used(use: Callable[[int, Array], Sum], part: int, dealt: list[Array]) -> Su
 
 def _applied(function: Callable[[Chunk], Sum], table: Any, start: int) -> Sum:
     return function(Chunk(as_pandas(table), (start,)))
-
-
-def _joined(add: Callable[[Sum, Sum], Sum], sums: list[Sum]) -> Sum:
-    total = sums[0]
-    for value in sums[1:]:
-        total = add(total, value)
-    return total

@@ -3,18 +3,16 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._source import Chunk, PartWork, RowsOfAnother, RowSource, Split
+from skfairdp._rows._source import Chunk, Made, PartWork, RowsOfAnother, RowSource, Split, Sum
 from skfairdp._typing import Array, Ints
 from skfairdp._utils import texts_of_ids
 
-Made = TypeVar("Made")
-Sum = TypeVar("Sum")
 #: The seed of the hash by which subjects are listed, and which says what row of each is counted.
 LISTED = 0
 _LONG = 10**18 - 1  # whole numbers of 18 digits, which 64 bits hold with their sign
@@ -54,8 +52,7 @@ class KeyedRows:
     """
 
     def __init__(self, rows: Any, key: str) -> None:
-        self.rows = rows
-        self.key = key
+        self.rows, self.key = rows, key
 
 
 class KeyedSource(RowsOfAnother):
@@ -142,8 +139,7 @@ def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
 
 
 def _of_texts(texts: Array, seed: int) -> NDArray[np.uint64]:
-    hashed: NDArray[np.uint64] = pd.util.hash_array(texts, hash_key=f"{seed & (2**63 - 1):016x}", categorize=True)
-    return hashed
+    return np.asarray(pd.util.hash_array(texts, hash_key=f"{seed & (2**63 - 1):016x}", categorize=True))
 
 
 def _mixed(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
@@ -215,17 +211,12 @@ class FoldRows(RowsOfAnother):
         listed: NDArray[np.uint64] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(source)
-        self.listed = listed
-        self.rule, self.fold, self.inside = rule, fold, inside
-        self._n_rows = n_rows
+        self.listed, self._n_rows = listed, n_rows
+        self._kept = _Kept(rule, fold, inside)
 
     @property
     def n_rows(self) -> int:
         return self._n_rows
-
-    @property
-    def _kept(self) -> "_Kept":
-        return _Kept(self.rule, self.fold, self.inside)
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in self.source.chunks():

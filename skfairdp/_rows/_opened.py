@@ -5,15 +5,12 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
 from skfairdp._rows._keyed import KeyedRows, KeyedSource
-from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource
-
-Made = TypeVar("Made")
-Sum = TypeVar("Sum")
+from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, Sum, summed
 
 
 class ChunkRows(RowSource):
@@ -142,8 +139,7 @@ class LazyRows(RowSource):
     """A Polars query that has not run yet: it runs slice by slice."""
 
     def __init__(self, query: Any, n_rows_per_chunk: int = 4 * MOST_ROWS) -> None:
-        self.query = query
-        self.n_rows_per_chunk = n_rows_per_chunk
+        self.query, self.n_rows_per_chunk = query, n_rows_per_chunk
 
     @cached_property
     def columns(self) -> list[Any]:
@@ -199,16 +195,10 @@ class SparkRows(RowSource):
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         def of_partition(tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-            total: list[Sum] = []
-            for table in tables:
-                if len(table):
-                    value = function(Chunk(table, ()))
-                    total = [add(total[0], value) if total else value]
+            total = summed((function(Chunk(table, ())) for table in tables if len(table)), add)
             yield pd.DataFrame({"sum": [pickle.dumps(total)]})
 
-        total: list[Sum] = []
         # Only the result of a task that ended counts, however often Spark tried it.
-        for row in self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator():
-            for value in pickle.loads(row["sum"]):
-                total = [add(total[0], value) if total else value]
-        return total[0] if total else None
+        rows = self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator()
+        found = (pickle.loads(row["sum"]) for row in rows)
+        return summed((value for value in found if value is not None), add)

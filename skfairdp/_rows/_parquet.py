@@ -5,16 +5,14 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow.dataset
 import pyarrow.fs
 
 from skfairdp._rows._opened import as_pandas
-from skfairdp._rows._source import MOST_ROWS, Chunk, RowSource, made_by_threads, summed
+from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, Sum, made_by_threads, summed
 
-Made = TypeVar("Made")
-Sum = TypeVar("Sum")
 _UUID = re.compile(r"(?=[0-9-]*[a-f])[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 

@@ -34,8 +34,7 @@ class Spill:
     """
 
     def __init__(self, n_parts: int, held: int = HELD) -> None:
-        self.n_parts = n_parts
-        self.held = held
+        self.n_parts, self.held = n_parts, held
         self._waiting: list[tuple[Array, Ints]] = []
         self._bytes_waiting = 0
         self._file: Any = None

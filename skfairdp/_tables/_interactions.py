@@ -55,8 +55,16 @@ class Levels:
         """Of rows, (n_columns, n_rows)."""
         return np.stack([levels[codes[:, j]] for j, levels in enumerate(self.of_code)])
 
+    def place(self, codes: Codes, columns: Sequence[int]) -> Ints:
+        """Of each row among all combinations of the levels of some columns."""
+        found = np.zeros(len(codes), dtype=np.int64)
+        for j in columns:
+            found *= self.sizes[j]
+            found += self.of_code[j][codes[:, j]]
+        return found
+
     def places(self, levels: Ints, sets: Iterable[Sequence[int]]) -> Iterator[Ints]:
-        """Of each row among the cells of each set. Sets that begin alike, one after the other, are begun once."""
+        """The same for each set, of rows as levels. Sets that begin alike, one after the other, are begun once."""
         done: list[tuple[int, Ints]] = []
         for columns in sets:
             kept = sum(itertools.takewhile(bool, (j == begun for j, (begun, _) in zip(columns, done, strict=False))))
@@ -171,7 +179,7 @@ class InteractionModel(Model):
 
     def label_shares(self, codes: Codes) -> Floats:
         """Of each label, where each row is among the cells of the interaction: (n_rows, n_classes)."""
-        return np.asarray(self._shares[self._place(codes)])
+        return np.asarray(self._shares[self.levels.place(codes, self.columns)])
 
     def sample(self, cells: Ints, rng: np.random.Generator) -> NDArray[np.int32]:
         """Codes (len(cells), n_columns), one row for each given group and label."""
@@ -179,7 +187,7 @@ class InteractionModel(Model):
         most = self.weights.max(axis=0)
         for _ in range(ROUNDS):
             labels = cells[open_rows] % self.weights.shape[1]
-            chance = self.weights[self._place(codes[open_rows]), labels] / most[labels]
+            chance = self.weights[self.levels.place(codes[open_rows], self.columns), labels] / most[labels]
             open_rows = open_rows[rng.random(len(open_rows)) >= chance]
             if not len(open_rows):
                 break
@@ -196,10 +204,7 @@ class InteractionModel(Model):
         base = self.base.log_likelihood_of(codes, columns)
         return base + self._of_cells(codes) if set(self.columns) <= set(columns) else base
 
-    def _place(self, codes: Codes) -> Ints:
-        return next(self.levels.places(self.levels(codes), [self.columns]))
-
     def _of_cells(self, codes: Codes) -> Floats:
         n_classes = self.weights.shape[1]
-        logs = np.log(self.weights)[self._place(codes)]
+        logs = np.log(self.weights)[self.levels.place(codes, self.columns)]
         return np.asarray(np.tile(logs, (1, len(self.log_kept) // n_classes)) - self.log_kept)

@@ -162,8 +162,7 @@ class TreeModel(Model):
     """Columns drawn one after the other: each from its shares given group, label and the code of its parent."""
 
     def __init__(self, order: Sequence[tuple[int, int | None]], tables: list[Floats]) -> None:
-        self.order = order
-        self.tables = tables
+        self.order, self.tables = order, tables
 
     def sample(self, cells: Ints, rng: Generator) -> NDArray[np.int32]:
         """Codes (len(cells), n_columns), one row for each given group and label."""
@@ -270,9 +269,7 @@ class MarginalsBackend(GeneratorBackend):
     def __init__(
         self, *, structure: str = "auto", budget_split: Mapping[str, float] | None = None, verbose: int = 0
     ) -> None:
-        self.structure = structure
-        self.budget_split = budget_split
-        self.verbose = verbose
+        self.structure, self.budget_split, self.verbose = structure, budget_split, verbose
 
     def plan(self, layout: Layout) -> "MarginalsPlan":
         """Decide the three releases.
@@ -448,16 +445,17 @@ class MarginalsPlan(BackendPlan):
         surprise = Surprise(
             levels, levels(sampled), cells % n_classes, n_classes, n_rows=min(LOOKED_AT, self.layout.n_rows)
         )
-        private, labels, choice = levels(rows.values), rows.cells % n_classes, self.choice_at(scale)
+        labels, choice = rows.cells % n_classes, self.choice_at(scale)
         some = slice(LOOKED_AT) if rows.places is None else rows.places < LOOKED_AT
-        columns = chosen(surprise, private[:, some], labels[some], lambda scores: choice.release(scores, noise))
+        looked_at = levels(rows.values[some]), labels[some]
+        columns = chosen(surprise, *looked_at, lambda scores: choice.release(scores, noise))
         if not columns:
             return tree
         n_cells, mechanism = levels.n_cells(columns), self.joint_at(scale)
-        counts = surprise.counts(next(levels.places(private, [columns])), labels, n_cells)
+        counts = surprise.counts(levels.place(rows.values, columns), labels, n_cells)
         noisy = mechanism.release(counts.ravel(), noise).reshape(counts.shape)
         # Released values only from here on.
-        places = next(levels.places(surprise.sampled, [columns]))
+        places = levels.place(sampled, columns)
         shares = surprise.shares(surprise.counts(places, surprise.sampled_labels, n_cells))
         weights = corrections(noisy, shares, mechanism.sigma, len(cells))
         if weights is None:

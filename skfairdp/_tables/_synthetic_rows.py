@@ -72,9 +72,7 @@ class SyntheticRows(BaseEstimator):
     }
 
     def __init__(self, *, budget_share: float = 0.5, n_rows: int | None = None, n_bins: int | None = None) -> None:
-        self.budget_share = budget_share
-        self.n_rows = n_rows
-        self.n_bins = n_bins
+        self.budget_share, self.n_rows, self.n_bins = budget_share, n_rows, n_bins
 
     def check(self) -> None:
         """Raise what is wrong with the parameters."""

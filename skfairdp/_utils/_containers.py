@@ -202,9 +202,7 @@ class PublicData(PlainState):
     """
 
     def __init__(self, X: Any, sensitive_features: Any = None, y: Any = None) -> None:
-        self.X = X
-        self.sensitive_features = sensitive_features
-        self.y = y
+        self.X, self.sensitive_features, self.y = X, sensitive_features, y
 
     def __sklearn_clone__(self) -> "PublicData":
         return self

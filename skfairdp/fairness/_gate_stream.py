@@ -30,9 +30,7 @@ def cell(gap: int, counts: Any, sizes: Any, sums: Any, total: int, z: int, k: in
     n_classes = len(sums)
     count = counts[z * n_classes + k]
     if gap == OTHERS:
-        if total == size:
-            return 0.0
-        return count / size - (sums[k] - count) / (total - size)
+        return 0.0 if total == size else count / size - (sums[k] - count) / (total - size)
     if gap == OVERALL:
         return count / size - sums[k] / total
     largest = 0.0

@@ -74,17 +74,20 @@ def highest_of_others(values: Floats) -> Floats:
 #: A rate by its name, positive class, and true class where it matters.
 Rate = tuple[str, int, int]
 
+#: The notion of each rate.
+_RATES = {
+    "accuracy": "accuracy_parity",
+    "error_rate": "accuracy_parity",
+    "false_negative_rate": "true_positive_rate_parity",
+    "false_positive_rate": "false_positive_rate_parity",
+    "selection_rate": "demographic_parity",
+    "selection_rate_by_label": "equalized_odds",
+    "true_negative_rate": "false_positive_rate_parity",
+    "true_positive_rate": "true_positive_rate_parity",
+}
+
 #: The rates that a constraint can speak of, see :class:`RateParity`.
-RATES = (
-    "accuracy",
-    "error_rate",
-    "false_negative_rate",
-    "false_positive_rate",
-    "selection_rate",
-    "selection_rate_by_label",
-    "true_negative_rate",
-    "true_positive_rate",
-)
+RATES = tuple(_RATES)
 _METHODS = ("between_groups", "to_overall")
 _USUAL_DIFFERENCE = 0.01  # as fairlearn's moments have it
 
@@ -556,29 +559,12 @@ def _cell(name: str, positive: int, label: int, k: int) -> Floats:
 Notion = str | RateParity | RateBound
 
 #: All notions, see :class:`FairnessConstraints`.
-NOTIONS = (
-    "accuracy_parity",
-    "demographic_parity",
-    "equalized_odds",
-    "false_positive_rate_parity",
-    "generalized_demographic_parity",
-    "true_positive_rate_parity",
-)
+NOTIONS = tuple(sorted({*_RATES.values(), "generalized_demographic_parity"}))
 # What people call a notion besides: who is missed equally often is found equally often.
 _ALSO = {
     "equal_opportunity": "true_positive_rate_parity",
     "false_negative_rate_parity": "true_positive_rate_parity",
     "true_negative_rate_parity": "false_positive_rate_parity",
-}
-_RATES = {
-    "accuracy": "accuracy_parity",
-    "error_rate": "accuracy_parity",
-    "false_negative_rate": "true_positive_rate_parity",
-    "false_positive_rate": "false_positive_rate_parity",
-    "selection_rate": "demographic_parity",
-    "selection_rate_by_label": "equalized_odds",
-    "true_negative_rate": "false_positive_rate_parity",
-    "true_positive_rate": "true_positive_rate_parity",
 }
 _UNBOUNDED = (0.01, 1.0)  # difference and ratio of a parity that was given no bound
 

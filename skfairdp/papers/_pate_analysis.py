@@ -138,10 +138,7 @@ class PATEFairnessAnalysis:
     def __init__(
         self, estimator: Any, *, repeats: int = 100, alpha: float = 0.1, noise_seed: int | None = None
     ) -> None:
-        self.estimator = estimator
-        self.repeats = repeats
-        self.alpha = alpha
-        self.noise_seed = noise_seed
+        self.estimator, self.repeats, self.alpha, self.noise_seed = estimator, repeats, alpha, noise_seed
 
     def analyse(
         self,

@@ -123,8 +123,7 @@ class Thresholds(BaseEstimator):
     }
 
     def __init__(self, *, group_at_prediction: bool = False, group_estimator: Any = None) -> None:
-        self.group_at_prediction = group_at_prediction
-        self.group_estimator = group_estimator
+        self.group_at_prediction, self.group_estimator = group_at_prediction, group_estimator
 
     def _check(self, model: Any, owner: str) -> None:
         """Raise a ValueError where a parameter is wrong; any classifier will do."""
@@ -323,9 +322,7 @@ class FineTuning(BaseEstimator):
     }
 
     def __init__(self, *, steps: int = 200, lr: float = 0.01, temperature: float = 0.1) -> None:
-        self.steps = steps
-        self.lr = lr
-        self.temperature = temperature
+        self.steps, self.lr, self.temperature = steps, lr, temperature
 
     def _check(self, model: Any, owner: str) -> None:
         """Raise a ValueError where a parameter is wrong, or the model has no network."""

@@ -54,8 +54,7 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
     """
 
     def __init__(self, transformer: Any = None, X_public: Any = None) -> None:
-        self.transformer = transformer
-        self.X_public = X_public
+        self.transformer, self.X_public = transformer, X_public
 
     def fit(self, X: Any, y: Any = None) -> "PublicPreprocessor":
         """Fit the transformer on ``X_public``.

@@ -542,7 +542,7 @@ def gap_downstream_against_all_other_groups(patch):
 def gaps_downstream_of_two_groups_alone(patch):
     """Found (planted): the third group is left out of the comparison. Right: all that the test rows have."""
     for name in ("equalized_odds_disparity", "accuracy_disparity"):
-        honest = getattr(_synthetic, name)
+        honest = getattr(_synthetic._fairness, name)
 
         def planted(y_true, y_pred, *, sensitive_features, honest=honest, **more):
             kept = np.isin(sensitive_features, sorted(set(sensitive_features))[:2])

@@ -291,13 +291,13 @@ def folds_in_chunks_of_those_who_have_rows(patch):
 @mutant
 def subjects_in_chunks_as_they_turn_up(patch):
     """Subjects are numbered as they turn up in files, so that one without rows moves all that come after it."""
-    honest = _training.kept_rows
+    honest = _training.schemas.kept_rows
 
     def kept_rows(*given, **more):
         *rows, of = honest(*given, **more)
         return *rows, pd.factorize(of)[0]
 
-    patch.setattr(_training, "kept_rows", kept_rows)
+    patch.setattr(_training.schemas, "kept_rows", kept_rows)
 
 
 @mutant
