@@ -251,16 +251,12 @@ class GeneratorData:
         streamed = isinstance(self.rows, StreamedTable)
         rows = partial(StreamedRows, table=self.rows, encoder=encoder) if streamed else Rows
         return rows(
-            values=np.zeros((0, 0)) if streamed else encoder.encode(self.rows),
-            cells=self.cells,
-            n_codes=encoder.n_codes,
-            nullable=tuple(column.nullable for column in encoder.columns),
-            sampled=tuple(column.sampled for column in encoder.columns),
-            observed=observed,
-            rates=rates,
+            values=np.zeros((0, 0)) if streamed else encoder.encode(self.rows), cells=self.cells,
+            n_codes=encoder.n_codes, nullable=tuple(column.nullable for column in encoder.columns),
+            sampled=tuple(column.sampled for column in encoder.columns), observed=observed, rates=rates,
             public=None if self.public is None else encoder.encode(self.public),
             places=None if streamed or self.subjects is None else np.flatnonzero(self.subjects.row_of_each >= 0),
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -309,31 +305,23 @@ def read_generator_data(
     shape = features.rows.shape[1:] if isinstance(features.encoder, UnitEncoder) else (len(features.encoder.columns),)
     layout = Layout(
         kind="units" if isinstance(features.encoder, UnitEncoder) else "codes",
-        n_rows=features.n_rows if subjects is None else subjects.n,
-        n_columns=math.prod(shape),
-        n_groups=1 if domain is None else len(domain),
-        n_classes=n_classes,
+        n_rows=features.n_rows if subjects is None else subjects.n, n_columns=math.prod(shape),
+        n_groups=1 if domain is None else len(domain), n_classes=n_classes,
         balance="given" if isinstance(estimator.balance, Mapping) else estimator.balance,
         groups_known=domain is not None or estimator.balance is None,
         n_nullable=sum(column.nullable for column in features.encoder.columns),
         relation=NeighboringRelation.REPLACE_ONE if subjects is None else NeighboringRelation.REPLACE_SUBJECT,
-    )
+    )  # fmt: skip
     rows, cells = features.rows, groups * n_classes + labels
     if features.source is not None:  # what was read so far is a made-up row
         rows, cells = _streamed(features, layout, owner, subjects), np.zeros(0, dtype=np.int64)
     return GeneratorData(
-        rows=rows,
-        cells=cells,
-        layout=layout,
-        encoder=features.encoder,
-        public=features.public,
+        rows=rows, cells=cells, layout=layout, encoder=features.encoder, public=features.public,
         balance=read_balance(estimator, classes, domain),
         admissible=read_admissible(estimator, [column.name for column in features.encoder.columns], classes, domain),
-        form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner),
-        reads=reads,
-        subjects=subjects,
-        amounts=amounts,
-    )
+        form=SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner), reads=reads,
+        subjects=subjects, amounts=amounts,
+    )  # fmt: skip
 
 
 def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> Subjects:

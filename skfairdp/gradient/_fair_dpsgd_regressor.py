@@ -258,14 +258,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         from skfairdp._networks import fitted_net
 
         data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            exposure=exposure,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
-        )
+            X, y, sensitive_features=sensitive_features, exposure=exposure, X_public=X_public,
+            sensitive_features_public=sensitive_features_public, subject=subject,
+        )  # fmt: skip
         plan = self._plan(data)
         counted, hopeless = data.one_row_each, self._hopeless(plan, data)
         network, terms = self._network(data, plan)
@@ -417,17 +412,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         self._holds = asked.asks or given
         private = asked.asks and self.lam != 0
         data = read_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            X_public=X_public,
-            sensitive_features_public=sensitive_features_public,
-            subject=subject,
+            self, X, y, sensitive_features=sensitive_features, X_public=X_public,
+            sensitive_features_public=sensitive_features_public, subject=subject,
             groups="private" if private else "public" if given and self.lam != 0 else "none",
-            public_rows="given" if given and self.lam != 0 else "none",
-            target=read_amounts,
-        )
+            public_rows="given" if given and self.lam != 0 else "none", target=read_amounts,
+        )  # fmt: skip
         self._has_exposure = exposure is not None
         # beside each amount the exposure of its row
         return replace(data, y=np.column_stack([data.y, self._exposure(exposure, X, len(data.y))]))

@@ -317,16 +317,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 "each of their steps. Leave 'primal' as it is, or pass the rows as a DataFrame."
             )
         return read_any_training(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            subject=subject,
-            groups="private",
-            protects=Protects.SENSITIVE_ATTRIBUTE,
-            by_key=False,
-            checks_public=True,
-        )
+            self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private",
+            protects=Protects.SENSITIVE_ATTRIBUTE, by_key=False, checks_public=True,
+        )  # fmt: skip
 
     def _rows(
         self, data: TrainingData, network: "Network", seed: int
