@@ -121,11 +121,9 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     schema, said = (None, None) if arguments.schema is None else _files.read_schema(arguments.schema)
     known = said["known"].items() if said else ()
     paid = any(getattr(column, "privacy_", None) for _, column in known)  # a file of an earlier run
-    folder = _files.writable_folder(
-        arguments.out,
-        (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE),
-        [arguments.table, *([arguments.schema] if said and schema is None and not paid else [])],
-    )
+    read = [arguments.table, *([arguments.schema] if said and schema is None and not paid else [])]
+    made = (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
+    folder = _files.writable_folder(arguments.out, made, read)
     table = _files.read_table(arguments.table, types=False, listed=_listed(known))
     label = arguments.label or (said["label"] if said else None)
     groups = tuple(arguments.group or (said["groups"] if said else ()))

@@ -313,6 +313,17 @@ def say_out_of_scale(columns: Sequence[str], grid: Floats) -> None:
         )
 
 
+def say_close_together(columns: Sequence[str]) -> None:
+    """Within bounds that are far too wide numbers are told apart by where they are beside 0, or the lower bound."""
+    if columns:
+        warn_caller(
+            f"Nearly all numbers of {', '.join(map(repr, columns))} are, by released counts, in a small part of the "
+            "bounds of their schema, where rows that are sampled hardly tell them apart. Narrow these bounds, if they "
+            "may be narrower by public knowledge, or take FairDPSGDClassifier.",
+            UtilityWarning,
+        )
+
+
 def on_simplex(noisy: Floats) -> Floats:
     """Nearest non-negative vectors with the totals of the given ones, as shares; even where the total is not positive.
 

@@ -18,6 +18,7 @@ _END_NOISE = 0.4
 #: Powers of two between which numbers without bounds are told apart, and values that have a bin of their own: flags.
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
+_IN_ONE = 0.9
 _ENTRIES = 2**20  # of a matrix, put into the order of columns at a time
 _WIDTHS, _OCTAVES = 16, 20  # bins of equal width within bounds, and halvings of the range towards its anchor
 
@@ -32,6 +33,7 @@ class MatrixColumn:
     coding: NumberColumn | None
     is_category: bool
     spread: tuple[Floats, Floats] | None = None
+    name: str = ""
 
     @property
     def nullable(self) -> bool:
@@ -131,6 +133,12 @@ class MatrixColumn:
         starts = np.unique(np.concatenate([[low], quantiles, grid[alone], ends[alone]]))
         settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
         return replace(settled, spread=(np.append(grid, ends[-1]), reached))
+
+    def is_in_one_bin(self, noisy: NDArray[np.float64], evidence: float) -> bool:
+        """Whether nearly all numbers within bounds are between two starts of the grid, by its noisy counts."""
+        seen = np.where(noisy > evidence, noisy, 0.0)  # of the last bin the bound is a part
+        wide = np.diff(self.grid) > 1e-12 * np.abs(self.grid[1:])
+        return self.bounds is not None and bool(seen[:-1][wide].max(initial=0.0) > _IN_ONE * seen.sum())
 
     def _evenly(self, low: float, high: float, n_bins: int) -> "MatrixColumn":
         return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)
@@ -237,7 +245,7 @@ def schema_columns(schema: Schema) -> list[MatrixColumn]:
             columns.append(one_hot_column(positions))
         else:
             step = declared.step if isinstance(declared, Number) else 1.0
-            columns.append(number_column(positions, declared.ends, step))
+            columns.append(replace(number_column(positions, declared.ends, step), name=name))
     return columns
 
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from skfairdp._tables._backend import RELATION, Layout, Model, Rows
-from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, say_out_of_scale
+from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, say_close_together, say_out_of_scale
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
@@ -235,12 +235,14 @@ class SyntheticRowsPlan:
         # Above what noise reaches in any bin of any column, in one fit of ten thousand: one empty bin far out that is
         # taken for occupied would stretch a whole column.
         evidence = float(norm.isf(1e-4 / sum(map(len, counts)))) * self.bins.sigma
-        beyond = []
+        beyond, close = [], []
         for j, line in zip(self.numbers, noisy, strict=True):
             if columns[j].bounds is None and is_out_of_scale(columns[j].grid, line, evidence, self.layout.n_rows):
                 beyond.append(columns[j].positions[0])
+            close += [columns[j].name] if columns[j].is_in_one_bin(line, evidence) else []
             columns[j] = columns[j].settled(line, evidence, self.default_bins, self.layout.n_rows)
         say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
+        say_close_together(close)
         return columns
 
     def _observed(self, cells: Ints, noise: NoiseSource) -> tuple[Floats, int]:
