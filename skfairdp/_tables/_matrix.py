@@ -134,7 +134,7 @@ class MatrixColumn:
         settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
         return replace(settled, spread=(np.append(grid, ends[-1]), reached))
 
-    def is_in_one_bin(self, noisy: NDArray[np.float64], evidence: float) -> bool:
+    def is_in_one_bin(self, noisy: Floats, evidence: float) -> bool:
         """Whether nearly all numbers within bounds are between two starts of the grid, by its noisy counts."""
         seen = np.where(noisy > evidence, noisy, 0.0)  # of the last bin the bound is a part
         wide = np.diff(self.grid) > 1e-12 * np.abs(self.grid[1:])
