@@ -63,4 +63,4 @@ from skfairdp._networks._training import (
     prepare_network,
     private_logits,
 )
-from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, wide
+from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, Total, wide

@@ -420,7 +420,14 @@ def _text_of(cell: Any) -> str | None:
     if isinstance(cell, str):
         return _text_of_text(cell)
     if isinstance(cell, float | np.floating):
-        return _text_of_float(cell)
+        # Of as many digits as its type keeps for certain: readers may be wrong in the last place of those behind them
+        number, digits, unsure = float(cell), _DIGITS, math.ulp(float(cell))
+        if isinstance(cell, np.float16 | np.float32):
+            digits, unsure = np.finfo(type(cell)).precision, abs(float(np.spacing(cell)))
+        if not abs(number) < 10**digits:
+            return None
+        near = f"{number:.{digits}g}"
+        return _text_of_text(near) if abs(float(near) - number) <= unsure else None
     if isinstance(cell, tuple):
         texts = [_text_of(part) for part in cell]
         return None if None in texts else repr(texts)
@@ -431,17 +438,6 @@ def _text_of(cell: Any) -> str | None:
     if isinstance(cell, Decimal) and not cell.is_finite():
         return None
     return _text_of_text(str(cell)) if isinstance(cell, Decimal | UUID) else None
-
-
-def _text_of_float(cell: Any) -> str | None:
-    """Of as many digits as its type keeps for certain: readers may be wrong in the last place of those behind them."""
-    number, digits, unsure = float(cell), _DIGITS, math.ulp(float(cell))
-    if isinstance(cell, np.float16 | np.float32):
-        digits, unsure = np.finfo(type(cell)).precision, abs(float(np.spacing(cell)))
-    if not abs(number) < 10**digits:
-        return None
-    near = f"{number:.{digits}g}"
-    return _text_of_text(near) if abs(float(near) - number) <= unsure else None
 
 
 def _text_of_text(text: str) -> str:

@@ -128,7 +128,20 @@ def _from_openml(source: Source, data_home: Folder) -> pd.DataFrame:
         except (OSError, ValueError, ImportError) as error:
             where, cause = (f"OpenML (data_id={source.openml_id}) could not be read ({type(error).__name__})", error)
         else:
-            return _with_original_names(bunch.data, bunch.target, source)
+            frame = bunch.data.copy()
+            if source.openml_columns is not None and len(source.openml_columns) == frame.shape[1]:
+                frame.columns = pd.Index(source.openml_columns)
+            for column in frame.columns:
+                if isinstance(frame[column].dtype, pd.CategoricalDtype):
+                    values = frame[column].astype(object)
+                    numbers = pd.to_numeric(values, errors="coerce")
+                    # OpenML declares some numeric codes as categories; the original files have numbers there.
+                    frame[column] = numbers if bool((numbers.notna() == values.notna()).all()) else values
+            values = bunch.target.astype(object)
+            if source.openml_target_values:
+                values = values.astype(str).map(dict(source.openml_target_values))
+            frame[source.target] = values
+            return frame
     folder = data_folder(data_home)
     stem = source.stem or source.name
     looked = "no folder was given" if not folder else f"{folder} has neither {stem}.csv.gz nor {stem}.csv"
@@ -137,23 +150,6 @@ def _from_openml(source: Source, data_home: Folder) -> pd.DataFrame:
         f"{stem}.csv.gz or {stem}.csv with a header row, then give its folder with the environment "
         f"variable {DATA_VARIABLE} or with data_home=."
     ) from cause
-
-
-def _with_original_names(data: pd.DataFrame, target: pd.Series, source: Source) -> pd.DataFrame:
-    frame = data.copy()
-    if source.openml_columns is not None and len(source.openml_columns) == frame.shape[1]:
-        frame.columns = pd.Index(source.openml_columns)
-    for column in frame.columns:
-        if isinstance(frame[column].dtype, pd.CategoricalDtype):
-            values = frame[column].astype(object)
-            numbers = pd.to_numeric(values, errors="coerce")
-            # OpenML declares some numeric codes as categories; the original files have numbers there.
-            frame[column] = numbers if bool((numbers.notna() == values.notna()).all()) else values
-    values = target.astype(object)
-    if source.openml_target_values:
-        values = values.astype(str).map(dict(source.openml_target_values))
-    frame[source.target] = values
-    return frame
 
 
 def _names(text: str) -> tuple[str, ...]:

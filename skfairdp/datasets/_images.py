@@ -269,7 +269,20 @@ def make_color_mnist(
         chosen = rng.permutation(n)[:n_samples]
         pixels, target, errors = pixels[chosen], target[chosen], errors[chosen]
     classes, codes = np.unique(target, return_inverse=True)
-    rates = _red_rates(bias, len(classes), owner)
+    # Probability of red of each class
+    n_classes = len(classes)
+    if isinstance(bias, Real) and not isinstance(bias, bool):
+        first = -(-n_classes // 2)
+        rates = np.repeat([float(bias), 1 - float(bias)], [first, n_classes - first])
+    else:
+        try:
+            rates = np.asarray(bias, dtype=float)
+        except (TypeError, ValueError):
+            rates = np.empty(0)
+    if rates.shape != (n_classes,) or not ((rates >= 0) & (rates <= 1)).all():
+        raise invalid_parameter(
+            "bias", owner, f"a float in the range [0, 1], or {n_classes} of them, one for each class", bias
+        )
     counts = np.bincount(codes, minlength=len(classes))
     red, green = counts * rates, counts * (1 - rates)
     if red.sum() == 0 or green.sum() == 0:
@@ -355,23 +368,6 @@ def _checked_count(name: str, value: int, largest: int, what: str, owner: str) -
     if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= value <= largest:
         raise invalid_parameter(name, owner, f"an int in the range [1, {largest}] ({what}), or None", value)
     return int(value)
-
-
-def _red_rates(bias: float | Sequence[float], n_classes: int, owner: str) -> Floats:
-    """Probability of red of each class."""
-    if isinstance(bias, Real) and not isinstance(bias, bool):
-        first = -(-n_classes // 2)
-        rates = np.repeat([float(bias), 1 - float(bias)], [first, n_classes - first])
-    else:
-        try:
-            rates = np.asarray(bias, dtype=float)
-        except (TypeError, ValueError):
-            rates = np.empty(0)
-    if rates.shape != (n_classes,) or not ((rates >= 0) & (rates <= 1)).all():
-        raise invalid_parameter(
-            "bias", owner, f"a float in the range [0, 1], or {n_classes} of them, one for each class", bias
-        )
-    return rates
 
 
 def _averaged(pixels: Array, size: int) -> NDArray[np.float32]:

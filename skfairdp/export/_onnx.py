@@ -104,7 +104,21 @@ def to_onnx(model: Any) -> Any:
         parts = [_Columns(schema)]
     parts += [] if encodes else [_answers(model, type(model).__name__, encoded)]
     output = "encoded" if encodes else "probabilities" if hasattr(model, "classes_") else "amounts"
-    graph = _exported(parts, n_inputs, output)
+    # the graph of modules one after the other, for any number of rows "X" of so many numbers
+    rows, batch = torch.zeros((2, n_inputs), dtype=torch.float64), torch.export.Dim("n_rows")
+    try:
+        with silence():
+            made: Any = torch.onnx.export(
+                nn.Sequential(*parts).eval(), (rows,), dynamo=True, input_names=["X"], output_names=[output],
+                dynamic_shapes=({0: batch},), verbose=False,
+            )  # fmt: skip
+    except torch.onnx.OnnxExporterError as error:
+        raise ValueError(f"to_onnx: torch.onnx has no graph of this network ({error.__cause__}).") from error
+    graph = made.model_proto
+    if not graph.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
+        raise ValueError(
+            "to_onnx: this network has a graph for one number of rows only. Let it use X.shape[0], not len(X)."
+        )
     facts = {} if schema is None else {"schema": schema.to_dict()}
     facts |= {"classes": np.asarray(model.classes_).tolist()} if output == "probabilities" else {}
     onnx.helper.set_model_props(graph, {name: json.dumps(fact) for name, fact in facts.items()})
@@ -234,22 +248,3 @@ class _Answers(nn.Module):
         numbers, below, above, center, scale, low, high = (torch.as_tensor(getattr(self.bends, name)) for name in names)
         units = ((X[:, numbers] - center) / scale).clamp(-self.bends.farthest, self.bends.farthest)
         return (low - units[:, below]).clamp_min(0.0), (units[:, above] - high).clamp_min(0.0)
-
-
-def _exported(parts: list[nn.Module], n_inputs: int, output: str) -> Any:
-    """The graph of modules one after the other, for any number of rows "X" of so many numbers."""
-    rows, batch = torch.zeros((2, n_inputs), dtype=torch.float64), torch.export.Dim("n_rows")
-    try:
-        with silence():
-            made: Any = torch.onnx.export(
-                nn.Sequential(*parts).eval(), (rows,), dynamo=True, input_names=["X"], output_names=[output],
-                dynamic_shapes=({0: batch},), verbose=False,
-            )  # fmt: skip
-    except torch.onnx.OnnxExporterError as error:
-        raise ValueError(f"to_onnx: torch.onnx has no graph of this network ({error.__cause__}).") from error
-    graph = made.model_proto
-    if not graph.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
-        raise ValueError(
-            "to_onnx: this network has a graph for one number of rows only. Let it use X.shape[0], not len(X)."
-        )
-    return graph

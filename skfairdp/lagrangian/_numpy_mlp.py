@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from skfairdp._networks import Total
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp.fairness import FairnessConstraints
 from skfairdp.lagrangian._dual_ascent import followed_scores
@@ -136,7 +137,10 @@ class PlainRows:
             for first in range(0, len(weights), size)
             if len(signals) == 1 or per_base[:, b].any()
         ]
-        return _added(parts) if parts else np.zeros(self._layers.n_parameters)
+        total: Any = Total()
+        for part in parts or [np.zeros(self._layers.n_parameters)]:
+            total.add(part)
+        return total.value
 
     def _summed(self, entering: list[Any], signals: list[Any], weights: Floats, start: int) -> Floats:
         """Of one piece of rows, in the precision of what is given."""
@@ -162,17 +166,6 @@ class PlainRows:
 
 def _dots(a: Floats, b: Floats) -> Floats:
     return np.einsum("ij,ij->i", a, b)
-
-
-def _added(parts: list[Floats]) -> Floats:
-    """The sum of parts, with the error of every addition kept (Knuth's two-sum)."""
-    total, lost = parts[0], None
-    for part in parts[1:]:
-        new = total + part
-        back = new - total
-        of_this = (total - (new - back)) + (part - back)
-        total, lost = new, of_this if lost is None else lost + of_this
-    return total if lost is None else total + lost
 
 
 def _tanh(x: Floats32) -> Floats32:

@@ -726,7 +726,23 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     ) -> tuple[inputs.FitArguments, Objects, bool]:
         """What the estimator is fitted on, the groups, and whether they were read from the rows."""
         self._check_rule()
-        self._check_arguments(y, sensitive_features, X_public, subject)
+        fits = inputs.fits_its_estimator(self)
+        if self._amounts and X_public is None and inputs.range_of_amounts(self) is None:
+            raise ValueError(
+                "IDP3 around a regressor needs public knowledge of where its amounts lie: give a fitted one and public "
+                "rows with X_public, or one that has bounds."
+            )
+        schema = inputs.schema_for(self)
+        labelled = schema is not None and schema.label is not None
+        if y is None and fits and not labelled and inputs.needs_labels(self.estimator):
+            raise ValueError(
+                "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or give an "
+                "estimator that is fitted already: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
+            )
+        if fits:
+            inputs.check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
+        if sensitive_features is not None and not self._finds_groups:
+            inputs.refuse_search_by_X_alone("IDP3 in a search")
         X, subject = inputs.apart_from_ids(X, subject)
         if self.estimator is None:
             inputs.read_classes(y)  # raises where y cannot be classes
@@ -757,25 +773,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         if self.constraints is not None and classes is not None:
             asked = fairness.read_rate_constraints(self.constraints, "IDP3")
             fairness.RateConstraints(asked, domain.tolist(), np.asarray(classes).tolist(), "IDP3")
-
-    def _check_arguments(self, y: Any, sensitive_features: Any, X_public: Any, subject: Any) -> None:
-        fits = inputs.fits_its_estimator(self)
-        if self._amounts and X_public is None and inputs.range_of_amounts(self) is None:
-            raise ValueError(
-                "IDP3 around a regressor needs public knowledge of where its amounts lie: give a fitted one and public "
-                "rows with X_public, or one that has bounds."
-            )
-        schema = inputs.schema_for(self)
-        labelled = schema is not None and schema.label is not None
-        if y is None and fits and not labelled and inputs.needs_labels(self.estimator):
-            raise ValueError(
-                "IDP3 requires y to be passed, but the target y is None: it fits its estimator. Pass y, or give an "
-                "estimator that is fitted already: IDP3(sklearn.frozen.FrozenEstimator(estimator))."
-            )
-        if fits:
-            inputs.check_takes(self.estimator, "IDP3", X_public=X_public, subject=subject)
-        if sensitive_features is not None and not self._finds_groups:
-            inputs.refuse_search_by_X_alone("IDP3 in a search")
 
     def _known_groups(self, X: Any, X_public: Any, groups: Any) -> Any:
         """Groups that are public: given, known to the estimator, or those of public rows."""

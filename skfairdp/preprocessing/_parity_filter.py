@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._rows import RowSource, opened
-from skfairdp._typing import Array, Ints, Objects
+from skfairdp._typing import Array, Ints
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessGate, largest_disparity, rejection_rates
@@ -268,26 +268,14 @@ class DemographicParityFilter(_utils.NamedEstimator):
             self.feature_names_in_ = np.asarray(schema.features, dtype=object)
             self.classes_, self.groups_ = raw.classes, raw.domain
             return raw.labels(y, public=True), raw.groups(sensitive_features, public=True)
-        n_rows = _count_rows(X)
+        shape: tuple[int, ...] = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+        if len(shape) != 2:
+            raise ValueError(f"Expected 2D array: X of {OWNER} must have rows and columns.")
+        if shape[0] == 0:
+            raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {OWNER}.")
+        n_rows = int(shape[0])
         validate_data(self, X, reset=True, skip_check_array=True)
         classes, labels = self._class_codes(_read_labels(y, n_rows))
-        self.groups_, groups = self._group_codes(X, sensitive_features, n_rows)
-        self.classes_ = classes
-        return labels, groups
-
-    def _class_codes(self, labels: Array) -> tuple[Array, Ints]:
-        if self.classes is None:
-            classes, codes = np.unique(labels, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(
-                    f"{OWNER} found only one class in y. If this is intended, list the classes with the 'classes' "
-                    "parameter."
-                )
-            return classes, codes.astype(np.int64)
-        classes = _utils.declared_classes(self.classes, OWNER)
-        return classes, _utils.encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
-
-    def _group_codes(self, X: Any, sensitive_features: Any, n_rows: int) -> tuple[Objects, Ints]:
         if self.sensitive_columns is not None:
             if sensitive_features is not None:
                 raise ValueError(
@@ -309,7 +297,21 @@ class DemographicParityFilter(_utils.NamedEstimator):
                 f"{OWNER} found only one group, so every fairness statement would be vacuous. If this is intended, "
                 "list the groups with the 'groups' parameter."
             )
-        return domain, codes
+        self.groups_, groups = domain, codes
+        self.classes_ = classes
+        return labels, groups
+
+    def _class_codes(self, labels: Array) -> tuple[Array, Ints]:
+        if self.classes is None:
+            classes, codes = np.unique(labels, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"{OWNER} found only one class in y. If this is intended, list the classes with the 'classes' "
+                    "parameter."
+                )
+            return classes, codes.astype(np.int64)
+        classes = _utils.declared_classes(self.classes, OWNER)
+        return classes, _utils.encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
 
     def _warn(self, gate: FairnessGate) -> None:
         if gate.excess() > 0:
@@ -326,15 +328,6 @@ class DemographicParityFilter(_utils.NamedEstimator):
                 "gamma * (min_count + 1) above 2 avoids this.",
                 FairnessWarning,
             )
-
-
-def _count_rows(X: Any) -> int:
-    shape: tuple[int, ...] = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
-    if len(shape) != 2:
-        raise ValueError(f"Expected 2D array: X of {OWNER} must have rows and columns.")
-    if shape[0] == 0:
-        raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {OWNER}.")
-    return int(shape[0])
 
 
 def _read_labels(y: Any, n_rows: int) -> Array:
