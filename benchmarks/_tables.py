@@ -1200,8 +1200,33 @@ def bounds(record: Record, constraint: str) -> str:
         )
         said = "–" if "without privacy" in method else f"{unsaid}"
         lines.append([method, *cells, f"{broken} of {fits}", said, "–" if said == "–" else f"{above}"])
-    header = [f"{t}: accuracy, gap" for t in tables]
-    return table(["estimator", *header, "broken", "broken, no warning", "gap above `gap_bound_`"], lines)
+    return table(["estimator", *tables, "broken", "broken, no warning", "gap above `gap_bound_`"], lines)
+
+
+def bounds_coverage(record: Record) -> str:
+    """Of whole fits how often the bound holds, and what is said of those that break theirs, and of those that do not."""
+    lines = [
+        [
+            row["method"],
+            f"{row['fits']:,}",
+            f"{row['bound_held'] / row['fits']:.1%}",
+            f"{row['broken']}/{row['broken_warned']}",
+            f"{row['held']}/{row['held_said_broken']}/{row['held_warned']}",
+        ]
+        for row in record["rows"]
+    ]
+    return table(["estimator", "fits", "bound holds", "broken/told", "kept/called broken/told"], lines)
+
+
+def interactions(record: Record) -> str:
+    """AUROC of boosted trees by the rows that they learn from."""
+    found: dict[str, dict[str, str]] = {}
+    for row in record["rows"]:
+        found.setdefault(NAMES.get(row["table"], row["table"]), {})[row["structure"]] = f"{row['auroc']['mean']:.3f}"
+    kinds = ("tree", "interactions", "private rows")
+    return table(
+        ["table", *kinds], [[name, *(cells.get(kind, "–") for kind in kinds)] for name, cells in found.items()]
+    )
 
 
 # ---------------------------------------------------------------- few rows

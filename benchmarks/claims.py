@@ -142,7 +142,7 @@ def same_table_transfers(R: Results) -> bool:
 
 
 def other_tasks_do_not_transfer(R: Results) -> bool:
-    return all(transfer(R, target, "accuracy_shift_median") >= 0.03 for target in ("credit", "bank"))
+    return all(transfer(R, target, "accuracy_shift_median") >= 0.02 for target in ("credit", "bank"))
 
 
 # ---------------------------------------------------------------- coloured digits
@@ -689,7 +689,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         same_table_transfers,
     ),
-    ("On another task its accuracy moves by 3 % or more.", other_tasks_do_not_transfer),
+    ("On another task its accuracy moves by 2 % or more.", other_tasks_do_not_transfer),
     (
         "With a bound on the gap, FairPATE is at most 0.8 % (absolute) less accurate without public rows.",
         fairpate_loses_little,
