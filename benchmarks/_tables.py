@@ -1204,7 +1204,7 @@ def bounds(record: Record, constraint: str) -> str:
 
 
 def bounds_coverage(record: Record) -> str:
-    """Of whole fits how often the bound holds, and what is said of those that break theirs, and of those that do not."""
+    """Of whole fits how often the bound holds, and what is said of those that break theirs and that do not."""
     lines = [
         [
             row["method"],

@@ -227,16 +227,19 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
 def warn_of_other_units(owner: str, what: str, quantiles: Floats, bounds: tuple[float, float]) -> None:
     """Say so where nearly every amount is at one bound or beyond it, or where bounds are too wide to tell amounts
     apart, by released quantiles between 0 and 1 of both."""
-    lie = f"By released quantiles nearly all {what} of {owner} lie"
     for bound, apart in zip(bounds, (quantiles, 1 - quantiles), strict=True):
         if (apart < AT_BOUND).all():
-            said = (
-                f"at {bound:g}, one end of its 'bounds', or beyond it, where they count as the bound. Are both in the "
+            return _utils.warn_caller(
+                f"By released quantiles nearly all {what} of {owner} lie at {bound:g}, one end of its 'bounds', or "
+                "beyond it, where they count as the bound. Are both in the same unit?",
+                UtilityWarning,
             )
-            return _utils.warn_caller(f"{lie} {said} the same unit?", UtilityWarning)
     if np.ptp(quantiles) < TOLD_APART:
-        said = "within 1/10000 of its 'bounds', and are hardly told apart there. Narrow 'bounds' if you can."
-        _utils.warn_caller(f"{lie} {said}", UtilityWarning)
+        _utils.warn_caller(
+            f"By released quantiles nearly all {what} of {owner} lie within 1/10000 of its 'bounds', and are hardly "
+            "told apart there. Narrow 'bounds' if you can.",
+            UtilityWarning,
+        )
 
 
 # ---- groups --------------------------------------------------------------------------------------------------

@@ -312,7 +312,7 @@ def cells_that_follow_the_exact_counts(patch):
     """The noisy tables are paid for, and the shares are those of the exact ones."""
     shares = ColumnTables.shares
 
-    def exact(self, X, noise):
+    def exact(self, X, noise, *, near=False):
         edges = np.tile(np.linspace(-1, 1, _column_tables.CELLS + 1), (len(self.places), 1))
         self.counts.release(self.table(X, edges), noise)
         found = shares(self, edges, self.table(X, edges))
@@ -326,8 +326,8 @@ def scales_by_the_range_of_the_rows(patch):
     """Released quantiles stretched to the smallest and the largest number: nobody paid for where those lie."""
     knots = ColumnTables.release
 
-    def stretched(self, X, noise):
-        found, numbers = knots(self, X, noise), np.asarray(X)[:, [place.column for place in self.places]]
+    def stretched(self, X, noise, *, near=False):
+        found, numbers = knots(self, X, noise, near=near), np.asarray(X)[:, [place.column for place in self.places]]
         found[:, 0] = np.minimum(np.nanmin(numbers, axis=0), found[:, 0])
         found[:, -1] = np.maximum(np.nanmax(numbers, axis=0), found[:, -1])
         return found
