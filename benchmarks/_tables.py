@@ -1477,12 +1477,12 @@ def barycenters(record: Record, epsilon: float = 1.0) -> str:
 def coverage_of_barycenters(record: Record) -> str:
     """How often certificates hold."""
     lines = [
-        [f"{row['n_rows']:,}", short(row["epsilon"], 1), f"{row['n_fits']:,}"]
+        [f"{row['n_rows']:,}", f"{row.get('at_a_point', 0):.0%}", short(row["epsilon"], 1), f"{row['n_fits']:,}"]
         + [short(row[figure]) for figure in ("gap", "bound")]
-        + [f"{100 * row['holds']:.1f} %"]
+        + [f"{row['holds']:.1%}"]
         for row in record["rows"]
     ]
-    return table(["rows", "ε", "fits", "KS, mean", "`gap_bound_`, mean", "holds in"], lines)
+    return table(["rows", "at one point", "ε", "fits", "KS, mean", "`gap_bound_`, mean", "holds in"], lines)
 
 
 def amounts_verdict(record: Record, coverage: Record) -> str:
