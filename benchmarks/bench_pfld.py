@@ -50,7 +50,8 @@ class DebiasedNetwork:
         self.epsilon, self.lam, self.groups, self.seed = epsilon, lam, groups, seed
 
     def fit(self, X: Any, y: Any, sensitive_features: Any) -> "DebiasedNetwork":
-        from skfairdp._networks import as_net, prepare_network
+        from skfairdp._column_tables import scaled_by_public_rows
+        from skfairdp._networks import behind, prepare_network
         from skfairdp.baselines import GroupRandomizer
         from skfairdp.fairness import FairnessConstraints
         from skfairdp.lagrangian._dual_ascent import LagrangianTraining
@@ -66,21 +67,26 @@ class DebiasedNetwork:
         self.epsilon_certified = randomizer.privacy_.epsilon
         X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=np.int64)
         names = ("lam_max", "dual_step", "dual_steps", "average_last", "violations")
-        training = LagrangianTraining(**{name: getattr(like, name) for name in names})
-        network = prepare_network(as_net(like.net, owner=DEBIASED), X.shape[1], 2, seed=self.seed, owner=DEBIASED)
+        net = like._net(len(X))
+        given = {name: getattr(like, name) for name in names}
+        training = LagrangianTraining(epochs=net.max_epochs, batch_size=net.batch_size, **given)
+        network = prepare_network(net, X.shape[1], 2, seed=self.seed, owner=DEBIASED)
+        rows, scales = scaled_by_public_rows(net, network.tensor(X), 2)
         plan = PFLDPlan.without_privacy(n_groups=len(self.groups), primal_steps=1, dual_steps=like.dual_steps)
         parity, source = FairnessConstraints(["demographic_parity"], y, 2), NoiseSource()
-        self.net, _ = train_lagrangian(
+        module, _ = train_lagrangian(
             network,
-            X,
+            rows,
             y,
             parity,
             parity.sizes(np.maximum(weights.sum(0), 1.0)[:, None]),
             training,
             violations=lambda h: plan.release_violations(h, parity.cells, parity.n_cells, codes, source),
             membership=weights,
+            make_optimizer=net.make_optimizer,
             seed=self.seed,
         )
+        self.net = behind(scales, module)
         return self
 
     def predict(self, X: Any) -> Any:
