@@ -181,6 +181,8 @@ def test_rows_follow_the_density_that_the_model_states():
         ({"tells_interactions": False}, "tree"),
         ({"n_classes": 1}, "tree"),
         ({"n_columns": 2}, "tree"),
+        ({"n_columns": 200}, "interactions"),
+        ({"n_columns": 201}, "tree"),  # of which no sets would be scored
     ],
 )
 def test_an_interaction_is_looked_for_by_public_numbers_alone(layout, taken):
