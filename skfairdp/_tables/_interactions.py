@@ -57,11 +57,8 @@ class Levels:
 
     def place(self, codes: Codes, columns: Sequence[int]) -> Ints:
         """Of each row among all combinations of the levels of some columns."""
-        found = np.zeros(len(codes), dtype=np.int64)
-        for j in columns:
-            found *= self.sizes[j]
-            found += self.of_code[j][codes[:, j]]
-        return found
+        levels = [self.of_code[j][codes[:, j]] for j in columns]
+        return np.ravel_multi_index(levels, [self.sizes[j] for j in columns])
 
     def places(self, levels: Ints, sets: Iterable[Sequence[int]]) -> Iterator[Ints]:
         """The same for each set, of rows as levels. Sets that begin alike, one after the other, are begun once."""

@@ -214,8 +214,8 @@ class TreeModel(Model):
 _GRID = 1024.0  # steps of one row
 _TREE_SPLIT = {"tables": 0.6, "scores": 0.06, "pairs": 0.34}
 _INTERACTIONS_SPLIT = {"tables": 0.54, "scores": 0.054, "pairs": 0.306, "choice": 0.02, "joint": 0.08}
-#: From so many rows on an interaction is looked for: the tenth of the cost that it takes then hardly shows.
-_MANY_ROWS = 5000
+#: From so many rows on, for then its tenth of the cost hardly shows; of more columns no set would be scored.
+_MANY_ROWS, _MOST_COLUMNS = 5000, 200
 #: Each row is counted so many times by label, and by group and label: 3² + 4² = 5². The other way round labels are
 #: known better still, but groups so little that a learner held to a constraint on the rows does not keep it on others.
 _BY_LABEL, _BY_CELL, _TOGETHER = 3, 4, 5
@@ -244,8 +244,8 @@ class MarginalsBackend(GeneratorBackend):
     ----------
     structure : {"auto", "tree", "star", "interactions"}, default="auto"
         ``"star"`` makes columns independent given group and label: release (1) only. ``"interactions"`` looks for a set
-        of columns that tell the label only together, as an exclusive or does, in a table of at least three columns that
-        lies in memory. ``"auto"`` does so from 5,000 rows on, and is ``"tree"`` otherwise.
+        of columns that tell the label only together, as an exclusive or does, in a table of 3 to 200 columns that lies
+        in memory. ``"auto"`` does so from 5,000 rows on, and is ``"tree"`` otherwise.
     budget_split : dict, default=None
         Shares of the squared cost of the releases that the structure has: (1) is ``"tables"``, (2) ``"scores"``, (3)
         ``"pairs"``, (4) ``"choice"`` and ``"joint"``. None is ``{"tables": 0.6, "scores": 0.06, "pairs": 0.34}`` for a
@@ -312,7 +312,7 @@ class MarginalsBackend(GeneratorBackend):
         if structure == "auto":
             wanted = layout.n_rows >= _MANY_ROWS if self.budget_split is None else "joint" in self.budget_split
             structure = "interactions" if wanted else "tree"
-        may_look = layout.tells_interactions and layout.n_classes > 1 and layout.n_columns > 2
+        may_look = layout.tells_interactions and layout.n_classes > 1 and 2 < layout.n_columns <= _MOST_COLUMNS
         return "tree" if structure == "interactions" and not may_look else structure
 
     def _split(self, usual: Mapping[str, float]) -> Mapping[str, float]:

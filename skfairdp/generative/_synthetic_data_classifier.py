@@ -47,6 +47,7 @@ _MOMENTS: dict[str, Any] = {
     "error_rate": reductions.ErrorRateParity,
 }
 _LEAST_BOUND = 0.005
+_FURTHER = ", beside what columns say together (not with backend=MarginalsBackend(structure='tree')),"
 
 
 def _has_probabilities(classifier: "SyntheticDataClassifier") -> bool:
@@ -214,8 +215,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         self._hand_on(generator)
         learner = self._learner(data.layout.n_classes)
-        self._rehearse(*learner, data)
         plan, rng = self._plan(data), _utils.public_generator(generator.random_state)
+        self._rehearse(*learner, data, looks_further=getattr(plan.backend, "joint_share", 0) > 0)
         self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
         self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
@@ -301,9 +302,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             values, names, owner=type(self).__name__, name="sensitive_features", parameter="sensitive_columns"
         )
         held = self._held(self.estimator, names.tolist(), len(self.classes_))
-        if held is None:
-            return None
-        return Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
+        return None if held is None else Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
 
     def _asked(self, X: Any, rows: Ints | None, places: Ints) -> Ints:
         """Private: the learner's answers to rows, each judged by itself, -1 where there is none."""
@@ -392,17 +391,18 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     _beside = None  # type: Comparison | None
 
-    def _rehearse(self, learner: Any, with_groups: bool, data: GeneratorData) -> None:
-        """Try the learner on made-up rows that come by the way of the sampled ones, before anything is spent."""
+    def _rehearse(self, learner: Any, with_groups: bool, data: GeneratorData, *, looks_further: bool) -> None:
+        """Try the learner on made-up rows that come by the way of the sampled ones, before anything is spent: with and
+        without what an interaction says, as noise has a part in whether there is one."""
         if self.estimator is not None and data.layout.n_classes > 1:
-            made_up = partial(self._made_up, data, with_groups)
-            rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__)
+            for n_further in sorted({0, (data.layout.n_classes - 1) * looks_further}):
+                made_up, owner = partial(self._made_up, data, with_groups, n_further), type(self).__name__
+                rehearse_learner(learner, made_up, parameter="estimator", owner=owner + _FURTHER * (n_further > 0))
 
     def _plan(self, data: Any) -> GeneratorPlan:
         plan, (learner, with_groups) = self._generator()._plan(data), self._learner(data.layout.n_classes)
-        held = None
-        if with_groups and len(data.cells):
-            held = self._held(learner, np.asarray(data.form.groups).tolist(), data.layout.n_classes)
+        names = np.asarray(data.form.groups).tolist() if with_groups and len(data.cells) else None
+        held = None if names is None else self._held(learner, names, data.layout.n_classes)
         if held is None:
             return plan
         held.with_groups_to_compare()

@@ -267,7 +267,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         low, high = amount_bounds(self)
 
         def made_up(each: int) -> tuple[Any, Any, dict[str, Any]]:
-            features, codes, given = self._made_up(data, with_groups, each)
+            features, codes, given = self._made_up(data, with_groups, 0, each)
             return features, low + (codes + 0.5) / data.layout.n_classes * (high - low), given
 
         rehearse_learner(learner, made_up, parameter="estimator", owner=type(self).__name__, kind="regressor")

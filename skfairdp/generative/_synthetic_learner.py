@@ -113,9 +113,7 @@ class LearnsSyntheticRows(PrivateEstimator):
         if estimator is not UNCHANGED:
             other.set_params(estimator=estimator)
         other.set_params(**changes)._validate_params()
-        for name in self._kept:
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
+        vars(other).update({name: vars(self)[name] for name in self._kept if name in vars(self)})
         other.privacy_ = composed(self.privacy_, *held_by(other))
         if estimator is not UNCHANGED or any(name.startswith("estimator__") for name in changes):
             other._is_behind = self._forecast.snr_too_low  # the look was at another learner
@@ -211,7 +209,7 @@ class LearnsSyntheticRows(PrivateEstimator):
         self._shown = features[:SHOWN]
         return features, np.asarray(labels).reshape(-1), groups  # also of a table of one column
 
-    def _made_up(self, data: GeneratorData, with_groups: bool, each: int) -> tuple[Any, Any, dict[str, Any]]:
+    def _made_up(self, data: Any, with_groups: bool, n_further: int, each: int) -> tuple[Any, Any, dict[str, Any]]:
         """Made-up rows that come by the way of the sampled ones, so many of each class and group."""
         encoder: Any = data.encoder
         rng, n_classes = np.random.default_rng(0), data.layout.n_classes
@@ -222,15 +220,14 @@ class LearnsSyntheticRows(PrivateEstimator):
         table = self._features(rows if self.schema is None else raw_features(self.schema, rows))
         encoding = SchemaEncoder(self.schema or Schema.from_public(table, max_categories=len(table)))
         given = {"sensitive_features": data.form.groups_of(groups)} if with_groups else {}
-        return encoding.transform(table), labels, given
+        return np.column_stack([encoding.transform(table), rng.random((len(labels), n_further))]), labels, given
 
     def _note_paid(self, learner: Any) -> None:
         """What is made of released rows says what was paid for them."""
         carrying(learner, self.privacy_)
         if self.schema is None:  # bounds and values of sampled rows
-            columns = self.encoder_.schema.columns.items()
-            paid = Schema({name: replace(one, privacy_=self.privacy_) for name, one in columns})
-            self.encoder_.set_params(schema=paid)
+            paid = {name: replace(one, privacy_=self.privacy_) for name, one in self.encoder_.schema.columns.items()}
+            self.encoder_.set_params(schema=Schema(paid))
 
     def _features(self, rows: Any) -> pd.DataFrame:
         """Rows as a table with names, without the columns of the group."""
@@ -239,8 +236,7 @@ class LearnsSyntheticRows(PrivateEstimator):
         table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
         wanted = self.sensitive_columns
         taken: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
-        drop = [column if isinstance(column, str) else table.columns[column] for column in taken]
-        table = table.drop(columns=drop)
+        table = table.drop(columns=[one if isinstance(one, str) else table.columns[one] for one in taken])
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
     @answers_as_fitted

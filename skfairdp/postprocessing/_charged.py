@@ -7,16 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._inputs import TrainingData, groups_to_come, subject_given
+from skfairdp._inputs import TrainingData, groups_to_come, read_private_groups, subject_given
 from skfairdp._typing import Array, Floats, Ints, Objects
-from skfairdp._utils import split_sensitive_columns, warn_caller, without_cells
+from skfairdp._utils import silence, split_sensitive_columns, warn_caller, without_cells
 from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.postprocessing._inputs import fits_its_estimator, last_part
-from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads
+from skfairdp.postprocessing import _inputs as inputs
+from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
 from skfairdp.schema import Schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
@@ -49,14 +50,27 @@ class ChargedForRows(PrivateEstimator):
 
         It stays as ``estimator_``, whatever becomes of the second fit.
         """
-        if not (fits_its_estimator(self) and isinstance(last_part(self.estimator), PrivateEstimator)):
+        if not (inputs.fits_its_estimator(self) and isinstance(inputs.last_part(self.estimator), PrivateEstimator)):
             return False
         self._check_settings()
+        owner, groups, subject = type(self).__name__, rows["sensitive_features"], rows["subject"]
+        # Before the first fit what would be refused after it.
+        refuse_ledger_of_seed(owner, self.noise_seed, self.ledger)
+        if get_tags(self.estimator).estimator_type != self._kind:
+            raise ValueError(f"The 'estimator' of {owner} must be a {self._kind}. Got {self.estimator!r} instead.")
+        inputs.check_takes(self.estimator, owner, subject=subject)
+        if self.schema is None and self.sensitive_columns is None and (shape := inputs.shape_of(X)):
+            with silence():  # the fit says it
+                read_private_groups(self, None, groups, shape[0], PublicReads())
         model, second, parameters = clone(self.estimator), self._unfitted(), self.get_params(deep=False)
-        last = last_part(model)
+        last = inputs.last_part(model)
         last.set_params(ledger=self.ledger if last.ledger is None else last.ledger)
-        given = {name: value for name, value in rows.items() if value is not None}
-        second.estimator = self.estimator_ = without_cells(model.fit, X, y, owner=type(self).__name__, **given)
+        whole = self.sensitive_columns is None or inputs.reads_whole(model, X)
+        read, groups = (X, groups) if whole else split_sensitive_columns(X, self.sensitive_columns, owner=owner)
+        given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
+        second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
+        # No report of an earlier fit stands beside this model.
+        self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}
         second.fit(X, y, **rows)
         self.__dict__.update({name: value for name, value in vars(second).items() if name not in parameters})
         return True

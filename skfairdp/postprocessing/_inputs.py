@@ -307,7 +307,8 @@ class FitArguments:
         if not (wanted and not _reads_groups(estimator)) and not (routed and self.named):
             given.pop("sensitive_features", None)
         if routed:
-            return dict(process_routing(wrapper, "fit", **given)["estimator"]["fit"]) if given else {}
+            routes = given and isinstance(wrapper, RoutesToEstimator)
+            return dict(process_routing(wrapper, "fit", **given)["estimator"]["fit"]) if routes else given
         prefix, steps = "", estimator
         while isinstance(steps, Pipeline) or _searches(steps):
             name, steps = steps.steps[-1] if isinstance(steps, Pipeline) else ("", steps.estimator)

@@ -231,7 +231,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         amounts : ndarray of shape (n_rows,)
             The regressor's, moved, within the bounds.
         """
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self, "edges_")
         features = _inputs.read_features(self, X)
         rows = self._rows_for(self.estimator_, X, features)
         scores = _everywhere(_scores_within(self._within, self.estimator_, rows, np.arange(len(features))))

@@ -29,7 +29,7 @@ from skfairdp.postprocessing._constrained import answer_counts, fair_answers, fo
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
 from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for, thawed
 from skfairdp.privacy import PrivacyLedger, rounded_up
-from skfairdp.schema import RawTable, Schema, schema_of, with_schema
+from skfairdp.schema import RawTable, Schema, with_schema
 
 _OWNER = "PrivateThresholds"
 _ROUNDING = 1e-3  # of probabilities of half precision
@@ -255,7 +255,11 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     def _check_settings(self) -> None:
         self._validate_params()
-        schema_of(self)
+        if schema_for(self) is not self.schema:
+            raise ValueError(
+                f"The 'estimator' of {_OWNER} reads raw tables by a schema, and {_OWNER} has none to read them by. "
+                "Give it the same: PrivateThresholds(model, schema=schema)."
+            )
         read_rate_constraints(self.constraints, _OWNER)
 
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
@@ -270,11 +274,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             raise ValueError(
                 f"The 'estimator' of {_OWNER} needs predict_proba or decision_function; {type(model).__name__} has "
                 "neither. Give one with scores."
-            )
-        if schema_for(self) is not self.schema:
-            raise ValueError(
-                f"The 'estimator' of {_OWNER} reads raw tables by a schema, and {_OWNER} has none to read them by. "
-                "Give it the same: PrivateThresholds(model, schema=schema)."
             )
         check_rows_alone([_Scores(thawed(model))], _OWNER)
         if network_of(model) is not None:

@@ -181,6 +181,8 @@ def test_rows_follow_the_density_that_the_model_states():
         ({"tells_interactions": False}, "tree"),
         ({"n_classes": 1}, "tree"),
         ({"n_columns": 2}, "tree"),
+        ({"n_columns": 200}, "interactions"),
+        ({"n_columns": 201}, "tree"),  # of which no sets would be scored
     ],
 )
 def test_an_interaction_is_looked_for_by_public_numbers_alone(layout, taken):
@@ -226,3 +228,13 @@ def test_new_rows_with_unlisted_and_missing_values_are_answered():
     assert (model.predict(table) == y).mean() > 0.95  # a linear learner, by what the interaction says
     odd = table.head(3).assign(a=["maybe", None, "yes"])
     assert set(model.predict(odd)) <= {0, 1}
+
+
+@pytest.mark.parametrize("n_columns", [4, 5])
+def test_a_learner_of_so_many_columns_is_refused_before_anything_is_spent(n_columns):
+    """Noise has a part in whether there is a further column, so a learner must do with both."""
+    X, y = parity_of(6000, 4, 3, seed=0)
+    learner, ledger = HistGradientBoostingClassifier(monotonic_cst=[0] * n_columns), PrivacyLedger()
+    with pytest.raises(ValueError, match=("'tree'.*" if n_columns == 4 else "") + "so nothing is spent"):
+        SyntheticDataClassifier(learner, epsilon=8.0, ledger=ledger, **FLAGS).fit(X, y)
+    assert not ledger.entries

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
@@ -607,3 +608,55 @@ def test_the_first_model_stays_where_the_ledger_refuses_the_second():
     with pytest.raises(BudgetExceededError):
         model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
     assert model.estimator_.predict(X[TEST]).shape == (len(X[TEST]),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "said"),
+    [
+        ({}, {}, "needs the groups"),
+        ({"groups": [0, 2]}, {"sensitive_features": GROUPS}, "not in 'groups'"),
+        ({"noise_seed": 0}, {"sensitive_features": GROUPS}, "noise_seed"),
+        ({"estimator": PRIVATE["barycenter"][1]}, {"sensitive_features": GROUPS}, "must be a classifier"),
+    ],
+)
+def test_nothing_is_spent_on_a_model_whose_second_fit_cannot_be(settings, rows, said):
+    ledger, given = PrivacyLedger(), {"estimator": PRIVATE["thresholds"][1], "groups": [0, 1], **settings}
+    with ledger, pytest.raises(ValueError, match=said):
+        PrivateThresholds(**given).fit(X, Y, **rows)
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+def test_no_report_of_an_earlier_fit_stands_beside_a_new_model(kind):
+    make, inside, _ = PRIVATE[kind]
+    model = make(inside, epsilon=0.4, group_at_prediction=True, groups=[0, 1])
+    model.fit(pd.DataFrame(X[TRAIN]).add_prefix("x"), Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    model.set_params(ledger=PrivacyLedger(epsilon=2.005), estimator__epsilon=2.0)
+    with pytest.raises(BudgetExceededError):
+        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert model.estimator_.privacy_.epsilon > 1.9 and not hasattr(model, "privacy_")
+    with pytest.raises(NotFittedError):
+        model.predict(X[TEST], sensitive_features=GROUPS[TEST])
+    model.set_params(ledger=None).fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert not hasattr(model, "feature_names_in_") and model.privacy_.epsilon > 2.0
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot see what these read")
+def test_the_model_inside_does_not_read_the_columns_of_the_group():
+    table = pd.DataFrame(X[TRAIN]).add_prefix("x").assign(group=GROUPS[TRAIN])
+    own = clone(PRIVATE["thresholds"][1]).set_params(lam=0.5, groups=[0, 1])
+    for inside in (own, make_pipeline(FunctionTransformer(), own)):
+        model = PrivateThresholds(inside, sensitive_columns="group", groups=[0, 1], group_at_prediction=True)
+        model.fit(table, Y[TRAIN])
+        assert model.estimator_.n_features_in_ == table.shape[1] - 1 and len(model.predict(table)) == len(table)
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot see what these read")
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_pipeline_inside_gets_the_groups_and_the_subjects(routing):
+    inside = make_pipeline(FunctionTransformer(), PRIVATE["thresholds"][1])
+    ids = pd.Series(np.arange(len(X[TRAIN])) // 2, name="person")
+    with sklearn.config_context(enable_metadata_routing=routing):
+        model = PrivateThresholds(inside, groups=[0, 1], group_at_prediction=True)
+        model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN], subject=ids)
+    assert [part.rows_of for part in model.privacy_.parts] == ["person", "person"]
