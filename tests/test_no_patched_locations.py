@@ -22,7 +22,7 @@ EXCEPTIONS = {
     "fairness/test_gate.py: skfairdp.fairness._gate._by_tables": "which rows were decided together",
     "fairness/test_gate.py: skfairdp.fairness._gate_stream.compiled_run": "a machine without numba",
     "gradient/test_temperature.py: skfairdp._networks.private_logits": "the shapes in which rows are asked",
-    "inspection/test_audit_estimator.py: skfairdp.inspection._audit_estimator.bounds.audit_one_run_f_dp": "the coins of a run",
+    "inspection/test_audit_estimator.py: skfairdp.inspection._audit_estimator.bounds.audit_one_run_f_dp": "its coins",
     "model_selection/test_own_table.py: skfairdp.model_selection._own_figures._has_one_answer": "noise of its own",
     "model_selection/test_search_rows.py: skfairdp._row_wise._copies": "models that know who asks them",
     "networks/test_stacked.py: skfairdp._networks._stacked._ACTIVATION_FLOATS": "chunks of a few rows",
