@@ -547,9 +547,10 @@ def rows_of_chunks_sorted_by_their_cells(patch):
     """
 
     def planted(*args, **kwargs):
-        X, y, groups = kept_rows(*args, **kwargs)
-        order = np.lexsort([y, X.rows["column0"]])
-        return type(X)(X.compact, X.rows[order], X.n_features), y[order], None if groups is None else groups[order]
+        X, *others = kept_rows(*args, **kwargs)
+        order = np.lexsort([others[0], X.rows["column0"]])
+        moved = (None if values is None else values[order] for values in others)
+        return type(X)(X.compact, X.rows[order], X.n_features), *moved
 
     replace_everywhere(patch, kept_rows, planted)
 

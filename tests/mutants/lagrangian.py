@@ -93,7 +93,7 @@ def a_judge_of_the_network_that_gave_way(patch):
 @mutant
 def a_judge_of_all_levels(patch):
     """Found: the counts of all levels of a student are averaged. Right: those of the one that is returned."""
-    counted = property(lambda self: self._counted and (self._counted[0].mean(axis=0), self._counted[1]))
+    counted = property(lambda self: self._counted and tuple(values.mean(axis=0) for values in self._counted))
     patch.setattr(SoftLabelStudent, "counted", counted)
 
 

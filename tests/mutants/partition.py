@@ -374,9 +374,7 @@ def retried_task_counted_twice(patch):
     vote = _Teaching.vote
 
     def planted(self, part, rows):
-        found = vote(self, part, rows)
-        found[-1] = len(np.unique(rows["hash"]))
-        return found
+        return vote(self, part, rows)[0], len(np.unique(rows["hash"]))
 
     patch.setattr(_Teaching, "vote", planted)
 
