@@ -18,8 +18,7 @@ ROWS_PER_CELL = 8
 #: Rows of a table that are looked at, by position, and rows of the model that are sampled beside them.
 LOOKED_AT = 2**15
 MOST_LEVELS, RARE = 4, 0.01
-#: Standard deviations by which the counts of a set leave what the model says of them, before the model follows: four,
-#: and as many as the largest of 5,000 sets is off by chance.
+#: Standard deviations, from which on the model follows the counts: four, and what the largest of 5,000 is by chance.
 CLEAR_BY = 8.0
 LARGEST_WEIGHT, ROUNDS = 16.0, 60
 #: Shares are rounded down to this grid, so that all sums of a score are exact and it moves by no more than is declared.

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -308,10 +309,8 @@ class MarginalsBackend(GeneratorBackend):
                 "MarginalsBackend(structure='interactions') counts sets of columns by class, and reads a table in "
                 "memory only. Use structure='tree', or give X as a DataFrame and classes as labels."
             )
-        structure = self.structure
-        if structure == "auto":
-            wanted = layout.n_rows >= _MANY_ROWS if self.budget_split is None else "joint" in self.budget_split
-            structure = "interactions" if wanted else "tree"
+        wanted = layout.n_rows >= _MANY_ROWS if self.budget_split is None else "joint" in self.budget_split
+        structure = {"auto": "interactions" if wanted else "tree"}.get(self.structure, self.structure)
         may_look = layout.tells_interactions and layout.n_classes > 1 and 2 < layout.n_columns <= _MOST_COLUMNS
         return "tree" if structure == "interactions" and not may_look else structure
 
@@ -442,13 +441,10 @@ class MarginalsPlan(BackendPlan):
         levels = Levels.of([observed @ shares for shares in given_cell])
         cells = rng.choice(len(observed), min(LOOKED_AT, 4 * self.layout.n_rows), p=observed / observed.sum())
         sampled = tree.sample(cells, rng)
-        surprise = Surprise(
-            levels, levels(sampled), cells % n_classes, n_classes, n_rows=min(LOOKED_AT, self.layout.n_rows)
-        )
+        surprise = Surprise(levels, levels(sampled), cells % n_classes, n_classes, min(LOOKED_AT, self.layout.n_rows))
         labels, choice = rows.cells % n_classes, self.choice_at(scale)
         some = slice(LOOKED_AT) if rows.places is None else rows.places < LOOKED_AT
-        looked_at = levels(rows.values[some]), labels[some]
-        columns = chosen(surprise, *looked_at, lambda scores: choice.release(scores, noise))
+        columns = chosen(surprise, levels(rows.values[some]), labels[some], partial(choice.release, source=noise))
         if not columns:
             return tree
         n_cells, mechanism = levels.n_cells(columns), self.joint_at(scale)

@@ -261,15 +261,16 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "Give it the same: PrivateThresholds(model, schema=schema)."
             )
         read_rate_constraints(self.constraints, _OWNER)
-
-    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
-        self._check_settings()
-        model = self._fitted_estimator()
-        if len(model.classes_) != 2:
+        known = (getattr(self.estimator, name, None) for name in ("classes", "classes_"))
+        if any(classes is not None and len(classes) != 2 for classes in known):
             raise ValueError(
                 f"Only binary classification is supported by {_OWNER}: its 'estimator' must know two classes. Use "
                 "FairDPSGDClassifier, which takes the same constraints, for more."
             )
+
+    def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
+        self._check_settings()
+        model = self._fitted_estimator()
         if not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
             raise ValueError(
                 f"The 'estimator' of {_OWNER} needs predict_proba or decision_function; {type(model).__name__} has "

@@ -159,6 +159,10 @@ class ExponentialMechanism:
     sensitivity: float = 1.0
     relation: NeighboringRelation | None = field(default=None, kw_only=True)
 
+    def __post_init__(self) -> None:
+        if not 0 < self.mu < math.inf:
+            raise ValueError(f"mu must be positive and finite. Got {self.mu!r} instead.")
+
     @property
     def sigma(self) -> float:
         """Standard deviation of Gaussian noise on a score that tells as much."""

@@ -117,6 +117,12 @@ def test_a_choice_is_made_with_chances_that_grow_by_the_score():
     np.testing.assert_allclose(drawn, expected / expected.sum(), atol=0.03)  # four standard deviations
 
 
+@pytest.mark.parametrize("mu", [-1.0, 0.0, math.inf, math.nan])
+def test_a_choice_without_noise_or_of_no_budget_is_refused(mu):
+    with pytest.raises(ValueError, match="mu must be positive and finite"):
+        ExponentialMechanism(mu)
+
+
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 0.7, 3.0, 6.0])
 def test_a_choice_tells_no_more_than_gaussian_noise_of_its_event(mu):
     """Of every two-valued test whose log odds lie in a range of 2rΔ; these are the worst for a bounded range."""

@@ -603,6 +603,13 @@ def test_what_is_wrong_with_the_second_fit_is_said_before_the_first_spends():
     assert not ledger.entries
 
 
+def test_three_declared_classes_are_refused_before_the_first_fit_spends():
+    ledger, inside = PrivacyLedger(), FairDPSGDClassifier(classes=[0, 1, 2], lam=0.0)
+    with pytest.raises(ValueError, match="Only binary classification"):
+        PrivateThresholds(inside, groups=[0, 1], ledger=ledger).fit(X, Y, sensitive_features=GROUPS)
+    assert not ledger.entries
+
+
 def test_the_first_model_stays_where_the_ledger_refuses_the_second():
     model = PrivateThresholds(PRIVATE["thresholds"][1], epsilon=0.8, groups=[0, 1], ledger=PrivacyLedger(epsilon=1.0))
     with pytest.raises(BudgetExceededError):
