@@ -27,7 +27,7 @@ from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.postprocessing._inputs import fitted_classifier, network_of, probabilities, schema_for, thawed
+from skfairdp.postprocessing._inputs import fitted_classifier, last_part, network_of, probabilities, schema_for, thawed
 from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import RawTable, Schema, with_schema
 
@@ -241,8 +241,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         second = coins_of(features, self._key) < self.answers_[rules, bins]
         return decode_labels(self, second.astype(np.int64))
 
-    # ------------------------------------------------------------------ pieces
-
     @property
     def classes(self) -> Array | None:
         """The classes of the classifier, which are public like itself; a schema says its own."""
@@ -261,8 +259,11 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "Give it the same: PrivateThresholds(model, schema=schema)."
             )
         read_rate_constraints(self.constraints, _OWNER)
-        known = (getattr(self.estimator, name, None) for name in ("classes", "classes_"))
-        if any(classes is not None and len(classes) != 2 for classes in known):
+        declares = self.schema or last_part(self.estimator)
+        self._check_binary(declares.classes if isinstance(declares, (Schema, PrivateClassifier)) else None)
+
+    def _check_binary(self, classes: Any) -> None:
+        if classes is not None and len(classes) != 2:
             raise ValueError(
                 f"Only binary classification is supported by {_OWNER}: its 'estimator' must know two classes. Use "
                 "FairDPSGDClassifier, which takes the same constraints, for more."
@@ -271,6 +272,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     def _read(self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._check_settings()
         model = self._fitted_estimator()
+        self._check_binary(model.classes_)
         if not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
             raise ValueError(
                 f"The 'estimator' of {_OWNER} needs predict_proba or decision_function; {type(model).__name__} has "
@@ -376,16 +378,15 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         """The chance of the second class by rule and bin; the classifier's own answers where counts are mere noise."""
         by_group = self.group_at_prediction
         if plan.snr_too_low:
-            own = (np.append(0.0, edges) >= 0.5).astype(np.float64)
-            return np.tile(own, (plan.n_groups if by_group else plan.n_kinds, 1))
+            return np.tile(np.append(0.0, edges) >= 0.5, (plan.n_groups if by_group else plan.n_kinds, 1)).astype(float)
         in_favour = for_own_answers(counts, edges, plan.table.sigma, plan.n_counted)
         found = fair_answers(constraints, counts, by_group=by_group, in_favour=in_favour)
         return found if by_group else found.reshape(plan.n_kinds, -1)
 
     def _warn(self, plan: BinsPlan, weight: float) -> None:
         """Everything told here is released, or follows from it."""
+        self._warn_if_no_better(plan.table.sigma)
         if plan.snr_too_low:
-            self._warn_if_no_better(plan.table.sigma)
             warn_caller(
                 f"With {plan.n_rows:,} {units_of(plan.relation)} at epsilon={self.epsilon:g} the counts of {_OWNER} "
                 "are too noisy to estimate a rate: it predicts what its classifier predicts, and enforces no "
@@ -399,16 +400,14 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "Loosen the bounds, or use the group (group_at_prediction=True).",
                 FairnessWarning,
             )
-        self._warn_if_no_better(plan.table.sigma)
         rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
-        free = weight * 2 * len(self.counts_) + (1 - weight) * 4 * plan.n_kinds  # numbers that a group's rate is of
-        unsure = plan.table.sigma * np.sqrt(free) / rows
+        summed = weight * 2 * len(self.counts_) + (1 - weight) * 4 * plan.n_kinds  # numbers that a group's rate is of
+        unsure = plan.table.sigma * np.sqrt(summed) / rows
         if unsure.max() > _UNSURE:
-            group = self.groups_.tolist()[unsure.argmax()]
             warn_caller(
-                f"Because of its noise, {_OWNER} estimates the rates of the group {group!r} only to "
-                f"±{rounded_up(unsure.max(), 2)}, and its constraints hold only that closely. More rows or a larger "
-                "epsilon would help.",
+                f"Because of its noise, {_OWNER} estimates the rates of the group "
+                f"{self.groups_.tolist()[unsure.argmax()]!r} only to ±{rounded_up(unsure.max(), 2)}, and its "
+                "constraints hold only that closely. More rows or a larger epsilon would help.",
                 FairnessWarning,
             )
 

@@ -27,6 +27,7 @@ from skfairdp.lagrangian import mlp as fld_mlp
 from skfairdp.postprocessing import PrivateBarycenter, PrivateThresholds
 from skfairdp.postprocessing._bins import GRID, BinsPlan, bins_of, edges_from
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, verify_file
+from skfairdp.schema import Category, Number, Schema
 from tests._tools.inside import answer_counts, fair_answers, for_own_answers, predicted_counts
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.sources import RecordingNoise, recording_noise
@@ -607,6 +608,10 @@ def test_three_declared_classes_are_refused_before_the_first_fit_spends():
     ledger, inside = PrivacyLedger(), FairDPSGDClassifier(classes=[0, 1, 2], lam=0.0)
     with pytest.raises(ValueError, match="Only binary classification"):
         PrivateThresholds(inside, groups=[0, 1], ledger=ledger).fit(X, Y, sensitive_features=GROUPS)
+    schema = Schema({"x": Number(-9, 9), "g": Category([0, 1]), "y": Category([0, 1, 2])}, label="y", groups="g")
+    table = pd.DataFrame({"x": X[:, 0], "g": GROUPS, "y": Y})
+    with pytest.raises(ValueError, match="Only binary classification"):
+        PrivateThresholds(FairDPSGDClassifier(schema=schema), schema=schema, ledger=ledger).fit(table)
     assert not ledger.entries
 
 
