@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +20,7 @@ from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
 from skfairdp._judge import Judgement, fifths
 from skfairdp._rows import opened
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_constraints, refuse_beside_constraints
@@ -202,10 +203,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
     public_data: _utils.PublicData | None = None
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {
         "sensitive_features": True,
         "X_public": True,
         "sensitive_features_public": True,
+        "subject": UNUSED,
     }
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -229,6 +231,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         sensitive_features: Any = None,
         X_public: ArrayLike | _utils.PublicData | None = None,
         sensitive_features_public: MaybeArray = None,
+        subject: SubjectLike = None,
     ) -> Self:
         """Calibrate on public rows; an estimator that is not fitted is fitted first, on X and y.
 
@@ -248,6 +251,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             :class:`~skfairdp.PublicData` inside a search, and for public labels: ``PublicData(X, groups, y)``.
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Their groups, where ``X_public`` does not carry them.
+        {subject}
+            Passed on to the estimator, which must be fitted here and take it.
 
         Returns
         -------
@@ -274,9 +279,14 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             inputs.refuse_search_by_X_alone(f"{_OWNER} with Thresholds(group_at_prediction=True)")
         public = self._public_rows(X_public, sensitive_features_public)
         model = self._fitted_estimator()
+        if model is not None and subject is not None:
+            raise ValueError(
+                f"{_OWNER} around a fitted estimator reads public rows only, so that 'subject' protects nobody here. "
+                "Leave it out, and give it to the fit of the estimator."
+            )
         samples = model is None and public is None
         if model is None:
-            X, y, metadata = self._arguments(X, y, sensitive_features, public)
+            X, y, metadata = self._arguments(X, y, sensitive_features, public, subject)
             # there to be used, whatever becomes of its calibration
             self.estimator_ = _utils.without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
             model = inputs.fitted_classifier(self.estimator_, owner=_OWNER)
@@ -461,13 +471,17 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         )
         return inner if isinstance(inner, _utils.PublicData) and not isinstance(self.estimator, Pipeline) else None
 
-    def _handed_on(self, X: Any, y: Any = None, *, sensitive_features: Any = None, **public: Any) -> tuple[Any, ...]:
+    def _handed_on(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None, **public: Any
+    ) -> tuple[Any, ...]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
         self._validate_params()
         self._check_price()
-        return self._arguments(X, y, sensitive_features, self._public_rows(**public))
+        return self._arguments(X, y, sensitive_features, self._public_rows(**public), subject)
 
-    def _arguments(self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None) -> tuple[Any, ...]:
+    def _arguments(
+        self, X: Any, y: Any, sensitive_features: Any, public: _utils.PublicData | None, subject: Any
+    ) -> tuple[Any, ...]:
         """The arguments of the estimator's ``fit``, once it is known that there are rows to calibrate on."""
         releases = getattr(self.estimator, "_releases_rows", None)
         own = self.sensitive_columns is None and releases is not None and releases(sensitive_features is not None)
@@ -482,9 +496,13 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 "SyntheticDataClassifier, fitted with groups."
             )
         _utils.check_same_index(_OWNER, X=X, y=y)
+        inputs.check_takes(self.estimator, _OWNER, subject=subject)
+        if public is not None:
+            public = _utils.PublicData(inputs.apart_from_ids(public.X, subject)[0], public.sensitive_features, public.y)
+        X, subject = inputs.apart_from_ids(X, subject)
         self._check_goal(public)
         if public is None:
-            metadata = inputs.FitArguments(X, y, sensitive_features, None, None).metadata(self)
+            metadata = inputs.FitArguments(X, y, sensitive_features, None, None, subject=subject).metadata(self)
             schema = inputs.schema_for(self)
             if schema is not None and opened(X) is None:  # by groups, also where the estimator alone needs none
                 raw = RawTable.read(schema, X, owner=_OWNER)
@@ -496,7 +514,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         part = inputs.last_part(self.estimator)
         has_some = getattr(part, "public_data", None) is not None or not getattr(part, "_takes_public_rows", True)
         handed, _ = inputs.without_group_columns(self, X, None if has_some else public, None)
-        given = inputs.FitArguments(features, y, found, handed, None, named=found is sensitive_features)
+        given = inputs.FitArguments(
+            features, y, found, handed, None, named=found is sensitive_features, subject=subject
+        )
         return features, y, given.metadata(self)
 
     def _check_goal(self, public: _utils.PublicData | None) -> None:

@@ -651,6 +651,40 @@ def test_a_filter_of_predictions_hands_ids_on_to_what_it_fits(inside):
     assert found.protects == "subject" and found.rows_of == "patient_id"
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_calibrator_hands_ids_on_to_what_it_fits(inside, routing):
+    X, y, ids, groups = visits()
+    table, shown = X.assign(patient_id=ids), X + 0.01
+    model = FairDPSGDClassifier(classes=[0, 1], groups=[0, 1], lam=0.0, random_state=0)
+    calibrator = FairnessCalibrator(model, method="threshold", groups=[0, 1])
+    given = {"sensitive_features": groups, "subject": "patient_id"}
+    with sklearn.config_context(enable_metadata_routing=routing):
+        if routing:
+            model.set_fit_request(subject=True, sensitive_features=True)
+        if inside:
+            search = ParetoSearchCV(calibrator, {"gap_weight": [0.5, 1.0]}, random_state=0)
+            found = search.fit(table, y, X_public=shown, sensitive_features_public=groups, **given).privacy_
+        else:
+            fitted = calibrator.fit(table, y, X_public=PublicData(table + 0.01, groups, y), **given)
+            found = fitted.privacy_
+            answers = [fitted.predict(rows) for rows in (X, table)]
+            np.testing.assert_array_equal(*answers)
+    assert found.protects == "subject" and found.rows_of == "patient_id"
+
+
+def test_a_calibrator_that_fits_nothing_refuses_ids():
+    X, y, ids, groups = visits()
+    fitted = FairnessCalibrator(LogisticRegression().fit(X, y), groups=[0, 1])
+    with pytest.raises(ValueError, match="'subject' protects nobody here"):
+        fitted.fit(X, sensitive_features=groups, subject=ids)
+    with pytest.raises(ValueError, match="hands subject on to its estimator, and LogisticRegression takes none"):
+        FairnessCalibrator(LogisticRegression(), groups=[0, 1]).fit(
+            X, y, sensitive_features=groups, subject=ids, X_public=PublicData(X, groups)
+        )
+
+
 def test_a_filter_around_what_takes_no_ids_refuses_them():
     X, y, ids, groups = visits()
     with pytest.raises(ValueError, match="hands subject on to its estimator, and LogisticRegression takes none"):
