@@ -17,7 +17,7 @@ from skfairdp._row_wise import known_row_wise
 from skfairdp._tables import MarginalsBackend
 from skfairdp._teachers import made_up_cells
 from skfairdp._typing import Array, Floats
-from skfairdp._utils import PublicData, copy_label_encoding, public_generator, warn_caller
+from skfairdp._utils import PublicData, copy_label_encoding, public_generator, split_sensitive_columns, warn_caller
 from skfairdp._utils._sklearn import answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import PFGuardGenerator
@@ -234,9 +234,9 @@ class LearnsSyntheticRows(PrivateEstimator):
         if self.schema is not None:
             return rows
         table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
-        wanted = self.sensitive_columns
-        taken: list[Any] = list(wanted) if isinstance(wanted, list | tuple) else [] if wanted is None else [wanted]
-        table = table.drop(columns=[one if isinstance(one, str) else table.columns[one] for one in taken])
+        taken, owner = self.sensitive_columns, type(self).__name__
+        if taken is not None:
+            table, _ = split_sensitive_columns(table, taken, owner=owner, read_groups=False)
         return table.set_axis([str(name) for name in table.columns], axis=1)
 
     @answers_as_fitted

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 
@@ -141,6 +142,14 @@ class ChargedForRows(PrivateEstimator):
                 f"these rows, nothing protects them: fit a private {self._kind} instead, or one on public rows.",
                 PrivacyLeakWarning,
             )
+
+    def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
+        if inputs.fits_its_estimator(self):
+            raise NotFittedError(
+                f"What {type(self).__name__} releases is planned for a fitted 'estimator' only. Both fits together cost "
+                f"estimator.planned_privacy(X, y, ...) and its own epsilon={self.epsilon:g}, delta={self.delta:g}."
+            )
+        return super()._planned(X, y, **fit_params)
 
     def _unfitted(self) -> Any:
         other = clone(self)

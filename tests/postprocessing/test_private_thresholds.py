@@ -615,6 +615,12 @@ def test_three_declared_classes_are_refused_before_the_first_fit_spends():
     assert not ledger.entries
 
 
+def test_a_plan_around_an_estimator_that_is_not_fitted_says_what_both_cost():
+    model = PrivateThresholds(FairDPSGDClassifier(classes=[0, 1], lam=0.0), epsilon=0.25, groups=[0, 1])
+    with pytest.raises(NotFittedError, match="estimator.planned_privacy.*and its own epsilon=0.25"):
+        model.planned_privacy(X, Y, sensitive_features=GROUPS)
+
+
 def test_the_first_model_stays_where_the_ledger_refuses_the_second():
     model = PrivateThresholds(PRIVATE["thresholds"][1], epsilon=0.8, groups=[0, 1], ledger=PrivacyLedger(epsilon=1.0))
     with pytest.raises(BudgetExceededError):
