@@ -34,6 +34,10 @@ Terms = Callable[[Array], Array]
 
 #: Of the squared cost of the fit, as tables get where there are no public rows.
 SHARE = 0.5
+#: Where votes are not clear sums get this much; what is left is enough for a look.
+ALONE = 0.9
+#: And the tables of rows to sample this: for 700 and 1,000 rows .15 to .35 are level, and half is worse by .01.
+FOR_ROWS = 0.25
 FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number counts as no more
 #: Features are multiples of this, so that sums of up to 2^23 rows are exact, and a row moves them by no rounding more.
 GRID = 2.0**-30
@@ -105,12 +109,15 @@ class ClassSums:
     n_rows: int
     n_classes: int
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
+    alone: bool = False
+    of_squares: bool = False
     releases: ClassVar[tuple[str, ...]] = ("sums of the features of each class",)
 
     @property
     def mechanism(self) -> GaussianMechanism:
         """For all sums together."""
-        return GaussianMechanism(2.0 / self.mu, sensitivity=2.0, relation=self.relation)
+        sensitivity = math.sqrt(4.5) if self.of_squares else 2.0
+        return GaussianMechanism(sensitivity / self.mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -118,10 +125,18 @@ class ClassSums:
         return self.mechanism.event
 
     def release(
-        self, X: Array, y: Codes, public: Array, noise: NoiseSource, terms: Terms = np.asarray, of: Codes | None = None
-    ) -> tuple[Array, float]:
-        """Release the sums; return how likely each label of the public rows is by them, and the variance of that.
-        ``of`` is the subject of each row, where rows are those of subjects."""
+        self,
+        X: Array,
+        y: Codes,
+        public: Array,
+        noise: NoiseSource,
+        terms: Terms = np.asarray,
+        of: Codes | None = None,
+        once: Array | None = None,
+    ) -> tuple[Array, float, Array]:
+        """Release the sums; return how likely each label of the public rows is by them, the variance of that, and the
+        counts of the classes. ``of`` is the subject of each row, where rows are those of subjects; ``once`` are the
+        rows whose squares count: X, or one of each subject."""
         public = terms(public)
         scale = PublicScale.of(public)
         public = scale(public)
@@ -136,16 +151,23 @@ class ClassSums:
                 sums[:, 1:] += of_class @ units
             else:
                 sums += _of_subjects(units, y[rows], of[rows], self.n_classes)
-        noisy = self.mechanism.release(sums.ravel(), noise).reshape(sums.shape)
-        # Released values only from here on.
-        if of is None:
-            return self.regression(noisy, public)
-        # Rows of subjects weigh more than there are subjects, by as much as was released.
-        return replace(self, n_rows=max(self.n_rows, int(noisy[:, 0].sum()))).regression(noisy, public)
+        flat, alike = sums.ravel(), public
+        if self.of_squares:
+            assert once is not None
+            squares = sum(_halves_of_squares(scale(terms(once[some]))) for some in row_blocks(len(once)))
+            flat = np.concatenate([flat, np.broadcast_to(squares, public.shape[1])])
+        released = self.mechanism.release(flat, noise)
+        noisy = released[: sums.size].reshape(sums.shape)
+        # Released values only from here on. Rows of subjects weigh more than there are subjects, by as much as is said.
+        if self.of_squares:
+            means = noisy[:, 1:].sum(axis=0) / max(noisy[:, 0].sum(), 1.0)
+            alike = stretched(public, means, 2 * released[sums.size :] / self.n_rows)
+        n_rows = self.n_rows if of is None else max(self.n_rows, int(noisy[:, 0].sum()))
+        return *replace(self, n_rows=n_rows).regression(noisy, alike, public), noisy[:, 0]
 
     @BLAS.wrap(limits=1)
-    def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
-        """The logistic regression on public rows that expects the released sums; post-processing.
+    def regression(self, noisy: Array, public: Array, asked: Array) -> tuple[Array, float]:
+        """The logistic regression on public rows that expects the released sums, for rows asked; post-processing.
         Weights have a normal prior, whose variance is the one with the largest evidence under the known noise."""
         rates, apart, noise = self._apart(noisy)
         odds = logit(rates) if self.n_classes == 2 else np.log(rates)
@@ -170,7 +192,7 @@ class ClassSums:
         expected, constant = stands_for * rows.sum(axis=0)[:, None] * rates, -float(self.n_rows * rates @ odds)
         loss: dict[str, Any] = {"weights": stands_for, "offset": odds, "constant": constant, "maxiter": 500}
         weights = fit_softmax(rows, expected + found / bend, penalty / bend**2, start=np.zeros(found.shape), **loss)
-        scores = odds + rows @ weights
+        scores = odds + (asked @ turned[1:] + turned[0]) / bend.T @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
         if scores.shape[1] > 1:
@@ -188,6 +210,36 @@ class ClassSums:
         noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
         told = slice(1, None) if self.n_classes == 2 else slice(None)
         return rates[told], apart[told], noise[told]
+
+
+def _halves_of_squares(units: Array) -> Array:
+    """Sums of half the squares of features, on the grid, so that they are exact."""
+    return np.asarray((np.trunc(np.square(units) / GRID) * (GRID / 2)).sum(axis=0))
+
+
+def stretched(rows: Array, means: Array, squares: Array) -> Array:
+    """Rows within the unit ball whose numbers have these means and mean squares, as far as their limits allow."""
+    low, high, center = rows.min(axis=0), rows.max(axis=0), rows.mean(axis=0)
+    factors, found = np.ones(rows.shape[1]), rows
+    for _ in range(20):
+        found = np.clip(means + factors * (rows - center), low, high)
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1.0)
+        reached = np.maximum(np.square(found).mean(axis=0), GRID)
+        factors = np.clip(factors * np.sqrt(np.maximum(squares, 0.0) / reached), 0.5, 8.0)
+    return np.where(((rows == low) | (rows == high)).all(axis=0), rows, found)
+
+
+@dataclass(frozen=True)
+class SumsForecast(VoteForecast):
+    """What sums over all rows are going to tell, as if each of those voted: a row moves sums by 2."""
+
+    @property
+    def n_parts(self) -> int:
+        return int(self.n_rows * self.moved / 2)
+
+    @property
+    def snr_too_low(self) -> bool:
+        return False
 
 
 def _together(of: Codes, y: Codes) -> tuple[Codes, Iterator[slice]]:
@@ -356,6 +408,7 @@ class QuerySet:
     told: Any = None
     trust: float = 0.0
     by_group: bool = False
+    class_counts: Array | None = None
 
     def limited(self, X: Array) -> Array:
         """Private rows within the limits of the sampled ones.
@@ -385,11 +438,14 @@ class QuerySet:
 
 def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     """Decide from public numbers what is released beside the votes, and the votes: together at most ``epsilon``."""
-    voting, n_classes, own, counts = owner._parts()["voting"], len(data.classes), data.own_rows, None
-    sums, share = plan_sums(owner, data, voting)
+    voting, n_classes, counts = owner._parts()["voting"], len(data.classes), None
+    sums, share, own = plan_sums(owner, data, voting)
     n_teachers = count_teachers(owner, data.n_units, n_classes, share, data.units)
     forecast = VoteForecast(data.n_units, n_classes, owner.epsilon, owner.delta, n_teachers, share, data.relation)
-    if owner.n_teachers == "auto":
+    if sums is not None and sums.alone:
+        known = None, share * ALONE / (1 - ALONE), data.relation
+        forecast = SumsForecast(data.n_units, n_classes, owner.epsilon, owner.delta, *known)
+    elif owner.n_teachers == "auto":
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, own, unasked=owner.public_data is None)
     budget, rows = {"epsilon": owner.epsilon, "delta": owner.delta}, None
@@ -417,7 +473,7 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
         looks = 1 if tightened(student, 0.5) is None else 2
         held = student.rates_of(data.domain, data.classes)
         return Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
-    if data.own_rows is None or not isinstance(voting, SoftVoting):
+    if data.own_rows is None or not isinstance(voting, SoftVoting) or isinstance(forecast, SumsForecast):
         return None
     share = data.share_for_votes * share_of_look(forecast)
     mu = math.sqrt(share) * privacy.gdp_mu(owner.epsilon, owner.delta)
@@ -433,7 +489,7 @@ def ask_teachers(
     """Choose rows to ask about, let teachers vote on them, release the votes: all that touches the private rows."""
     asked = _release_questions(owner, data, plan, noise, rng)
     votes = _count_votes(owner, data, asked, plan.votes.n_teachers, rng)
-    of_classes, counts = [], None
+    of_classes, counts = [], asked.class_counts
     if plan.counts is not None and data.source is not None:
         n_subjects = None if data.subjects is None else data.subjects.n
         of_classes = [_teachers.streamed_class_counts(data.source, owner.schema, type(owner).__name__, n_subjects)]
@@ -443,7 +499,7 @@ def ask_teachers(
     released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
     if plan.counts is not None:
         counts = plan.counts.release(of_classes, noise)[0]
-    if asked.sampled is not None and released.shares is not None and plan.forecast.noise <= CLEAR:
+    if asked.sampled is not None and plan.sums is None and released.shares is not None and plan.forecast.noise <= CLEAR:
         # What the tables say of the rows, as sure as the votes confirm: post-processing.
         rows, told = asked.rows, asked.told
         teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
@@ -455,7 +511,7 @@ def ask_teachers(
 
 def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: Generator) -> QuerySet:
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
-    public, sampled, told, trust = data.public, None, None, plan.trust
+    public, sampled, told, trust, counts = data.public, None, None, plan.trust, None
     if plan.rows is not None:
         counted = data.one_row_each
         sampled = plan.rows.release(counted.X, counted.y, counted.groups, noise, rng)
@@ -464,10 +520,13 @@ def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: No
     assert public is not None
     if plan.sums is not None:
         of = None if data.subjects is None else data.subjects.of
-        told, variance = plan.sums.release(data.X, data.y, public.X, noise, terms=HingeFeatures.of(public.X), of=of)
-        trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
+        terms = np.asarray if plan.sums.alone else HingeFeatures.of(public.X)
+        X = data.X if sampled is None else np.clip(data.X, *sampled.limits)
+        once = X if sampled is None else np.clip(data.one_row_each.X, *sampled.limits)
+        told, variance, counts = plan.sums.release(X, data.y, public.X, noise, terms=terms, of=of, once=once)
+        trust, counts = plan.trust_in(variance, data.X.shape[1], data.n_units), counts if plan.sums.alone else None
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-    return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group)
+    return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group, counts)
 
 
 def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: Generator) -> Codes:
@@ -510,21 +569,29 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
 # ---------------------------------------------------------------------- public numbers, and who teaches
 
 
-def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float]:
-    """Sums of the features of each class, where there are public rows and all else is as usual; and what votes get.
+def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float, SyntheticRows | None]:
+    """Sums of the features of each class, where all else is as usual; what votes get, and what samples rows.
 
     What a logistic teacher of few rows can learn is in the sums as well, with far less noise. A teacher of yours may
-    see what sums do not; votes that are not clear have to say first whether anything was learned at all.
+    see what sums do not. Where votes are not clear, sums get nearly everything, as long as the counts in them name the
+    most frequent class. Where they are clear, tables of sampled rows say as much as sums.
     """
-    n_classes, n_rows = len(data.classes), data.n_units
+    n_classes, n_rows, own, rest = len(data.classes), data.n_units, data.own_rows, data.share_for_votes
     as_usual = owner.teacher is None and owner.n_teachers == "auto" and voting.noise == "gaussian" and n_classes > 1
     soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group
-    if data.public is None or not len(data.public.X) or data.source is not None or not (as_usual and soft):
-        return None, data.share_for_votes
-    if VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=1 - SHARE).noise > CLEAR:
-        return None, data.share_for_votes
-    mu = math.sqrt(SHARE) * privacy.gdp_mu(owner.epsilon, owner.delta)
-    return ClassSums(mu, n_rows, n_classes, data.relation), 1 - SHARE
+    has_rows = own is not None or (data.public is not None and len(data.public.X))
+    alone = VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=rest * (1 - SHARE)).noise > CLEAR
+    if not has_rows or data.source is not None or not (as_usual and soft) or (own is not None and not alone):
+        return None, rest, own
+    sampled = own
+    if own is not None and owner.public_data is None:
+        sampled, rest = SyntheticRows(budget_share=FOR_ROWS), 1 - FOR_ROWS
+    share = rest * (ALONE if alone else SHARE)
+    mu = math.sqrt(share) * privacy.gdp_mu(owner.epsilon, owner.delta)
+    sums = ClassSums(mu, n_rows, n_classes, data.relation, alone, own is not None)
+    if alone and sums.mechanism.sigma > COUNT_NOISE * n_rows:
+        return None, data.share_for_votes, own
+    return sums, rest - share, sampled
 
 
 def plan_counts(
