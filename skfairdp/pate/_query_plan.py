@@ -440,9 +440,13 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     """Decide from public numbers what is released beside the votes, and the votes: together at most ``epsilon``."""
     voting, n_classes, counts = owner._parts()["voting"], len(data.classes), None
     sums, share, own = plan_sums(owner, data, voting)
-    n_teachers = count_teachers(owner, data.n_units, n_classes, share, data.units)
-    forecast = VoteForecast(data.n_units, n_classes, owner.epsilon, owner.delta, n_teachers, share, data.relation)
-    if sums is not None and sums.alone:
+    alone = sums is not None and sums.alone
+    heard = data.share_for_votes if alone else share
+    n_teachers = count_teachers(owner, data.n_units, n_classes, heard, data.units)
+    forecast: VoteForecast = VoteForecast(
+        data.n_units, n_classes, owner.epsilon, owner.delta, n_teachers, share, data.relation
+    )
+    if alone:
         known = None, share * ALONE / (1 - ALONE), data.relation
         forecast = SumsForecast(data.n_units, n_classes, owner.epsilon, owner.delta, *known)
     elif owner.n_teachers == "auto":
@@ -580,7 +584,8 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
     as_usual = owner.teacher is None and owner.n_teachers == "auto" and voting.noise == "gaussian" and n_classes > 1
     soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group
     has_rows = own is not None or (data.public is not None and len(data.public.X))
-    alone = VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=rest * (1 - SHARE)).noise > CLEAR
+    of_votes = rest if own is not None else 1 - SHARE
+    alone = VoteForecast(n_rows, n_classes, owner.epsilon, owner.delta, share=of_votes).noise > CLEAR
     if not has_rows or data.source is not None or not (as_usual and soft) or (own is not None and not alone):
         return None, rest, own
     sampled = own

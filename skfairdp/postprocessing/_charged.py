@@ -146,7 +146,7 @@ class ChargedForRows(PrivateEstimator):
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):
             raise NotFittedError(
-                f"What {type(self).__name__} releases is planned for a fitted 'estimator' only. Both fits together cost "
+                f"What {type(self).__name__} releases is planned for a fitted 'estimator' only. Both fits cost "
                 f"estimator.planned_privacy(X, y, ...) and its own epsilon={self.epsilon:g}, delta={self.delta:g}."
             )
         return super()._planned(X, y, **fit_params)

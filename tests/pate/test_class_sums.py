@@ -1,5 +1,6 @@
 """Noisy sums of the features of each class: what goes in, what is charged, what follows, and when there are any."""
 
+import itertools
 import math
 
 import joblib
@@ -13,7 +14,7 @@ from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
 from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
-from skfairdp.pate._query_plan import GRID, ClassSums, PublicScale
+from skfairdp.pate._query_plan import ALONE, GRID, ClassSums, PublicScale, stretched
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.inside import PublicRows, shrink_gaps
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
@@ -76,6 +77,39 @@ def test_two_rows_of_a_class_at_opposite_ends_move_the_sums_by_all_of_the_sensit
     assert 1.999 < np.linalg.norm(ends[0] - ends[1]) <= 2.0
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_squares_beside_the_sums_move_them_by_no_more_than_is_declared_and_add_up_in_any_order(n_classes):
+    X, y = world(n_classes)
+    sums = ClassSums(1.0, n_rows=N, n_classes=n_classes, alone=True, of_squares=True)
+
+    def released(X, y):
+        with installed(FixedAnswers()) as source:
+            sums.release(X, y, public_rows().X, source, once=X)
+        return source.log[0][1]
+
+    here, farthest = released(X, y), 0.0
+    order = np.random.default_rng(0).permutation(N)
+    np.testing.assert_array_equal(released(X[order], y[order]), here)
+    for label in range(n_classes):
+        for end, there in itertools.product(([9e9, 9e9, 1.0], [0.0, 0.0, 0.0]), ([-9e9, -9e9, 0.0], [9e9, 0.0, 0.0])):
+            first, second = X.copy(), X.copy()
+            first[0], second[0], other = end, there, y.copy()
+            other[0] = label
+            move = float(np.linalg.norm(released(first, y) - released(second, other)))
+            assert move <= sums.mechanism.sensitivity == math.sqrt(4.5)
+            farthest = max(farthest, move)
+    assert farthest > 2.0, "without the squares rows are no further apart than that"
+
+
+def test_rows_are_stretched_to_the_means_and_squares_that_were_released():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.uniform(-0.4, 0.4, size=(4000, 3)), rng.integers(2, size=4000) * 0.3])
+    found = stretched(rows, np.array([0.1, -0.1, 0.0, 0.2]), np.array([0.05, 0.04, 0.08, 0.0]))
+    np.testing.assert_allclose(np.square(found[:, :3]).mean(axis=0), [0.05, 0.04, 0.08], rtol=0.03)
+    assert np.abs(found).max() <= 0.4 and np.linalg.norm(found, axis=1).max() <= 1.0
+    np.testing.assert_array_equal(found[:, 3], rows[:, 3])  # a flag stays one
+
+
 def test_a_row_is_within_the_unit_ball_and_on_the_grid_whatever_it_holds_and_whoever_is_beside_it():
     rng = np.random.default_rng(0)
     scale = PublicScale.of(np.column_stack([rng.normal(size=(50, 3)), np.ones(50), rng.random(50) < 0.1]))
@@ -135,7 +169,7 @@ def logistic_rows(n_rows, n_classes, seed=0):
 def test_without_noise_it_is_the_logistic_regression_of_all_private_rows_where_public_rows_are_the_same(n_classes):
     X, y = logistic_rows(4000, n_classes)
     sums = ClassSums(1e6, n_rows=len(X), n_classes=n_classes)
-    told, variance = sums.release(X, y, X, NoiseSource(0))
+    told, variance, _ = sums.release(X, y, X, NoiseSource(0))
     inside = PublicScale.of(X)(X)
     usual = LogisticRegression(C=1e6, max_iter=1000).fit(inside, y)
     assert np.abs(told - usual.predict_proba(inside)).max() < 0.01
@@ -144,7 +178,7 @@ def test_without_noise_it_is_the_logistic_regression_of_all_private_rows_where_p
 
 def test_noise_that_hides_everything_leaves_the_rates_of_the_classes_at_most():
     X, y = logistic_rows(2000, 2)
-    told, variance = ClassSums(1e-4, n_rows=len(X), n_classes=2).release(X, y, X[:300], NoiseSource(0))
+    told, variance, _ = ClassSums(1e-4, n_rows=len(X), n_classes=2).release(X, y, X[:300], NoiseSource(0))
     assert np.ptp(told[:, 1]) < 0.05 and variance < 0.1
 
 
@@ -153,8 +187,8 @@ def test_shares_are_as_far_off_as_is_said(mu):
     said, seen = [], []
     for seed in range(12):
         X, y = logistic_rows(3000, 2, seed)
-        told, variance = ClassSums(mu, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
-        exact, sampled = ClassSums(1e6, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
+        told, variance, _ = ClassSums(mu, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
+        exact, sampled, _ = ClassSums(1e6, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
         said.append(variance - sampled)
         seen.append(np.square(told - exact).mean())
     assert 0.4 < np.mean(seen) / np.mean(said) < 2.0
@@ -167,8 +201,8 @@ def test_columns_that_say_nearly_the_same_take_nothing_away(apart, n_classes):
     X, y = logistic_rows(4000, n_classes)
     copies = X[:, [0, 0, 0, 1, 1]] + apart * np.random.default_rng(3).normal(size=(len(X), 5))
     public, wide = X[:300], np.column_stack([X, copies])
-    alone, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(X, y, public, NoiseSource(0))
-    beside, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(wide, y, wide[:300], NoiseSource(0))
+    alone, _, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(X, y, public, NoiseSource(0))
+    beside, _, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(wide, y, wide[:300], NoiseSource(0))
     assert alone.std(axis=0).min() > 0.1, "without copies nothing is learned, and this test says nothing"
     assert np.corrcoef(alone.ravel(), beside.ravel())[0, 1] > 0.95
     assert np.mean(alone.argmax(axis=1) == beside.argmax(axis=1)) > 0.9
@@ -212,12 +246,19 @@ def test_sums_get_half_of_the_squared_cost_and_votes_the_rest():
         {"voting": GNMaxVoting()},
         {"voting": SoftVoting(sigma=1e4)},
         {"voting": SoftVoting(noise="discrete_gaussian", max_queries=20)},
-        {"n": 300},
+        {"n": 200},
     ],
 )
-def test_votes_stand_alone_where_anything_about_them_is_given_or_they_are_not_clear(settings):
+def test_votes_stand_alone_where_anything_about_them_is_given_or_sums_would_not_name_the_largest_class(settings):
     plan = plan_of(**settings)
     assert plan.sums is None and plan.trust == 0
+
+
+def test_where_votes_are_not_clear_sums_get_nearly_everything_and_count_the_classes():
+    plan = plan_of(n=700)
+    assert plan.sums.alone and plan.sums.mu**2 == pytest.approx(ALONE * gdp_mu(1.0, 1e-5) ** 2)
+    assert plan.counts is None and not plan.forecast.snr_too_low
+    assert 0.999 < epsilon_of(plan.event, 1e-5) <= 1.0
 
 
 # ---- how fair the student is on rows to come ----------------------------------------------------------------

@@ -36,6 +36,7 @@ from skfairdp import (
     SyntheticRows,
 )
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UnplannedReleaseError, UtilityWarning
+from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.pate import _query_plan
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, PublicReads
@@ -467,7 +468,7 @@ class RowByRow(FairPATEClassifier):
 def test_what_does_not_protect_subjects_says_so():
     X, y, ids, groups = visits()
     with pytest.raises(TypeError, match="It has no subject: it does not protect several rows of one person together"):
-        FairnessCalibrator(None).fit(X, y, sensitive_features=groups, subject=ids)
+        LagrangianClassifier().fit(X, y, sensitive_features=groups, subject=ids)
     schema = Schema({"a": Number(-9, 9), "sex": Category(["f", "m"]), "y": Category([0, 1])}, label="y", groups="sex",
                     subject="patient_id")  # fmt: skip
     with pytest.raises(ValueError, match="protects each row by itself, and its schema says that rows are those of"):

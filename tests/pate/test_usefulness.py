@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PFLDClassifier, PrivacyLedger, SFPATEClassifier
 from skfairdp._usefulness import CLEAR, HOPELESS, VoteForecast, seen
+from skfairdp.ensemble import LogisticTeachers
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.lagrangian import mlp
 from skfairdp.pate import GNMaxVoting, SoftVoting
@@ -63,7 +64,7 @@ def test_rows_and_epsilon_of_a_forecast_are_enough_and_hardly_less_would_do():
 
 def test_the_noise_of_the_forecast_is_that_of_the_mean_of_released_shares():
     X, y = table(900, 0.5)
-    model = PATEClassifier(epsilon=2.0, **SMALL)
+    model = PATEClassifier(epsilon=2.0, teacher=LogisticTeachers(), **SMALL)  # a given one votes without sums
     plan = model._plan(model._read(X[100:], y[100:], X_public=X[:100]))
     mean = plan.votes.sigma / plan.votes.n_teachers / np.sqrt(plan.votes.n_queries)
     assert abs(mean / plan.forecast.noise - 1) < 0.01
@@ -76,9 +77,8 @@ def test_the_noise_of_the_forecast_is_that_of_the_mean_of_released_shares():
 def test_counts_and_votes_together_cost_at_most_epsilon(n_classes, voting):
     X, y = table(400, 0.3, n_classes=n_classes)
     for epsilon in (0.5, 1.0):
-        model = PATEClassifier(epsilon=epsilon, classes=range(n_classes), voting=voting).set_params(
-            voting__max_queries=40
-        )
+        model = PATEClassifier(epsilon=epsilon, classes=range(n_classes), voting=voting, teacher=LogisticTeachers())
+        model.set_params(voting__max_queries=40)
         plan = model._plan(model._read(X[100:], y[100:], X_public=X[:100]))
         assert plan.counts is not None
         together = compose(plan.counts.event, plan.votes.event)
@@ -163,7 +163,7 @@ def test_students_are_kept_in_doubt_where_votes_show_that_they_are_better():
     kept = []
     for seed in range(6):
         with recording_noise(entropy=seed):
-            model, told = fitted(PATEClassifier(epsilon=1.5, **SMALL), X, y)
+            model, told = fitted(PATEClassifier(epsilon=1.5, teacher=LogisticTeachers(C=3.0), **SMALL), X, y)
         assert CLEAR < model._lessons.votes.forecast.noise < HOPELESS
         kept += [] if told else [model.score(X, y)]
     assert len(kept) >= 3 and np.mean(kept) > 0.7
@@ -337,7 +337,7 @@ def test_a_wide_one_hot_makes_no_useless_model_of_a_good_one():
     for seed in range(3):
         with recording_noise(entropy=seed):
             model, told = fitted(PATEClassifier(epsilon=2.0, **SMALL), wide, y, n_public=500)
-        assert model._lessons.denoiser.n_followed_ < 60
+        assert model._lessons.denoiser.n_followed_ < 120
         assert model.score(wide, y) > 0.65 and all("may be no better" in words for words in told)
     with recording_noise(entropy=0):
         _, told = fitted(PATEClassifier(epsilon=2.0, **SMALL), wide, rng.integers(2, size=len(y)), n_public=500)

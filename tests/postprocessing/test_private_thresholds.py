@@ -617,7 +617,7 @@ def test_three_declared_classes_are_refused_before_the_first_fit_spends():
 
 def test_a_plan_around_an_estimator_that_is_not_fitted_says_what_both_cost():
     model = PrivateThresholds(FairDPSGDClassifier(classes=[0, 1], lam=0.0), epsilon=0.25, groups=[0, 1])
-    with pytest.raises(NotFittedError, match="estimator.planned_privacy.*and its own epsilon=0.25"):
+    with pytest.raises(NotFittedError, match=r"estimator\.planned_privacy.*and its own epsilon=0.25"):
         model.planned_privacy(X, Y, sensitive_features=GROUPS)
 
 
