@@ -37,8 +37,8 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     This is private aggregation (Papernot et al. 2017, 2018). Each private row belongs to one teacher, chosen by its
     position, so one changed row changes one vote. Only noisy votes leave the private side, with two additions. Where
     votes are too noisy to name the most frequent class, noisy counts of the classes are released. Where there are
-    public rows and the usual teachers, noisy sums of the features of each class are released: they show what teachers
-    of few rows cannot learn.
+    public rows, or few rows, and the usual teachers, noisy sums of the features of each class are released: they show
+    what teachers of few rows cannot learn.
 
     Parameters
     ----------

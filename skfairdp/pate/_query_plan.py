@@ -103,6 +103,10 @@ class ClassSums:
     ``‖f‖ ‖f'‖ ≤ a a'``. Over all blocks that is at most ``2 + 2``, so the sensitivity stays 2. Rows that say different
     things add up to less than their number, and count for more than by a mean of them, at the same noise. Weights and
     what they make of features are on public grids: a component is cut towards zero, and sums are exact.
+
+    Sampled rows are not spread as private ones are, so half the squares of features are summed as well, once for each
+    subject. Those of a row are a vector no longer than 1/2 without negative numbers; two are at most ``√½`` apart, and
+    the sensitivity is ``√4.5``.
     """
 
     mu: float

@@ -121,9 +121,9 @@ def a_calibrator_takes_the_private_rows(patch):
     """Planted: without public rows a calibrator looks at those of the fit. Right: at rows that the fit released."""
     honest = FairnessCalibrator._arguments
 
-    def arguments(self, X, y, sensitive_features, public):
+    def arguments(self, X, y, sensitive_features, public, subject):
         patch.setattr(FairPATEClassifier, "_released_rows", lambda model: PublicData(X, sensitive_features))
-        return honest(self, X, y, sensitive_features, public)
+        return honest(self, X, y, sensitive_features, public, subject)
 
     patch.setattr(FairnessCalibrator, "_arguments", arguments)
 
@@ -133,12 +133,12 @@ def a_calibrator_takes_the_private_labels(patch):
     """Planted: equalized odds of sampled rows by the labels of the private ones. Right: by those sampled with them."""
     honest, released = FairnessCalibrator._arguments, SyntheticDataClassifier._released_rows
 
-    def arguments(self, X, y, sensitive_features, public):
+    def arguments(self, X, y, sensitive_features, public, subject):
         def rows(model):
             found = released(model)
             return PublicData(found.X, found.sensitive_features, np.resize(y, len(found.X)))
 
         patch.setattr(SyntheticDataClassifier, "_released_rows", rows)
-        return honest(self, X, y, sensitive_features, public)
+        return honest(self, X, y, sensitive_features, public, subject)
 
     patch.setattr(FairnessCalibrator, "_arguments", arguments)

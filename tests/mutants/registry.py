@@ -1602,6 +1602,11 @@ NOTICED: dict[str, Noticed] = {
     "summing.rates_of_classes_from_the_private_labels": also(
         CLASS_SUMS("test_replaying_the_releases_gives_the_student_without_the_private_rows", n_classes=2)
     ),
+    "summing.squares_beside_the_sums_are_free": also(
+        CLASS_SUMS(
+            "test_squares_beside_the_sums_move_them_by_no_more_than_is_declared_and_add_up_in_any_order", n_classes=2
+        )
+    ),
     # ---- thresholding.py ----------------------------------------------------------------------------------------
     "thresholding.requests_that_share_their_room": also(
         IDP3_REQUESTS("test_the_gap_holds_after_every_answer_of_eight_threads")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from skfairdp.pate._query_plan import FARTHEST, ClassSums, PublicScale
+from skfairdp.privacy import GaussianMechanism
 from tests._tools.inside import PATEPlan
 from tests.mutants.harness import mutant
 
@@ -28,10 +29,10 @@ def scaled_by_the_private_rows(patch):
     """Planted: centre, scale and length of the private rows. Right: of the public ones."""
     honest, scale_of = ClassSums.release, PublicScale.of
 
-    def told(self, X, y, public, noise, terms=np.asarray, of=None):
+    def told(self, X, y, public, noise, terms=np.asarray, of=None, once=None):
         with patch.context() as meanwhile:  # teachers have a scale as well
             meanwhile.setattr(PublicScale, "of", classmethod(lambda cls, public: scale_of(terms(X))))
-            return honest(self, X, y, public, noise, terms, of)
+            return honest(self, X, y, public, noise, terms, of, once)
 
     patch.setattr(ClassSums, "release", told)
 
@@ -52,3 +53,13 @@ def rates_of_classes_from_the_private_labels(patch):
 
     patch.setattr(ClassSums, "release", listening)
     patch.setattr(ClassSums, "_apart", apart)
+
+
+@mutant
+def squares_beside_the_sums_are_free(patch):
+    """Planted: squares are released beside the sums at the sensitivity of the sums. Right: they add to it."""
+
+    def mechanism(self):
+        return GaussianMechanism(2.0 / self.mu, sensitivity=2.0, relation=self.relation)
+
+    patch.setattr(ClassSums, "mechanism", property(mechanism))
