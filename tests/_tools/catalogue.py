@@ -40,7 +40,7 @@ from skfairdp import (
     SyntheticRows,
 )
 from skfairdp.baselines import GroupRandomizer, ParityLogisticRegression
-from skfairdp.ensemble import MLPTeachers
+from skfairdp.ensemble import LogisticTeachers, MLPTeachers
 from skfairdp.fairness import RateBound, RateParity
 from skfairdp.generative import MarginalsBackend, TableCodec
 from skfairdp.gradient import PublicPenalty, SignedLoss, mlp
@@ -255,8 +255,12 @@ def _pate_fits() -> list[Fit]:
         Fit("PATE-class-counts", pate(**few), with_public_rows, answers, RECORD, ("X", "y")),
         Fit("FairPATE-class-counts-3", fair_pate(**few, **THREE), with_public_groups,
             answers, RECORD, ("X", "y"), three_classes),
-        Fit("FairPATE-second-look", fair_pate(epsilon=3.0, n_teachers="auto"), with_public_groups, answers, RECORD,
+        Fit("FairPATE-second-look", fair_pate(epsilon=3.0, n_teachers="auto", teacher=LogisticTeachers()),
+            with_public_groups, answers, RECORD, ("X", "y")),
+        Fit("FairPATE-sums-alone", fair_pate(epsilon=3.0, n_teachers="auto"), with_public_groups, answers, RECORD,
             ("X", "y")),
+        Fit("PATE-sums-alone-3", pate(epsilon=3.0, n_teachers="auto", **THREE), without_groups, answers, RECORD,
+            ("X", "y"), three_classes),
         Fit("PATE-sums", pate(n_teachers="auto", **CLEARLY), with_public_rows, answers, RECORD, ("X", "y")),
         Fit("FairPATE-sums-3", fair_pate(n_teachers="auto", **CLEARLY, **THREE), with_public_groups, answers, RECORD,
             ("X", "y"), three_classes),
@@ -264,6 +268,8 @@ def _pate_fits() -> list[Fit]:
     own = {"epsilon": 40.0, "public_data": SyntheticRows(n_rows=80)}
     every = ("X", "y", "groups")
     fits += [
+        Fit("FairPATE-sums-alone-own-rows", fair_pate(epsilon=4.0, n_teachers="auto", groups=[0, 1]),
+            with_private_groups, answers, RECORD, every),
         Fit("PATE-own-rows", pate(), without_groups, answers, RECORD, ("X", "y")),
         Fit("PATE-own-rows-3", pate(**own, **THREE), without_groups, answers, RECORD, ("X", "y"), three_classes),
         Fit("FairPATE-own-rows", fair_pate(groups=[0, 1]), with_private_groups, answers, RECORD, every),
