@@ -143,6 +143,7 @@ class SyntheticRowsPlan:
     n_bins: int | None
     mu: float
     backend: MarginalsPlan
+    bins_share: float = _BINS_SHARE
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -157,7 +158,7 @@ class SyntheticRowsPlan:
     @property
     def bins(self) -> GaussianMechanism | None:
         """For a first count of numbers in bins: a replaced row moves two counts in each column."""
-        return self._of(_BINS_SHARE, math.sqrt(2 * len(self.numbers))) if self.numbers else None
+        return self._of(self.bins_share, math.sqrt(2 * len(self.numbers))) if self.numbers else None
 
     @property
     def counts(self) -> GaussianMechanism | None:
@@ -171,7 +172,7 @@ class SyntheticRowsPlan:
     @property
     def scale(self) -> float:
         """Noise of the tables, which get what is left."""
-        used = (_BINS_SHARE if self.numbers else 0.0) + (_COUNTS_SHARE if self.layout.n_cells > 1 else 0.0)
+        used = (self.bins_share if self.numbers else 0.0) + (_COUNTS_SHARE if self.layout.n_cells > 1 else 0.0)
         return 1 / (math.sqrt(1 - used) * self.mu)
 
     @property

@@ -38,6 +38,7 @@ SHARE = 0.5
 ALONE = 0.9
 #: And the tables of rows to sample this: for 700 and 1,000 rows .15 to .35 are level, and half is worse by .01.
 FOR_ROWS = 0.25
+FOR_RANGES = 0.3  # of that the first counts, by which numbers are known to be there at all: flags, above all
 FARTHEST = 3.0  # standard deviations of the public rows, beyond which a number counts as no more
 #: Features are multiples of this, so that sums of up to 2^23 rows are exact, and a row moves them by no rounding more.
 GRID = 2.0**-30
@@ -462,6 +463,8 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
         columns, n_groups = schema and schema_columns(schema), 1 if data.domain is None else len(data.domain)
         width = {"n_features": data.X.shape[1], "n_groups": n_groups, "n_classes": n_classes}
         rows = own.plan(n_rows=data.n_units, **width, **budget, columns=columns, relation=data.relation)
+        if alone and owner.public_data is None:  # what the tables say of labels sums say as well
+            rows = replace(rows, bins_share=FOR_RANGES)
         data.reads.note("rows asked about", "computed", rows.n_sampled, "sampled from released tables")
     look = None if data.groups is None or counts is not None else _look_of(owner, data, voting, forecast)
     n_public = len(data.public.X) if data.public is not None else 0 if rows is None else rows.n_sampled
