@@ -639,14 +639,13 @@ def _private_scores(
         private = planned.protects != "sensitive attribute"
         classes, labels, domain, of_groups = read_scored(owner, candidate, rows, private=private)
         _need_groups(owner, of_groups, objectives, "pass sensitive_features to fit")
-        groups = None if domain is None or of_groups is None else domain[of_groups]
+        measured = every, rows.X, labels, of_groups
         if candidate.of_amounts:
             candidate.check_unit(owner)
             sums = AmountTable(_or_one(domain), *table)
-            scores = AmountScores(sums, every, rows.X, labels, of_groups, groups, candidate.private_part, rows.exposure)
+            scores = AmountScores(sums, *measured, candidate.private_part, rows.exposure)
         else:
-            tables = ScoreTable(classes, _or_one(domain), *table, may_refuse)
-            scores = PrivateScores(tables, every, rows.X, labels, of_groups, groups)
+            scores = PrivateScores(ScoreTable(classes, _or_one(domain), *table, may_refuse), *measured)
     scores.rehearse(objectives)
     return scores
 
