@@ -575,12 +575,9 @@ def _counted(
     asked = fairness.RateConstraints(_without_slack(constraints, owner), domain.tolist(), labels.tolist(), owner)
     if truth is None and asked.needs_labels:
         raise ValueError(f"The constraints of {owner} look at the true labels: pass y_true.")
-    answers = _utils.encode_labels(predicted, labels, owner=owner, name="y_pred", parameter="classes")
-    truths = (
-        answers
-        if truth is None
-        else _utils.encode_labels(truth, labels, owner=owner, name="y_true", parameter="classes")
-    )
+    how = {"owner": owner, "parameter": "classes"}
+    answers = _utils.encode_labels(predicted, labels, name="y_pred", **how)
+    truths = answers if truth is None else _utils.encode_labels(truth, labels, name="y_true", **how)
     return asked, asked.tally(codes, truths, answers)
 
 
