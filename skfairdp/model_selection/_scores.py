@@ -57,7 +57,7 @@ class Objective:
     name: str
     minimize: bool
     kind: str
-    function: Callable[..., float] | None = None
+    function: Any = None
     scorer: str = ""
 
     def measure(self, answers: Answers, epsilon: float, fitted: Any = None, X: Any = None) -> float:
@@ -70,7 +70,6 @@ class Objective:
             return epsilon
         kept = answers.answered
         if self.kind == "scorer":
-            assert self.function is not None
             if fitted is not None:
                 return float(self.function(fitted, X, answers.y_true))
             try:
@@ -89,17 +88,13 @@ class Objective:
         if self.name == "accuracy" and self.kind == "built in":
             return float(np.mean(y_true == y_pred))
         if answers.groups is None:
-            if self.kind == "metric":
-                assert self.function is not None
-                return float(self.function(y_true, y_pred))
-            return math.nan
+            return float(self.function(y_true, y_pred)) if self.kind == "metric" else math.nan
         groups = answers.groups[kept]
         if self.name == "disparity" and self.kind == "built in":
             if answers.classes is None:
                 return metrics.ks_disparity(y_true, y_pred, sensitive_features=groups)
             return largest_disparity(_counts(groups, y_pred, answers.classes))
         function = self.function if self.kind == "metric" else getattr(metrics, self.name)
-        assert function is not None
         try:
             return float(function(y_true, y_pred, sensitive_features=groups))
         except ValueError:  # a group or a label that no answered row has
@@ -330,10 +325,10 @@ class RowScores(PaidScores):
 
     def asked(self, predict: Callable[..., Any], fitted: Any, test: Any) -> tuple[Codes, Codes | None, NDArray[Any]]:
         """The rows at these positions, or one row of each of these subjects, their groups, and what is predicted."""
+        rows: Codes = test.one_each if isinstance(test, SubjectRows) else test
+        places = np.arange(len(rows)) if self.table.public_size(len(rows)) is not None else None
         if isinstance(test, SubjectRows):
-            rows, places = test.one_each, test.places
-        else:  # their places, where these are public
-            rows, places = test, None if self.table.public_size(len(test)) is None else np.arange(len(test))
+            places = test.places
         codes = None if self.group_codes is None else self.group_codes[rows]
         groups = None if codes is None else self.table.groups[codes]
         return rows, codes, predict(fitted, take_rows(self.X, rows), groups, places=places)
