@@ -33,6 +33,7 @@ def print_frontier(table: "pd.DataFrame") -> None:
     """Print the models that no other one beats, and what the whole table costs."""
     from skfairdp.inspection import epsilon_meaning, epsilon_text
     from skfairdp.model_selection import utility_in
+    from skfairdp.privacy import rounded_up
 
     utility = utility_in(table)
     name, shape = ("accuracy", "9.2%") if utility == "accuracy" else ("R²", "9.3f")
@@ -73,20 +74,13 @@ def print_frontier(table: "pd.DataFrame") -> None:
             else f"Gap, {name} and coverage: noisy tables of rows that no model has seen, covered by the same ε."
         )
     )
-    _print_noise(table)
-
-
-def _print_noise(table: "pd.DataFrame") -> None:
-    """Print how far the figures of a table are to be trusted, where they are noisy."""
-    from skfairdp.privacy import rounded_up
-
-    for utility, name, factor, unit in (("accuracy", "accuracy", 100, "%"), ("r2", "R²", 1, "")):
-        if f"{utility}_error" in table:
-            most = rounded_up(factor * table[f"{utility}_error"].max(), 2)
-            print(
-                f"Each {name} is right to within {most}{unit} (95 %), noise and sampling together: closer models "
-                "cannot be distinguished."
-            )
+    if f"{utility}_error" in table:
+        most = table[f"{utility}_error"].max()
+        within = rounded_up(most, 2) if utility == "r2" else f"{rounded_up(100 * most, 2)}%"
+        print(
+            f"Each {name} is right to within {within} (95 %), noise and sampling together: closer models "
+            "cannot be distinguished."
+        )
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
 

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from skfairdp._docs import shared_docs
 from skfairdp._typing import Array, Folder, Ints
-from skfairdp._utils import RandomStateLike, public_generator
+from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
 from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder
 from skfairdp.datasets._images import _checked_count
 
@@ -78,8 +78,7 @@ def fetch_utkface(
     ((1000, 3072), (3, 32, 32))
     """
     owner = "fetch_utkface"
-    _check_choice("target", target, ("gender", "race"), owner)
-    _check_choice("sensitive", sensitive, ("gender", "race"), owner)
+    _check_choices(("gender", "race"), owner, target=target, sensitive=sensitive)
     folder = _folder("UTKFace", "*.jpg", data_home, _UTK_HOMEPAGE, "its pictures, named age_gender_race_date.jpg,")
     names = sorted(path.name for path in folder.iterdir() if path.suffix == ".jpg")
     said = {name: match for name in names if (match := _UTK_NAME.fullmatch(name))}
@@ -148,8 +147,7 @@ def fetch_celeba(
         "celeba", "list_attr_celeba.txt", data_home, _CELEBA_HOMEPAGE, "list_attr_celeba.txt and img_align_celeba"
     )
     table = _attributes(folder / "list_attr_celeba.txt")
-    _check_choice("target", target, list(table.columns), owner)
-    _check_choice("sensitive", sensitive, list(table.columns), owner)
+    _check_choices(list(table.columns), owner, target=target, sensitive=sensitive)
     chosen = _chosen(len(table), n_samples, random_state, owner)
     table = table.iloc[chosen]
     files = [folder / "img_align_celeba" / name for name in table.index]
@@ -203,8 +201,7 @@ def fetch_fairface(
     ['Female', 'Male']
     """
     owner = "fetch_fairface"
-    _check_choice("target", target, ("gender", "race", "age"), owner)
-    _check_choice("sensitive", sensitive, ("gender", "race", "age"), owner)
+    _check_choices(("gender", "race", "age"), owner, target=target, sensitive=sensitive)
     files = list(_FAIRFACE_FILES.values())
     folder = _folder("fairface", files[0], data_home, _FAIRFACE_HOMEPAGE, f"{files[0]}, {files[1]}, train and val")
     parts = {part: _labels_of(folder / name) for part, name in _FAIRFACE_FILES.items()}
@@ -264,13 +261,13 @@ def fetch_chexpert(
     True
     """
     owner = "fetch_chexpert"
-    _check_choice("sensitive", sensitive, ("sex", "race"), owner)
+    _check_choices(("sex", "race"), owner, sensitive=sensitive)
     folder = _folder(
         "CheXpert-v1.0-small", "train.csv", data_home, _CHEXPERT_HOMEPAGE, "train.csv and the folder train"
     )
     table = _labels_of(folder / "train.csv", _CHEXPERT_COLUMNS, _CHEXPERT_HOMEPAGE)
     findings = [column for column in table.columns if column not in _CHEXPERT_COLUMNS]
-    _check_choice("target", target, findings, owner)
+    _check_choices(findings, owner, target=target)
     table = table[table["Frontal/Lateral"] == "Frontal"]
     table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
     places = table["Path"].str.split("/").str[1:]  # the first is the name of the folder
@@ -304,9 +301,10 @@ def _chosen(n: int, n_samples: int | None, random_state: RandomStateLike, owner:
     return np.sort(public_generator(random_state).permutation(n)[:taken])
 
 
-def _check_choice(name: str, value: str, allowed: Sequence[str], owner: str) -> None:
-    if value not in allowed:
-        raise ValueError(f"The '{name}' parameter of {owner} must be one of {list(allowed)}. Got {value!r} instead.")
+def _check_choices(allowed: Sequence[str], owner: str, **given: str) -> None:
+    for name, value in given.items():
+        if value not in allowed:
+            raise invalid_parameter(name, owner, f"one of {list(allowed)}", value)
 
 
 # ---- labels --------------------------------------------------------------------------------------------------------

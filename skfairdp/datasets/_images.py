@@ -33,19 +33,16 @@ def idx_folder(places: tuple[str, ...], data_home: Folder) -> Path | None:
 
 def read_idx(folder: Path, homepage: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return images and labels of a folder, the training rows first."""
-    parts = [_array(_found(folder, name, homepage), homepage) for name in IDX_FILES]
+    paths = [(name, _file(folder, name)) for name in IDX_FILES]
+    for name, path in paths:
+        if path is None:
+            raise FileNotFoundError(f"{folder} has neither {name} nor {name}.gz. Get the four files from {homepage}.")
+    parts = [_array(path, homepage) for _, path in paths if path is not None]
     return np.concatenate(parts[0::2]), np.concatenate(parts[1::2])
 
 
 def _file(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
-
-
-def _found(folder: Path, name: str, homepage: str) -> Path:
-    path = _file(folder, name)
-    if path is None:
-        raise FileNotFoundError(f"{folder} has neither {name} nor {name}.gz. Get the four files from {homepage}.")
-    return path
 
 
 def _array(path: Path, homepage: str) -> Array:

@@ -114,17 +114,14 @@ def _shares(group_proportions: Sequence[float]) -> Floats:
 
 
 def _check_sizes(n_samples: int, n_features: int, n_classes: int, n_groups: int) -> None:
-    if n_classes < 2:
-        raise invalid_parameter("n_classes", _OWNER, "an int in the range [2, inf)", n_classes)
-    if n_samples < 1:
-        raise invalid_parameter("n_samples", _OWNER, "an int in the range [1, inf)", n_samples)
-    if n_features < n_classes + n_groups:
-        raise invalid_parameter(
-            "n_features",
-            _OWNER,
-            f"at least the number of classes plus the number of groups, {n_classes + n_groups}",
-            n_features,
-        )
+    enough = f"at least the number of classes plus the number of groups, {n_classes + n_groups}"
+    for name, given, least, must in (
+        ("n_classes", n_classes, 2, "an int in the range [2, inf)"),
+        ("n_samples", n_samples, 1, "an int in the range [1, inf)"),
+        ("n_features", n_features, n_classes + n_groups, enough),
+    ):
+        if given < least:
+            raise invalid_parameter(name, _OWNER, must, given)
 
 
 def _rates(disparity: float, rate: float, favoured_share: float) -> tuple[float, float]:

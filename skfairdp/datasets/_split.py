@@ -62,12 +62,8 @@ class PrivatePublicTestSplit:
         an encoder would be a release that no ε covers.
         """
         fitted = clone(transformer).fit(self.X_public)
-        return replace(
-            self,
-            X=fitted.transform(self.X),
-            X_public=fitted.transform(self.X_public),
-            X_test=fitted.transform(self.X_test),
-        )
+        tables = {name: fitted.transform(getattr(self, name)) for name in ("X", "X_public", "X_test")}
+        return replace(self, **tables)
 
 
 def train_private_public_test_split(

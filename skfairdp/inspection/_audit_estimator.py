@@ -420,7 +420,7 @@ def _many_runs(
 ) -> dict[str, Any]:
     """Learn a score for each canary, keep the one that tells the worlds apart best, judge it on new runs."""
     look = runner.score or worlds.Observer(runner.world, given, attributes=runner.attributes)
-    best: tuple[float, Canary, Callable[[Sequence[Seen]], Array]] | None = None
+    tried: list[tuple[float, Canary, Callable[[Sequence[Seen]], Array]]] = []
     for canary in given:
         pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
         learned: Any
@@ -428,10 +428,8 @@ def _many_runs(
             learned = _GivenScore(pilot)
         else:
             learned = worlds.LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
-        if best is None or learned.strength > best[0]:
-            best = learned.strength, canary, learned
-    assert best is not None
-    _, canary, score = best
+        tried.append((learned.strength, canary, learned))
+    _, canary, score = max(tried, key=lambda one: one[0])
     without, with_canary = (score(runs) for runs in runner.both(canary, n_runs, look))
     reach = worlds.rates_epsilon(worlds.rates_of_band(np.zeros(n_runs), np.ones(n_runs), confidence), delta)
     if method == "gaussian":

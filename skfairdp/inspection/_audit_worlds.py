@@ -126,15 +126,12 @@ def default_canaries(world: World, relation: str) -> list[Canary]:
 def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]]) -> World:
     """The table with these rows replaced, or left out where the record is None."""
     X, y = _copy(world.X), np.array(world.y)
-    groups = None if world.groups is None else np.array(world.groups)
+    groups, at = None if world.groups is None else np.array(world.groups), getattr(X, "iloc", X)
     everywhere = [(row, record) for first, record in placed for row in world.rows_with(first).tolist()]
     for row, record in everywhere:
         if record is None:
             continue
-        if isinstance(X, pd.DataFrame):
-            X.iloc[row] = record[0]
-        else:
-            X[row] = record[0]
+        at[row] = record[0]
         y[row] = record[1]
         if groups is not None and len(record) > 2 and record[2] is not None:
             groups[row] = record[2]
@@ -142,9 +139,8 @@ def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]
     if not gone:
         return World(X, y, groups, world.ids)
     kept = np.array([row for row in range(len(y)) if row not in gone])
-    X = X.iloc[kept] if isinstance(X, pd.DataFrame) else X[kept]
     ids = None if world.ids is None else world.ids.iloc[kept]
-    return World(X, y[kept], None if groups is None else groups[kept], ids)
+    return World(at[kept], y[kept], None if groups is None else groups[kept], ids)
 
 
 def _numbers(X: Any) -> NDArray[np.float64]:
@@ -370,22 +366,13 @@ def rates_of_band(scores_0: Array, scores_1: Array, confidence: float) -> tuple[
     """
     first, second = np.sort(scores_0), np.sort(scores_1)
     n_0, n_1 = len(first), len(second)
-    ranks = [sorted({0, *np.rint(_SHARES * n).astype(int).tolist()} - {n}) for n in (n_0, n_1)]
-    each = 1 - (1 - confidence) / (2 * sum(map(len, ranks)))
-    out = []
-    for k in ranks[0]:  # k of world 0 lie above the threshold
-        threshold = first[n_0 - 1 - k]
-        missed = np.searchsorted(second, threshold, side="right")
-        out.append((_tail(k, n_0, each), float(clopper_pearson_upper(missed, n_1, each))))
-    for k in ranks[1]:  # k of world 1 lie below
-        threshold = second[k]
-        false = n_0 - np.searchsorted(first, threshold, side="left")
-        out.append((float(clopper_pearson_upper(false, n_0, each)), _tail(k, n_1, each)))
-    return tuple(out)
-
-
-def _tail(k: int, n: int, confidence: float) -> float:
-    return float(beta_distribution.ppf(confidence, k + 1, n - k))
+    above, below = (np.array(sorted({0, *np.rint(_SHARES * n).astype(int).tolist()} - {n})) for n in (n_0, n_1))
+    upper = partial(clopper_pearson_upper, confidence=1 - (1 - confidence) / (2 * (len(above) + len(below))))
+    # so many of world 0 lie above a threshold, and so many of world 1 below
+    missed = np.searchsorted(second, first[n_0 - 1 - above], side="right")
+    false = n_0 - np.searchsorted(first, second[below], side="left")
+    fpr, fnr = np.r_[upper(above, n_0), upper(false, n_0)], np.r_[upper(missed, n_1), upper(below, n_1)]
+    return tuple(zip(fpr.tolist(), fnr.tolist(), strict=True))
 
 
 # ---------------------------------------------------------------- bits

@@ -11,7 +11,7 @@ import pandas as pd
 from skfairdp._docs import shared_docs
 from skfairdp._utils import invalid_parameter, write_text
 from skfairdp.inspection import _frontier_frame as frames
-from skfairdp.inspection._frontier_frame import AXES, Part, epsilon_text, parts_of, refusal_kind
+from skfairdp.inspection._frontier_frame import AXES, INK, SOFT, Part, epsilon_text, parts_of, refusal_kind
 from skfairdp.inspection._html import frontier_page
 from skfairdp.model_selection import join_frontiers, measure_estimators, utility_in
 
@@ -265,8 +265,6 @@ class ParetoFrontierDisplay:
         return write_text(path, frontier_page(self.frame, title=title))
 
     def _draw(self, ax: Any, part: Part, legend: str, *, title: bool = True) -> None:
-        ink, soft = "#16161d", "#5a5c6b"
-        (x_label, x_less), (y_label, y_less) = (part.axis(name) for name in (self.x, self.y))
         of_level = part.level_of(part.rows["epsilon"])
         for j, color in enumerate(frames.level_colors(len(part.levels), "light")):
             rows = part.rows[of_level == j]
@@ -275,17 +273,17 @@ class ParetoFrontierDisplay:
                 self._draw_alike(ax, mine, kind, marker, color)
             ax.scatter([], [], s=52, color=color, label=f"ε = {epsilon_text(part.levels[j])}")
         for marker, face, area, label in _shapes(part):
-            mark = {"marker": marker, "facecolor": soft if face else "none", "edgecolor": soft, "label": label}
+            mark = {"marker": marker, "facecolor": SOFT if face else "none", "edgecolor": SOFT, "label": label}
             ax.scatter([], [], s=0.8 * area, **mark)
         if not part.rows["non_dominated"].astype(bool).all():
-            ax.scatter([], [], s=46, marker="o", color=soft, alpha=0.22, label="beaten by another model")
+            ax.scatter([], [], s=46, marker="o", color=SOFT, alpha=0.22, label="beaten by another model")
         if frames.has_whiskers(part.rows, self.x, self.y):
-            ax.plot([], [], color=soft, linewidth=1.0, alpha=0.6, label="gap at most, 95 % confidence")
+            ax.plot([], [], color=SOFT, linewidth=1.0, alpha=0.6, label="gap at most, 95 % confidence")
         for one in part.references:
-            self._compare(ax, one, ink, soft)
+            self._compare(ax, one)
         if legend:
-            self._explain(ax, part, legend, ink)
-        self._dress(ax, part, x_label, y_label, x_less, y_less, ink, soft, title)
+            self._explain(ax, part, legend)
+        self._dress(ax, part, title)
 
     def _draw_alike(self, ax: Any, mine: pd.DataFrame, kind: str, marker: str, color: str) -> None:
         """Models of one budget and one estimator that hold γ alike: their marks, and what joins them."""
@@ -299,43 +297,41 @@ class ParetoFrontierDisplay:
             size = _KINDS[kind][1] * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2)
             ax.scatter(some[self.x], some[self.y], s=size, marker=marker, **_look(kind, color, best))
 
-    def _compare(self, ax: Any, one: Mapping[str, Any], ink: str, soft: str) -> None:
+    def _compare(self, ax: Any, one: Mapping[str, Any]) -> None:
         """A mark that is no model of the table: a cross, or a line where it has no place on one of the axes."""
         at = {**one, "coverage": 1.0, "epsilon": None}
-        color, marker = (ink, "x") if one.get("private", True) else (soft, "+")
+        color, marker = (INK, "x") if one.get("private", True) else (SOFT, "+")
         if at[self.x] is not None and at[self.y] is not None:
             ax.scatter([at[self.x]], [at[self.y]], marker=marker, s=60, color=color, linewidth=1.8, zorder=6,
                        label=one["name"])  # fmt: skip
-        elif at[self.y] is not None:
-            ax.axhline(at[self.y], color=color, linestyle=(0, (5, 3)), linewidth=1.1, zorder=1, label=one["name"])
-        elif at[self.x] is not None:
-            ax.axvline(at[self.x], color=color, linestyle=(0, (5, 3)), linewidth=1.1, zorder=1, label=one["name"])
+        else:
+            for draw, place in ((ax.axhline, at[self.y]), (ax.axvline, at[self.x])):
+                if place is not None:
+                    draw(place, color=color, linestyle=(0, (5, 3)), linewidth=1.1, zorder=1, label=one["name"])
 
-    def _explain(self, ax: Any, part: Part, where: str, ink: str) -> None:
+    def _explain(self, ax: Any, part: Part, where: str) -> None:
         if "epsilon" not in (self.x, self.y):
-            ax.plot([], [], color="#5a5c6b", linewidth=1.7, alpha=0.45, label="best at one ε, answering all")
+            ax.plot([], [], color=SOFT, linewidth=1.7, alpha=0.45, label="best at one ε, answering all")
         at: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
         if where == "below":
             at = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.12), "ncols": 2, "columnspacing": 1.0}
         title = f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})"
-        at |= {"frameon": False, "alignment": "left", "labelcolor": ink, "handletextpad": 0.4, "labelspacing": 0.6}
+        at |= {"frameon": False, "alignment": "left", "labelcolor": INK, "handletextpad": 0.4, "labelspacing": 0.6}
         legend = ax.legend(title=title, fontsize=10, title_fontsize=10, **at)
-        legend.get_title().set_color(ink)
+        legend.get_title().set_color(INK)
 
-    def _dress(
-        self, ax: Any, part: Part, x_label: str, y_label: str, x_less: bool, y_less: bool, ink: str, soft: str,
-        title: bool,
-    ) -> None:  # fmt: skip
+    def _dress(self, ax: Any, part: Part, title: bool) -> None:
         from matplotlib.ticker import PercentFormatter
 
+        (x_label, x_less), (y_label, y_less) = (part.axis(name) for name in (self.x, self.y))
         for axis, column in ((ax.xaxis, self.x), (ax.yaxis, self.y)):
             if column in ("accuracy", "coverage"):
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
-        ax.set_xlabel(x_label, color=ink, fontsize=11)
-        ax.set_ylabel(y_label, color=ink, fontsize=11)
+        ax.set_xlabel(x_label, color=INK, fontsize=11)
+        ax.set_ylabel(y_label, color=INK, fontsize=11)
         ax.grid(color="#ecedf3", linewidth=1)
         ax.set_axisbelow(True)
-        ax.tick_params(colors=soft, labelsize=10, length=0)
+        ax.tick_params(colors=SOFT, labelsize=10, length=0)
         for side in ("top", "right", "left", "bottom"):
             ax.spines[side].set_visible(False)
         ax.margins(0.06, 0.08)
@@ -343,12 +339,12 @@ class ParetoFrontierDisplay:
             ax.set_xlim(left=-0.015 * ax.get_xlim()[1])  # room for a marker at a gap of zero
         if title:
             subject = part.subject or f"Privacy, fairness and {'R²' if part.of_amounts else 'accuracy'}"
-            ax.set_title(subject, loc="left", fontsize=12.5, fontweight="bold", color=ink, pad=26)
-            ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=10, color=soft)
+            ax.set_title(subject, loc="left", fontsize=12.5, fontweight="bold", color=INK, pad=26)
+            ax.text(0, 1.025, part.total_text, transform=ax.transAxes, fontsize=10, color=SOFT)
         corner = (0.012 if x_less else 0.988, 0.03 if y_less else 0.97)
         arrow = {(True, False): "↖", (True, True): "↙", (False, False): "↗", (False, True): "↘"}[x_less, y_less]
         aligned = {"ha": "left" if x_less else "right", "va": "bottom" if y_less else "top"}
-        ax.text(*corner, f"{arrow} better", transform=ax.transAxes, fontsize=10, color=soft, **aligned)
+        ax.text(*corner, f"{arrow} better", transform=ax.transAxes, fontsize=10, color=SOFT, **aligned)
 
 
 def _alike(rows: pd.DataFrame, estimators: Sequence[str]) -> Iterator[tuple[str, str, pd.DataFrame]]:

@@ -32,6 +32,9 @@ _RAMPS = {
 }
 
 
+INK, SOFT = "#16161d", "#5a5c6b"  # of words and axes
+
+
 @dataclass(frozen=True)
 class Part:
     """The rows that may share one pair of axes: one data set, one kind of guarantee."""
@@ -227,7 +230,6 @@ def staircase_surface(
 
 def draw_surface(ax: Any, part: Part) -> None:
     """Draw one part on three-dimensional axes."""
-    ink, soft = "#16161d", "#5a5c6b"
     names = ["epsilon", "disparity", part.utility]
     rows = part.rows[np.isfinite(part.rows[names].to_numpy(float)).all(axis=1)]
     if rows.empty:
@@ -257,13 +259,13 @@ def draw_surface(ax: Any, part: Part) -> None:
                 epsilon[some], gap[some], utility[some], s=34, color=color, alpha=1.0 if kept else 0.2,
                 depthshade=False, label=f"ε = {epsilon_text(level)}" if kept else None,
             )  # fmt: skip
-    ax.set_xlabel(f"ε protecting one {part.protects}", color=ink, fontsize=9)
-    ax.set_ylabel("Fairness gap", color=ink, fontsize=9)
-    ax.set_zlabel(AXES[part.utility][0], color=ink, fontsize=9)
-    ax.tick_params(colors=soft, labelsize=8)
+    ax.set_xlabel(f"ε protecting one {part.protects}", color=INK, fontsize=9)
+    ax.set_ylabel("Fairness gap", color=INK, fontsize=9)
+    ax.set_zlabel(AXES[part.utility][0], color=INK, fontsize=9)
+    ax.tick_params(colors=SOFT, labelsize=8)
     ax.view_init(elev=24, azim=-128)
     subject = part.subject or f"Privacy, fairness and {'R²' if part.of_amounts else 'accuracy'}"
-    ax.set_title(f"{subject}\n{part.protection}\n{part.total_text}", loc="left", fontsize=9.5, color=ink)
+    ax.set_title(f"{subject}\n{part.protection}\n{part.total_text}", loc="left", fontsize=9.5, color=INK)
 
 
 def has_whiskers(rows: pd.DataFrame, x: str, y: str) -> bool:

@@ -571,26 +571,19 @@ def _counted(
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)
     if len(domain) < 2:
         raise ValueError(f"{owner} found one group: there is no gap to bound. Give rows of every group.")
-    labels = _labels(classes, predicted if truth is None else np.concatenate([predicted, truth]), owner)
+    if classes is None:
+        labels = _utils.group_domain(predicted if truth is None else np.concatenate([predicted, truth]))
+        if len(labels) < 2:
+            raise ValueError(f"{owner} found one class: give the possible labels with 'classes'.")
+    else:
+        labels = _utils.given_domain(classes, owner=owner, parameter="classes")
     asked = fairness.RateConstraints(_without_slack(constraints, owner), domain.tolist(), labels.tolist(), owner)
     if truth is None and asked.needs_labels:
         raise ValueError(f"The constraints of {owner} look at the true labels: pass y_true.")
-    answers = _utils.encode_labels(predicted, labels, owner=owner, name="y_pred", parameter="classes")
-    truths = (
-        answers
-        if truth is None
-        else _utils.encode_labels(truth, labels, owner=owner, name="y_true", parameter="classes")
-    )
+    how = {"owner": owner, "parameter": "classes"}
+    answers = _utils.encode_labels(predicted, labels, name="y_pred", **how)
+    truths = answers if truth is None else _utils.encode_labels(truth, labels, name="y_true", **how)
     return asked, asked.tally(codes, truths, answers)
-
-
-def _labels(classes: MaybeValues, seen: Array, owner: str) -> Array:
-    if classes is not None:
-        return _utils.given_domain(classes, owner=owner, parameter="classes")
-    found = _utils.group_domain(seen)
-    if len(found) < 2:
-        raise ValueError(f"{owner} found one class: give the possible labels with 'classes'.")
-    return found
 
 
 def _without_slack(constraints: Any, owner: str) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """How predicted amounts turn out on private rows: noisy sums of squared errors, and where those of each group lie."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from skfairdp import metrics
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import row_wise_amounts
-from skfairdp._rows import SubjectRows
-from skfairdp._utils._sklearn import take_rows
-from skfairdp.model_selection._scores import BASELINE, Objective, PaidScores
+from skfairdp.model_selection._scores import Objective, RowScores
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
 
 Array = NDArray[np.float64]
@@ -131,6 +129,10 @@ class AmountTable:
         """The number of rows, or None where it is nothing public: there records come and go."""
         return None if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else n_rows
 
+    def made_up(self, with_groups: bool) -> ReleasedAmounts:
+        """A table of no rows: to try on it what will be read from a released one."""
+        return ReleasedAmounts(0.5, 1.0, 0.0, np.ones((len(self.groups), 8)), 0.1, 8)
+
     def n_cells(self, n_rows: int) -> int:
         """Cells of each group: what is not seen inside of one, beside the noise of all together."""
         rows = self.public_size(n_rows)
@@ -164,26 +166,18 @@ class AmountTable:
 
 
 @dataclass(frozen=True)
-class AmountScores(PaidScores):
+class AmountScores(RowScores):
     """Scores of predicted amounts on private rows in memory, from one vector of noisy sums each."""
 
-    table: AmountTable
-    X: Any
-    amounts: Array
-    group_codes: NDArray[np.int64] | None
-    groups: NDArray[Any] | None
     private_part: Callable[[Any], Any]
     exposure: Array | None = None
 
-    @property
-    def with_groups(self) -> bool:
-        return self.group_codes is not None
-
-    def measure(self, fitted: Any, test: Any, epsilon: float, noise: NoiseSource) -> dict[str, float]:
-        """Release the sums of the test part, and read the objectives from them."""
-        sums, n_rows = self._sums(fitted, test)
-        released = self.table.release(sums, noise, n_rows)
-        return {**{o.name: self._read(o, released, epsilon) for o in self.objectives}, BASELINE: 0.0}
+    def release(self, fitted: Any, test: Any, noise: NoiseSource) -> ReleasedAmounts:
+        rows, codes, predicted = self.asked(row_wise_amounts, fitted, test)
+        codes = np.zeros(len(rows), dtype=np.int64) if codes is None else codes
+        inner, exposure = self.private_part(fitted), 1.0 if self.exposure is None else self.exposure[rows]
+        sums = self.table.sums(self.truth[rows], predicted, codes, (inner.y_center_, inner.y_spread_), exposure)
+        return self.table.release(sums, noise, len(rows))
 
     def problem(self, fitted: Any) -> str:
         """Why a winner has no score, which is released."""
@@ -192,12 +186,7 @@ class AmountScores(PaidScores):
             "tighter 'bounds' of amounts would help."
         )
 
-    def rehearse(self, demanded: Sequence[Objective]) -> None:
-        """Of an objective that the sums do not tell, say so before the charge."""
-        for objective in demanded:
-            self._read(objective, ReleasedAmounts(0.5, 1.0, 0.0, np.ones((len(self.table.groups), 8)), 0.1, 8), 1.0)
-
-    def _read(self, objective: Objective, released: ReleasedAmounts, epsilon: float) -> float:
+    def read(self, objective: Objective, released: ReleasedAmounts, epsilon: float) -> float:
         if objective.scorer == "r2":
             return released.r2
         if objective.kind == "built in" and objective.name in ("epsilon", "coverage"):
@@ -211,14 +200,3 @@ class AmountScores(PaidScores):
             "folds release of amounts: 'r2' and 'ks_disparity'. Score on public rows: fit(..., "
             "validation=PublicData(X, groups, y))."
         )
-
-    def _sums(self, fitted: Any, test: NDArray[np.int64] | SubjectRows) -> tuple[Array, int]:
-        """Of the rows at these positions, or of one row of each of these subjects, and how many. Private."""
-        rows, places = self.rows_of(test)
-        groups = None if self.groups is None else self.groups[rows]
-        predicted = row_wise_amounts(fitted, take_rows(self.X, rows), groups, places=places)
-        codes = np.zeros(len(rows), dtype=np.int64) if self.group_codes is None else self.group_codes[rows]
-        inner = self.private_part(fitted)
-        spread = inner.y_center_, inner.y_spread_
-        exposure = 1.0 if self.exposure is None else self.exposure[rows]
-        return self.table.sums(self.amounts[rows], predicted, codes, spread, exposure), len(rows)

@@ -202,8 +202,7 @@ class Candidate:
 
     def check_unit(self, owner: str) -> None:
         """Refuse to score private amounts of what changes their unit around the private estimator, or hides it."""
-        part = self.estimator
-        for step in self.prefix.split("__")[:-1]:
+        for part in self._nested(self.estimator)[:-1]:
             if not isinstance(part, Pipeline) and not type(part).__module__.startswith("skfairdp."):
                 raise ValueError(
                     f"{owner} scores private amounts within the quantiles that its private estimator released, and "
@@ -211,7 +210,6 @@ class Candidate:
                     f"{type(self.private_part(self.estimator)).__name__} alone or at the end of a Pipeline, or score "
                     "on public rows: fit(..., validation=PublicData(X, groups, y))."
                 )
-            part = part.named_steps[step] if isinstance(part, Pipeline) else _inside(part, step)
 
     @property
     def declared_rows(self) -> int | None:
@@ -233,10 +231,16 @@ class Candidate:
 
     def private_part(self, estimator: Any) -> Any:
         """The private estimator inside one of this kind."""
-        part = estimator
+        return self._nested(estimator)[-1]
+
+    def _nested(self, estimator: Any) -> list[Any]:
+        """It, and what it holds, down to the private one; what is fitted where it is."""
+        parts = [estimator]
         for step in self.prefix.split("__")[:-1]:
-            part = part.named_steps[step] if isinstance(part, Pipeline) else _inside(part, step)
-        return part
+            last = parts[-1]
+            fitted = last.named_steps[step] if isinstance(last, Pipeline) else getattr(last, f"{step}_", None)
+            parts.append(getattr(last, step) if fitted is None else fitted)
+        return parts
 
     def model(self, params: Mapping[str, Any], **private: Any) -> Any:
         """A clone with these parameters that charges no ledger, also inside of the block of one: the search pays."""
@@ -287,8 +291,3 @@ def _parts_of(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
         seen[id(value)] = value
         yield value
         yield from _parts_of(list(vars(value).values()), seen)
-
-
-def _inside(estimator: Any, step: str) -> Any:
-    fitted = getattr(estimator, f"{step}_", None)
-    return getattr(estimator, step) if fitted is None else fitted

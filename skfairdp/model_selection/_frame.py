@@ -143,14 +143,8 @@ def join_frontiers(tables: Any) -> pd.DataFrame:
     if len(frames) == 1 and named is None:
         return frames[0]
     if named is not None:
-        frames = [_named(frame, name) for name, frame in zip(named, frames, strict=True)]
+        frames = [frame.assign(estimator=name) for name, frame in zip(named, frames, strict=True)]
     return _joined(frames, [getattr(table, "privacy_", None) for table in listed])
-
-
-def _named(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    copy = frame.assign(estimator=name)
-    copy.attrs = frame.attrs
-    return copy
 
 
 def _joined(frames: Sequence[pd.DataFrame], spent: Sequence[PrivacySpent | None]) -> pd.DataFrame:

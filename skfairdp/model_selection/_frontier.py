@@ -1,9 +1,8 @@
 """The whole trade-off from one call: one private release per ε, every γ (or λ) from it, the ε of the whole table."""
 
 import inspect
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -244,16 +243,21 @@ class _Sweep:
     idp3: Sequence[bool | str]
 
     def __post_init__(self) -> None:
-        epsilons, gammas, lams, idp3 = self.epsilons, self.gammas, self.lams, self.idp3
-        if len(lams) == 0 or not all(lam >= 0 and math.isfinite(lam) for lam in lams):
-            raise invalid_parameter("lams", "frontier", "finite numbers from 0 on", lams)
-        if len(epsilons) == 0 or not all(epsilon > 0 and math.isfinite(epsilon) for epsilon in epsilons):
-            raise invalid_parameter("epsilons", "frontier", "positive finite numbers", epsilons)
-        if len(gammas) == 0 or not all(gamma is None or 0 <= gamma <= 1 for gamma in gammas):
-            raise invalid_parameter("gammas", "frontier", "numbers in [0, 1], or None", gammas)
-        if len(idp3) == 0 or not all(isinstance(how, bool | np.bool_) or how == "only" for how in idp3):
-            raise invalid_parameter("idp3", "frontier", "a sequence of False, True and 'only'", idp3)
-        if all(gamma is None for gamma in gammas) and all(idp3):
+        checks: list[tuple[str, Callable[[Any], bool], str]] = [
+            ("lams", lambda lam: lam >= 0 and math.isfinite(lam), "finite numbers from 0 on"),
+            ("epsilons", lambda epsilon: epsilon > 0 and math.isfinite(epsilon), "positive finite numbers"),
+            ("gammas", lambda gamma: gamma is None or 0 <= gamma <= 1, "numbers in [0, 1], or None"),
+            (
+                "idp3",
+                lambda how: isinstance(how, bool | np.bool_) or how == "only",
+                "a sequence of False, True and 'only'",
+            ),
+        ]
+        for name, fits, must in checks:
+            values = getattr(self, name)
+            if len(values) == 0 or not all(map(fits, values)):
+                raise invalid_parameter(name, "frontier", must, values)
+        if all(gamma is None for gamma in self.gammas) and all(self.idp3):
             raise ValueError(
                 "frontier has nothing to do: IDP3 needs a number among 'gammas', and all are None. Add one, or add "
                 "False to 'idp3'."
@@ -262,34 +266,28 @@ class _Sweep:
     def fits_of(self, name: str, estimator: Any) -> Iterator[_Fit]:
         """The private fits of an estimator: one for each ε, and for each λ where released votes cannot be refitted."""
         weight = _frame.parity_weight(estimator)
+        options: list[tuple[dict[str, Any], list[_Point]]]
         if weight is not None:
-            options = self._by_weight(weight, hasattr(estimator, "refit"))
+            options = [({weight: lam}, self._points({weight: lam}, lam)) for lam in self.lams]
+            if hasattr(estimator, "refit"):
+                options = [({weight: self.lams[0]}, [point for _, points in options for point in points])]
+        elif _frame.sweeps_gamma(estimator):
+            pairs = [(gamma, how) for gamma in self.gammas for how in self.idp3 if gamma is not None or not how]
+            points = [_Point(gamma, bool(how), {"gamma": None if how == "only" else gamma}) for gamma, how in pairs]
+            options = [({"gamma": self.gammas[0]}, points)]
         else:
-            options = self._by_gamma() if _frame.sweeps_gamma(estimator) else self._by_epsilon()
+            options = [({}, self._points({}, refusing={True, "only"}))]
         for epsilon in self.epsilons:
             for changes, points in options:
                 yield _Fit(name, clone(estimator).set_params(epsilon=epsilon, **changes), points)
 
-    def _by_gamma(self) -> list[tuple[dict[str, Any], list[_Point]]]:
-        pairs = itertools.product(self.gammas, self.idp3)
-        points = [_Point(gamma, bool(how), {"gamma": None if how == "only" else gamma}) for gamma, how in pairs]
-        return [({"gamma": self.gammas[0]}, [point for point in points if not (point.refuse and point.gamma is None)])]
-
-    def _by_epsilon(self) -> list[tuple[dict[str, Any], list[_Point]]]:
-        refused = [gamma for gamma in self.gammas if gamma is not None] if {True, "only"} & set(self.idp3) else []
-        answered = [_Point(None, False, {})] * (False in self.idp3)
-        return [({}, [*answered, *(_Point(gamma, True, {}) for gamma in refused)])]
-
-    def _by_weight(self, weight: str, refits: bool) -> list[tuple[dict[str, Any], list[_Point]]]:
-        refused = [gamma for gamma in self.gammas if gamma is not None] if True in self.idp3 else []
-        of = {
-            lam: [_Point(None, False, {weight: lam}, lam)] * (False in self.idp3)
-            + [_Point(gamma, True, {weight: lam}, lam) for gamma in refused]
-            for lam in self.lams
-        }
-        if refits:
-            return [({weight: self.lams[0]}, [point for lam in self.lams for point in of[lam]])]
-        return [({weight: lam}, of[lam]) for lam in self.lams]
+    def _points(
+        self, student: dict[str, Any], lam: float = math.nan, refusing: Collection[bool | str] = (True,)
+    ) -> list[_Point]:
+        """Who answers everyone, and IDP3 at each γ."""
+        refused = [gamma for gamma in self.gammas if gamma is not None and {*refusing} & {*self.idp3}]
+        answered = [_Point(None, False, student, lam)] * (False in self.idp3)
+        return [*answered, *(_Point(gamma, True, student, lam) for gamma in refused)]
 
 
 _Spent = tuple[PrivacySpent, tuple[LedgerEntry, ...] | None]  # what a fit says, and what it charged

@@ -69,12 +69,11 @@ class LabelFigures(_Figures):
         A label that the schema does not list is one that no model gets right, and a share is one of all rows, whose
         number is public: so neither is flattered by what the schema, or the noise, hides.
         """
-        assert self.schema.classes is not None and self.schema.group_values is not None
         groups, labels = truth
-        place = {value: j for j, value in enumerate(self.schema.classes)}
+        place = {value: j for j, value in enumerate(self.schema.classes or ())}
         answers = row_wise_predictions(model, rows, None, places=np.arange(len(rows)))
         predicted = np.array([place.get(value, 0) for value in answers.tolist()], dtype=np.int64)
-        n_groups, n_classes = len(self.schema.group_values), len(place)
+        n_groups, n_classes = len(self.schema.group_values or ()), len(place)
         counts = np.zeros((n_groups + 1, n_classes + 1, n_classes))
         np.add.at(counts, (groups, labels, predicted), 1.0)
         released = self.mechanism.release(counts, noise)
@@ -98,9 +97,8 @@ class LabelFigures(_Figures):
         Every table counts the same classes. Such a model has no better figure in its own table, and no gap, whatever
         that table says.
         """
-        assert self.schema.classes is not None and self.schema.group_values is not None
         shares = np.clip(np.mean([row["of_classes"] for row in rows], axis=0), 0.0, 1.0)
-        n_cells = (len(self.schema.group_values) + 1) * len(shares) / len(rows)
+        n_cells = (len(self.schema.group_values or ()) + 1) * len(shares) / len(rows)
         for row in rows:
             if row["only_class"] is not None:
                 right = float(shares[row["only_class"]])

@@ -602,23 +602,18 @@ class _Budget:
         entries = [entry.label for entry in ledger.entries]
         elsewhere = [one for one in self.paid if not (one.on_record and ledger.continues(one.on_record))]
         new = [one for one in elsewhere if _label_of(one) not in entries]
+        charges = [(one.event, _label_of(one), one.neighboring_relation, one.rows_of) for one in new]
         if dry_run:
             event = compose(*(one.event for one in new), *([] if besides is None else [besides]))
-            _charge(ledger, event, "this frontier", self.relation, self.rows_of, dry_run=True)
-            return
-        for one in new:
-            _charge(ledger, one.event, _label_of(one), one.neighboring_relation, one.rows_of, dry_run=False)
+            charges = [(event, "this frontier", self.relation, self.rows_of)]
+        for event, label, relation, rows_of in charges:
+            of = NeighboringRelation(relation)
+            guarantee: dict[str, Any] = {"protects": of.protects, "neighboring_relation": of, "rows_of": rows_of}
+            ledger.charge(event, label=label, dry_run=dry_run, **guarantee)
 
 
 def _label_of(spent: PrivacySpent) -> str:
     return f"{spent.label} {spent.release}"
-
-
-def _charge(ledger: PrivacyLedger, event: DpEvent, label: str, relation: Any, rows_of: str, *, dry_run: bool) -> None:
-    of = NeighboringRelation(relation)
-    ledger.charge(
-        event, label=label, protects=of.protects, neighboring_relation=of, rows_of=rows_of, dry_run=dry_run
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

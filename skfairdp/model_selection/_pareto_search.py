@@ -255,7 +255,7 @@ class ParetoSearchCV(SearchBase):
         best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
         feasible = best.notna()
         if not feasible.any():
-            why = run.data.scores.problem(*run.fitted[:1]) if run.fitted else ""
+            why = run.data.scores.problem(next(iter(run.fitted.values()))) if run.fitted else ""
             warn_caller(
                 f"No candidate of {type(self).__name__} has a score in {chosen_by.name!r}, so there is no winner. What "
                 f"was found is in cv_results_.{why}",

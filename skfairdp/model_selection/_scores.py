@@ -57,7 +57,7 @@ class Objective:
     name: str
     minimize: bool
     kind: str
-    function: Callable[..., float] | None = None
+    function: Any = None
     scorer: str = ""
 
     def measure(self, answers: Answers, epsilon: float, fitted: Any = None, X: Any = None) -> float:
@@ -70,7 +70,6 @@ class Objective:
             return epsilon
         kept = answers.answered
         if self.kind == "scorer":
-            assert self.function is not None
             if fitted is not None:
                 return float(self.function(fitted, X, answers.y_true))
             try:
@@ -89,17 +88,13 @@ class Objective:
         if self.name == "accuracy" and self.kind == "built in":
             return float(np.mean(y_true == y_pred))
         if answers.groups is None:
-            if self.kind == "metric":
-                assert self.function is not None
-                return float(self.function(y_true, y_pred))
-            return math.nan
+            return float(self.function(y_true, y_pred)) if self.kind == "metric" else math.nan
         groups = answers.groups[kept]
         if self.name == "disparity" and self.kind == "built in":
             if answers.classes is None:
                 return metrics.ks_disparity(y_true, y_pred, sensitive_features=groups)
             return largest_disparity(_counts(groups, y_pred, answers.classes))
         function = self.function if self.kind == "metric" else getattr(metrics, self.name)
-        assert function is not None
         try:
             return float(function(y_true, y_pred, sensitive_features=groups))
         except ValueError:  # a group or a label that no answered row has
@@ -282,18 +277,32 @@ class PaidScores(ABC):
     table: Any
     objectives: Sequence[Objective]
 
-    @property
     @abstractmethod
+    def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Any:
+        """The noisy table of the test part. Everything private of a score is in here."""
+
+    def read(self, objective: Objective, released: Any, epsilon: float) -> float:
+        """An objective, as a released table has it."""
+        return objective.measure(released, epsilon)
+
+    @property
     def with_groups(self) -> bool:
         """Whether rows have groups."""
+        return self.table.groups[0] is not None
 
-    @abstractmethod
     def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
         """Release one table of the test part, and read the objectives from it."""
+        released = self.release(fitted, test, noise)
+        measured = {o.name: math.nan for o in self.objectives}
+        for objective in self.objectives:
+            with contextlib.suppress(Exception):  # what fails on a released table fails for reasons that are released
+                measured[objective.name] = self.read(objective, released, epsilon)
+        return {**measured, BASELINE: _of_one_answer(released)}
 
-    @abstractmethod
     def rehearse(self, demanded: Sequence[Objective]) -> None:
         """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
+        for objective in demanded:
+            self.read(objective, self.table.made_up(self.with_groups), 1.0)
 
     def paid(self, noise_seed: int | None, n_tables: int) -> privacy.Spending:
         """The noise of the tables of a fold, for which the search has charged its ledger beforehand."""
@@ -305,66 +314,38 @@ class PaidScores(ABC):
         """Nothing is told of private rows but what was released of them."""
         return ""
 
-    def rows_of(self, test: Codes | SubjectRows) -> tuple[Codes, Codes | None]:
-        """The rows at these positions, or one row of each of these subjects; their places where public."""
-        if isinstance(test, SubjectRows):
-            return test.one_each, test.places
-        return test, None if self.table.public_size(len(test)) is None else np.arange(len(test))
-
 
 @dataclass(frozen=True)
-class LabelScores(PaidScores):
-    """Scores of predicted classes."""
-
-    table: "ScoreTable"
-
-    @abstractmethod
-    def counts(self, fitted: Any, test: Any) -> Codes:
-        """The exact table of a test part. Everything private of a score is in here."""
-
-    def measure(self, fitted: Any, test: Any, epsilon: float, noise: Any) -> dict[str, float]:
-        """Release one table of the test part, and read the objectives from it."""
-        answers = self.release(fitted, test, noise)
-        measured = {o.name: math.nan for o in self.objectives}
-        for objective in self.objectives:
-            with contextlib.suppress(Exception):  # what fails on a released table fails for reasons that are released
-                measured[objective.name] = objective.measure(answers, epsilon)
-        return {**measured, BASELINE: _of_one_answer(answers)}
-
-    def release(self, fitted: Any, test: Any, noise: NoiseSource) -> Answers:
-        """The noisy table of the test part."""
-        return self.table.release(self.counts(fitted, test), noise, with_groups=self.with_groups)
-
-    def rehearse(self, demanded: Sequence[Objective]) -> None:
-        """Read objectives from a made-up table: one that cannot be read from any is an error before the charge."""
-        for objective in demanded:
-            objective.measure(self.table.made_up(self.with_groups), 1.0)
-
-
-@dataclass(frozen=True)
-class PrivateScores(LabelScores):
+class RowScores(PaidScores):
     """Scores on rows in memory."""
 
     X: Any
-    label_codes: Codes
+    truth: NDArray[Any]
     group_codes: Codes | None
-    groups: NDArray[Any] | None
 
-    @property
-    def with_groups(self) -> bool:
-        return self.group_codes is not None
-
-    def counts(self, fitted: Any, test: Codes | SubjectRows) -> Codes:
-        """Of the rows at these positions, or of one row of each of these subjects."""
-        rows, places = self.rows_of(test)
-        groups = None if self.groups is None else self.groups[rows]
-        predicted = row_wise_predictions(fitted, take_rows(self.X, rows), groups, places=places)
+    def asked(self, predict: Callable[..., Any], fitted: Any, test: Any) -> tuple[Codes, Codes | None, NDArray[Any]]:
+        """The rows at these positions, or one row of each of these subjects, their groups, and what is predicted."""
+        rows: Codes = test.one_each if isinstance(test, SubjectRows) else test
+        places = np.arange(len(rows)) if self.table.public_size(len(rows)) is not None else None
+        if isinstance(test, SubjectRows):
+            places = test.places
         codes = None if self.group_codes is None else self.group_codes[rows]
-        return self.table.counts(self.label_codes[rows], codes, predicted)
+        groups = None if codes is None else self.table.groups[codes]
+        return rows, codes, predict(fitted, take_rows(self.X, rows), groups, places=places)
 
 
 @dataclass(frozen=True)
-class ChunkScores(LabelScores):
+class PrivateScores(RowScores):
+    """Scores of predicted classes on rows in memory."""
+
+    def release(self, fitted: Any, test: Codes | SubjectRows, noise: NoiseSource) -> Answers:
+        rows, codes, predicted = self.asked(row_wise_predictions, fitted, test)
+        counts = self.table.counts(self.truth[rows], codes, predicted)
+        return self.table.release(counts, noise, with_groups=self.with_groups)
+
+
+@dataclass(frozen=True)
+class ChunkScores(PaidScores):
     """Scores on rows that are read in chunks: tables of chunks are added up, and noise is added once, to their sum.
 
     **One record, one cell of one table.** Which fold a record is in follows its public key
@@ -382,9 +363,8 @@ class ChunkScores(LabelScores):
     owner: str
     listed: NDArray[np.uint64] | None = None
 
-    @property
-    def with_groups(self) -> bool:
-        return bool(self.schema.groups)
+    def release(self, fitted: Any, test: RowSource, noise: NoiseSource) -> Answers:
+        return self.table.release(self.counts(fitted, test), noise, with_groups=self.with_groups)
 
     def counts(self, fitted: Any, test: RowSource) -> Codes:
         """Of the rows of a source, or of one row of each subject. A task that is tried again counts once."""
@@ -413,9 +393,9 @@ def _added(one: tuple[Codes, int], other: tuple[Codes, int]) -> tuple[Codes, int
     return one[0] + other[0], one[1] + other[1]
 
 
-def _of_one_answer(answers: Answers) -> float:
+def _of_one_answer(answers: Any) -> float:
     """Accuracy of one class for everybody, by the same rows, NaN where there are none; or R² of one amount."""
-    if answers.classes is None:
+    if not isinstance(answers, Answers) or answers.classes is None:
         return 0.0
     counts = np.unique(answers.y_true, return_counts=True)[1]
     return float(counts.max() / counts.sum()) if len(counts) else math.nan

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,7 @@ _CLOSE = 1e-6  # of the total may be left over
 _FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
 
 
-class _Planned(Protocol):
-    @property
-    def event(self) -> privacy.DpEvent: ...
-
-
-Plan = TypeVar("Plan", bound=_Planned)
-
-
-def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], Plan]) -> tuple[SearchData, Plan]:
+def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], Any]) -> tuple[SearchData, Any]:
     """The search whose fits and scores cost ``total`` altogether, and its plan; as given, where there is no total.
 
     One factor scales the ε of the fits and that of the scores: a winner is refitted at the ε at which it was scored,
@@ -49,7 +41,14 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
     """
     if total is None:
         return data, plan(data)
-    _check(data)
+    name = f"{data.candidate.prefix}epsilon"
+    if not data.candidate.has("epsilon"):
+        raise ValueError(f"total_epsilon of {data.owner} needs an estimator with a parameter 'epsilon' to divide it.")
+    if any(name in params for params in data.grid):
+        raise ValueError(
+            f"{data.owner} got total_epsilon and a grid over {name!r}. All fits share the total equally: leave one of "
+            "the two out."
+        )
     data = replace(data, total_epsilon=total)
     tried: dict[float, float] = {}
 
@@ -75,18 +74,6 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
     affordable = [exponent for exponent, cost in tried.items() if cost <= total]
     taken = data.scaled(math.exp(max(affordable, key=lambda exponent: tried[exponent])))
     return taken, plan(taken)
-
-
-def _check(data: SearchData) -> None:
-    """Whether one factor can scale it."""
-    name = f"{data.candidate.prefix}epsilon"
-    if not data.candidate.has("epsilon"):
-        raise ValueError(f"total_epsilon of {data.owner} needs an estimator with a parameter 'epsilon' to divide it.")
-    if any(name in params for params in data.grid):
-        raise ValueError(
-            f"{data.owner} got total_epsilon and a grid over {name!r}. All fits share the total equally: leave one of "
-            "the two out."
-        )
 
 
 def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
@@ -142,16 +129,14 @@ def _note_domains(reads: privacy.PublicReads, candidate: Candidate, inner: Any, 
         reads.note("classes", "given", schema.classes, by=schema.classes)
         reads.note("names of the groups", "given", schema.group_values, by=schema.group_values)
         return
-    for name, parameter in (("classes", "classes"), ("names of the groups", "groups")):
-        if parameter not in inner.get_params(deep=False):
-            continue
+    private = "from the rows: outside the guarantee where those are private"
+    of_classes = "from y, which is public here" if of_attribute else private
+    for name, parameter, how in (("classes", "classes", of_classes), ("names of the groups", "groups", private)):
         given = candidate.domain(parameter)
-        if given is not None:
+        if parameter in inner.get_params(deep=False) and given is not None:
             reads.note(name, "given", given, by=given)
-        elif of_attribute and parameter == "classes":
-            reads.note(name, "read", None, "from y, which is public here")
-        else:
-            reads.note(name, "read", None, "from the rows: outside the guarantee where those are private")
+        elif parameter in inner.get_params(deep=False):
+            reads.note(name, "read", None, how)
 
 
 _NOT_GIVEN = dict.fromkeys(

@@ -139,19 +139,6 @@ def make_splits(cv: Any, y: Any, *, planned: Entry, secret: privacy.SecretDraws,
     return _checked(cv, n_rows, owner)
 
 
-def make_holdout(
-    test_size: float, n_rows: int, *, planned: Entry, seed: int, secret: privacy.SecretDraws, owner: str
-) -> list[Split]:
-    """One split: a public shuffle of positions, or independent secret draws where records come and go."""
-    if planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
-        held_out = secret.sample(test_size, n_rows)
-        order = np.arange(n_rows)
-        return [(order[~held_out], order[held_out])]  # not checked: how many were drawn is secret
-    order = _utils.public_generator(seed).permutation(n_rows)
-    n_test = max(1, round(test_size * n_rows))
-    return _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_rows, owner)
-
-
 def make_source_splits(
     source: RowSource, *, cv: Any, test_size: float | None, planned: Entry, seed: int, owner: str
 ) -> list[Split]:
@@ -268,12 +255,12 @@ class SearchData:
 
     def spent(self, event: privacy.DpEvent, **own: Any) -> privacy.PrivacySpent:
         """What this event of the search costs, with all that was paid for before and is in it."""
-        relation = self.relation
-        spent = privacy.PrivacySpent.of(
-            event, self.delta, protects=relation.protects, neighboring_relation=relation,
-            secret_noise=self.noise_seed is None, rows_of=self.planned.rows_of, **own,
-        )  # fmt: skip
+        spent = self._stated(event, self.delta, secret_noise=self.noise_seed is None, **own)
         return privacy.composed(spent, *self.holds)
+
+    def _stated(self, event: privacy.DpEvent, delta: float, **own: Any) -> privacy.PrivacySpent:
+        of: dict[str, Any] = {"protects": self.relation.protects, "neighboring_relation": self.relation}
+        return privacy.PrivacySpent.of(event, delta, rows_of=self.planned.rows_of, **of, **own)
 
     @property
     def holds(self) -> tuple[privacy.PrivacySpent, ...]:
@@ -344,11 +331,7 @@ class SearchData:
 
     def epsilon(self, event: privacy.DpEvent) -> float:
         """Of one fit and what it was given, at the estimator's own δ."""
-        delta = self.candidate.private_part(self.candidate.estimator).delta
-        relation = self.relation
-        fit = privacy.PrivacySpent.of(
-            event, delta, protects=relation.protects, neighboring_relation=relation, rows_of=self.planned.rows_of
-        )
+        fit = self._stated(event, self.candidate.private_part(self.candidate.estimator).delta)
         return privacy.composed(fit, *privacy.held_by(self.candidate.estimator)).epsilon
 
 
@@ -425,8 +408,12 @@ def _splits(search: Any, one: Candidate, rows: Rows, planned: Entry, holdout: fl
     cut: Any
     if holdout is None:
         cut = make_splits(search.cv, y, planned=planned, secret=secret, owner=owner)
-    else:
-        cut = make_holdout(holdout, n_units, planned=planned, seed=seed, secret=secret, owner=owner)
+    elif planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
+        held_out = secret.sample(holdout, n_units)
+        cut = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]  # not checked: how many were drawn is secret
+    else:  # a public shuffle of positions
+        order, n_test = _utils.public_generator(seed).permutation(n_units), max(1, round(holdout * n_units))
+        cut = _checked([(np.sort(order[n_test:]), np.sort(order[:n_test]))], n_units, owner)
     if subjects is None:
         return cut
     if source is not None:
@@ -639,14 +626,13 @@ def _private_scores(
         private = planned.protects != "sensitive attribute"
         classes, labels, domain, of_groups = read_scored(owner, candidate, rows, private=private)
         _need_groups(owner, of_groups, objectives, "pass sensitive_features to fit")
-        groups = None if domain is None or of_groups is None else domain[of_groups]
+        measured = every, rows.X, labels, of_groups
         if candidate.of_amounts:
             candidate.check_unit(owner)
             sums = AmountTable(_or_one(domain), *table)
-            scores = AmountScores(sums, every, rows.X, labels, of_groups, groups, candidate.private_part, rows.exposure)
+            scores = AmountScores(sums, *measured, candidate.private_part, rows.exposure)
         else:
-            tables = ScoreTable(classes, _or_one(domain), *table, may_refuse)
-            scores = PrivateScores(tables, every, rows.X, labels, of_groups, groups)
+            scores = PrivateScores(ScoreTable(classes, _or_one(domain), *table, may_refuse), *measured)
     scores.rehearse(objectives)
     return scores
 

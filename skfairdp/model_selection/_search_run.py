@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 
@@ -216,7 +215,7 @@ class SearchRun:
         self.n_fits = 0
         part = data.candidate.private_part(data.candidate.estimator)
         self._label, self._name, self._on_record = f"{data.owner} of {type(part).__name__}", secrets.token_hex(16), ""
-        self._fitted: dict[int, Any] = {}  # on all rows
+        self.fitted: dict[int, Any] = {}  # on all rows
         self._failed = False
         self._reserve: DpEvent = NoOpDpEvent()
 
@@ -242,20 +241,16 @@ class SearchRun:
         if refusal is not None and not self.groups:
             raise refusal
         if refusal is not None:
-            self._say_what_is_left_out()
+            left_out = [j for j, status in sorted(self.status.items()) if status == "over the ceiling"]
+            reserve = " with what refitting the winner costs" if self.refits and self.data.splits else ""
+            warn_caller(
+                f"{self.data.owner} leaves out {len(left_out)} of its {len(self.data.grid)} candidates, "
+                f"{left_out[:10]}: the ledger cannot afford them{reserve}. They cost nothing, their scores are nan, "
+                f"and the winner is chosen among the others. The first: {self.data.grid[left_out[0]]}. Raise the "
+                "ceiling of the ledger, lower 'score_epsilon', or search fewer candidates."
+            )
         if self._failed:
             raise SearchFailedError(self.data.owner)
-
-    def _say_what_is_left_out(self) -> None:
-        left_out = [j for j, status in sorted(self.status.items()) if status == "over the ceiling"]
-        n_all = len(self.data.grid)
-        reserve = " with what refitting the winner costs" if self.refits and self.data.splits else ""
-        warn_caller(
-            f"{self.data.owner} leaves out {len(left_out)} of its {n_all} candidates, {left_out[:10]}: the ledger "
-            f"cannot afford them{reserve}. They cost nothing, their scores are nan, and the winner is chosen among "
-            f"the others. The first: {self.data.grid[left_out[0]]}. Raise the ceiling of the ledger, lower "
-            "'score_epsilon', or search fewer candidates."
-        )
 
     def _pay(self, group: CandidateGroup) -> None:
         """Charge a group on all its folds, if the refit of a winner would still be affordable after it."""
@@ -290,22 +285,17 @@ class SearchRun:
             for j, values in measured.items():
                 self.measured.setdefault(j, []).append(values)
                 self.status.setdefault(j, "scored")
-            self._fitted.update(kept)
+            self.fitted.update(kept)
             self._failed |= failed
 
     def epsilon(self, event: DpEvent) -> float:
         """Of one fit."""
         return math.inf if self.data.noise_seed is not None else self.data.epsilon(event)
 
-    @property
-    def fitted(self) -> list[Any]:
-        """The candidates that were fitted on all rows."""
-        return list(self._fitted.values())
-
     def winner(self, index: int) -> Any:
         """The candidate fitted on all rows: paid for, unless it was fitted so in the search."""
-        if index in self._fitted:
-            return self._fitted[index]
+        if index in self.fitted:
+            return self.fitted[index]
         group = self.groups[index]
         try:
             # That of the dearest winner there may have been: what is certified does not follow which one won.
@@ -342,28 +332,20 @@ def results_table(data: SearchData, run: SearchRun, searched: list[Objective]) -
             if name in params:
                 column[j] = params[name]
         results[f"param_{name}"] = column
+    n_folds = max((len(folds) for folds in run.measured.values()), default=0)
     for objective in data.scores.objectives:
-        results.update(_of_objective(objective, run.measured, len(grid), ranked=objective in searched))
+        table = np.full((len(grid), n_folds), np.nan)
+        for j, folds in run.measured.items():
+            table[j] = [values[objective.name] for values in folds]
+        results |= {f"split{fold}_test_{objective.name}": table[:, fold] for fold in range(n_folds)}
+        mean = table.mean(axis=1) if n_folds else np.full(len(grid), np.nan)
+        results[f"mean_test_{objective.name}"] = mean
+        with np.errstate(invalid="ignore"):  # ε is infinite where the noise was seeded
+            results[f"std_test_{objective.name}"] = table.std(axis=1) if n_folds else mean
+        if objective in searched:
+            worst_last = np.nan_to_num(mean if objective.minimize else -mean, nan=math.inf)
+            results[f"rank_test_{objective.name}"] = rankdata(worst_last, method="min").astype(np.int32)
     return results
-
-
-def _of_objective(
-    objective: Objective, measured: dict[int, list[dict[str, float]]], n_candidates: int, *, ranked: bool
-) -> dict[str, NDArray[Any]]:
-    """The columns of one objective: each fold, mean, deviation, and rank."""
-    n_folds = max((len(folds) for folds in measured.values()), default=0)
-    table = np.full((n_candidates, n_folds), np.nan)
-    for j, folds in measured.items():
-        table[j] = [values[objective.name] for values in folds]
-    columns = {f"split{fold}_test_{objective.name}": table[:, fold] for fold in range(n_folds)}
-    mean = table.mean(axis=1) if n_folds else np.full(n_candidates, np.nan)
-    columns[f"mean_test_{objective.name}"] = mean
-    with np.errstate(invalid="ignore"):  # ε is infinite where the noise was seeded
-        columns[f"std_test_{objective.name}"] = table.std(axis=1) if n_folds else mean
-    if ranked:
-        worst_last = np.nan_to_num(mean if objective.minimize else -mean, nan=math.inf)
-        columns[f"rank_test_{objective.name}"] = rankdata(worst_last, method="min").astype(np.int32)
-    return columns
 
 
 def pareto_table(data: SearchData, run: SearchRun, results: dict[str, Any], privacy: PrivacySpent) -> pd.DataFrame:

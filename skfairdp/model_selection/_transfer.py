@@ -265,7 +265,12 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     rows: list[dict[str, Any]] = []
     spent: dict[tuple[str, str], PrivacySpent] = {}
     n_fits: dict[tuple[str, str], set[Any]] = {}
-    for name, estimator in _by_name(estimators).items():
+    if not isinstance(estimators, Mapping):
+        listed = [(type(estimator).__name__, estimator) for estimator in estimators]
+        estimators = dict(listed)
+        if len(estimators) < len(listed):
+            estimators = {f"{name} {j}": estimator for j, (name, estimator) in enumerate(listed, 1)}
+    for name, estimator in estimators.items():
         privacy = Account.of(estimator).total()
         if privacy is None:
             raise ValueError(
@@ -289,16 +294,6 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
             epsilon = _frame.composed_epsilon([_frame.of_the_attribute(one) for one in spent.values()])
         guarantees.append(_frame.guarantee_record(*of, total.delta, epsilon, len(n_fits[of])))
     return frame
-
-
-def _by_name(estimators: Any) -> dict[str, Any]:
-    if isinstance(estimators, Mapping):
-        return dict(estimators)
-    listed = list(estimators)
-    named = {type(estimator).__name__: estimator for estimator in listed}
-    if len(named) == len(listed):
-        return named
-    return {f"{type(estimator).__name__} {j + 1}": estimator for j, estimator in enumerate(listed)}
 
 
 def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[str, Any]:

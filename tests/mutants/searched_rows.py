@@ -167,7 +167,7 @@ def train_part_scored(patch):
     real = PrivateScores.release
 
     def of_the_train_part(self, fitted, test, noise):
-        return real(self, fitted, np.setdiff1d(np.arange(len(self.label_codes)), test), noise)
+        return real(self, fitted, np.setdiff1d(np.arange(len(self.truth)), test), noise)
 
     patch.setattr(PrivateScores, "release", of_the_train_part)
 
