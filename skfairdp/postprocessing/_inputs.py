@@ -452,16 +452,13 @@ def _last_step(estimator: Any) -> Any:
 
 def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:
     """Refuse an estimator that is not fitted."""
-    fitted = True
     try:
         check_is_fitted(estimator)
     except NotFittedError:
-        fitted = False
-    if not fitted:
         raise NotFittedError(
             f"{owner} calibrates a {kind} that is fitted already; this {type(estimator).__name__} is not. Fit it "
             "first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned."
-        )
+        ) from None
 
 
 def fitted_classifier(estimator: Any, *, owner: str) -> Any:
