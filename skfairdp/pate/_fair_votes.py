@@ -15,15 +15,13 @@ from sklearn.base import BaseEstimator, clone
 from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge
+from skfairdp._typing import Bools, Floats as Array, Ints as Codes, Objects
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of
 from skfairdp.lagrangian import FairPerceptron, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
 from skfairdp.schema import RawTable, Schema
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def fit_fair_teachers(
@@ -182,7 +180,7 @@ class AttributeRows(TrainingData):
     """Rows that have passed every check, with standardised features; all but ``groups`` public."""
 
     groups: Codes
-    domain: NDArray[np.object_]
+    domain: Objects
     center: Array
     scale: Array
     schema: Schema | None = None
@@ -423,7 +421,7 @@ class _Whole:
     def groups(self) -> Codes:
         return self.of_groups
 
-    def part(self, rows: NDArray[np.bool_]) -> "_Whole":
+    def part(self, rows: Bools) -> "_Whole":
         return _Whole(self.features[rows], self.y[rows], self.of_groups[rows])
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 from sklearn.base import clone
 
@@ -18,6 +17,7 @@ from skfairdp._judge import Judge, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
 from skfairdp._utils import BLAS, child_seeds, fit_softmax, progress_bar, row_blocks, warn_caller
 from skfairdp.exceptions import UtilityWarning
@@ -28,8 +28,6 @@ from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Terms = Callable[[Array], Array]
 
 #: Of the squared cost of the fit, as tables get where there are no public rows.

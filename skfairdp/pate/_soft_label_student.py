@@ -13,11 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._utils import BLAS, NamedEstimator, fit_softmax, row_blocks
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import largest_disparity, tally
-
-Array = NDArray[np.float64]
 
 #: Shares of the groups' differences that are taken out, tried in this order until the gap is small enough: of mean
 #: scores, and of smooth rates, which are nearer to what is asked for and need not be turned round as far.
@@ -46,11 +45,11 @@ class HingeFeatures:
     public rows alone.
     """
 
-    numbers: NDArray[np.int64]
+    numbers: Codes
     center: Array
     scale: Array
-    below: NDArray[np.int64]
-    above: NDArray[np.int64]
+    below: Codes
+    above: Codes
     low: Array
     high: Array
     farthest: ClassVar[float] = FARTHEST
@@ -245,7 +244,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         *,
         noise_std: float = 0.0,
         X_public: Array | None = None,
-        groups: NDArray[np.int64] | None = None,
+        groups: Codes | None = None,
         n_groups: int | None = None,
         bends: bool = False,
     ) -> "SoftLabelStudent":
@@ -284,7 +283,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         return self._select()
 
     def _solutions(
-        self, problem: "ShareProblem", groups: NDArray[np.int64] | None, n_groups: int
+        self, problem: "ShareProblem", groups: Codes | None, n_groups: int
     ) -> list[tuple[float, Array, float | None]]:
         """Level, weights and gap of each step of the path. It serves every gamma: a sweep re-uses them all."""
         path: list[tuple[float, Array, float | None]] = []
@@ -397,7 +396,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         scores = [self.bends_(rows) @ self.coef_ + self.intercept_ for rows in blocks]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
-    def predict(self, X: Array) -> NDArray[np.int64]:
+    def predict(self, X: Array) -> Codes:
         """Class codes of shape (n_rows,).
 
         {predicts_labels}
@@ -417,7 +416,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         return softmax(scores, axis=1)
 
 
-def _decide(scores: Array) -> NDArray[np.int64]:
+def _decide(scores: Array) -> Codes:
     """Class codes by scores, whose last axis is over the classes; of two the second has one."""
     return (scores[..., 0] > 0).astype(np.int64) if scores.shape[-1] == 1 else scores.argmax(axis=-1)
 
@@ -426,7 +425,7 @@ def _decide(scores: Array) -> NDArray[np.int64]:
 
 
 def _path_of(
-    problem: ShareProblem, groups: NDArray[np.int64] | None, n_groups: int
+    problem: ShareProblem, groups: Codes | None, n_groups: int
 ) -> Iterator[tuple[float, Array]]:  # fmt: skip
     """Levels, and weights of shape (n_features + 1, n_outputs), the intercept last."""
     free = _newton(problem)[:, None] if problem.scored.shape[1] == 1 else _softmax(problem, problem.rows)
@@ -501,7 +500,7 @@ def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) ->
     return w
 
 
-def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[Array, int]:
+def _parity_basis(X: Array, groups: Codes, n_groups: int) -> tuple[Array, int]:
     """Orthonormal basis of terms whose first ``rank`` directions span the differences of group means; the last is 1."""
     present = [z for z in range(n_groups) if np.any(groups == z)]
     differences = np.column_stack([X[groups == z].mean(axis=0) - X.mean(axis=0) for z in present])

@@ -19,7 +19,7 @@ from skfairdp._inputs import PublicRows, read_features
 from skfairdp._judge import fifths
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
@@ -29,9 +29,6 @@ from skfairdp.pate._query_plan import QuerySet, check_student
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.privacy import composed, held_by
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 _MANY_GROUPS = 8
 _TIGHTER = (1.0, 0.9, 0.7, 0.4, 0.0)  # of γ: a rule over few distinct probabilities may miss its bound by a little
@@ -176,7 +173,7 @@ class StudentTrainingSet:
         return replace(some, denoiser=some.teach(student, np.zeros(len(rows), dtype=np.int64)))
 
     @cached_property
-    def fifths(self) -> list[tuple["StudentTrainingSet", NDArray[np.bool_]]]:
+    def fifths(self) -> list[tuple["StudentTrainingSet", Bools]]:
         """Lessons without a fifth of the public rows, and those rows."""
         assert self.public.groups is not None
         found = []

@@ -351,9 +351,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             return _Found(calibrated, answers, choice.gap_before, gap, is_met)
         assert isinstance(method, Thresholds)
         held = constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
-        by_rates, *gaps, violation = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
+        by_rates, before, after, violation = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
         answers = by_rates.answer(rows.features, rows.table, rows.groups)
-        return _Found(by_rates, answers, *gaps, violation <= constrained.MET, violation)
+        return _Found(by_rates, answers, before, after, violation <= constrained.MET, violation)
 
     def _judged(self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None) -> Judgement:
         """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
