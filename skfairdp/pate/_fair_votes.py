@@ -234,8 +234,13 @@ class AttributeRows(TrainingData):
         assert schema is not None
         yield from self.source.each(lambda chunk: read(schema, chunk.table, owner=self.owner, may_be_empty=True))
 
-    def counted(self, answers: "Answers") -> Codes:
-        """What a student answers to these rows, one of each subject, by group and label. Private."""
+    def counted(self, judge: Judge, student: Any, seed: int) -> Codes:
+        """What a student answers to these rows, one of each subject, as a judge counts it. Private."""
+
+        def answers(raw: Rows, *_: Any) -> Codes:
+            said = seeded_predictions(student, raw.features, seed)
+            return judge.counts(raw.groups(), raw.labels(), np.asarray(said, dtype=np.int64))
+
         if self.source is None or self.subjects is None:
             return np.sum([answers(rows) for rows in self.each()], axis=0)
         schema = self.schema
@@ -426,19 +431,6 @@ class _Whole:
 
 
 Rows = RawTable | _Whole
-
-
-@dataclass(frozen=True)
-class Answers:
-    """A student's answers to some rows, counted as a judge counts them. Private."""
-
-    judge: Judge
-    student: Any
-    seed: int
-
-    def __call__(self, raw: Rows, *teachers: Any) -> Codes:
-        answers = seeded_predictions(self.student, raw.features, self.seed)
-        return self.judge.counts(raw.groups(), raw.labels(), np.asarray(answers, dtype=np.int64))
 
 
 @dataclass(frozen=True)

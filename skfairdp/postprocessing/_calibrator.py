@@ -38,12 +38,6 @@ _FITTED = {
 }  # fmt: skip
 
 
-def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
-    return isinstance(getattr(calibrator, "method_", None), FineTuning) and hasattr(
-        calibrator.estimator_, "predict_proba"
-    )
-
-
 @dataclass(frozen=True)
 class _Found:
     """A calibrated model, its answers to the rows that calibrated it, and their gap."""
@@ -398,7 +392,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             codes = _utils.encode_groups(groups, self.groups_, n_rows, owner=_OWNER, parameter="groups")
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
-    @available_if(_has_tuned_probabilities)
+    @available_if(
+        lambda self: (
+            isinstance(getattr(self, "method_", None), FineTuning) and hasattr(self.estimator_, "predict_proba")
+        )
+    )
     @answers_as_fitted
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).
