@@ -362,7 +362,7 @@ class RateConstraints:
     @cached_property
     def bounds(self) -> Floats:
         """Right-hand sides, shape (n_inequalities,)."""
-        return np.array([slack for *_, slack in self._pairs], dtype=np.float64)
+        return np.array(self._pairs, dtype=np.float64).reshape(-1, 5)[:, 4].copy()
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -376,10 +376,10 @@ class RateConstraints:
     def terms(self) -> tuple[Ints, Ints, Ints, Floats]:
         """What is not 0 of the coefficients: positions of the inequality, the group and the rate, and the value.
         An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups."""
-        pairs = np.array(self._pairs, dtype=np.float64).reshape(-1, 5)
-        line, rate = (np.repeat(part, 2) for part in (np.arange(len(pairs)), pairs[:, 0].astype(np.int64)))
-        group = pairs[:, 1:3].astype(np.int64).ravel()
-        value = np.column_stack([pairs[:, 3], np.full(len(pairs), -1.0)]).ravel()
+        rates, ones, others, factors, _ = np.array(self._pairs, dtype=np.float64).reshape(-1, 5).T
+        line, rate = np.repeat([np.arange(len(rates)), rates.astype(np.int64)], 2, axis=1)
+        group = np.stack([ones, others], axis=1).astype(np.int64).ravel()
+        value = np.stack([factors, np.full(len(rates), -1.0)], axis=1).ravel()
         order = np.lexsort([group, line])
         order = order[group[order] <= len(self.groups)]  # but nobody, whose rate is 0
         return line[order], group[order], rate[order], value[order]
@@ -479,8 +479,8 @@ class RateConstraints:
     @cached_property
     def _rates(self) -> dict[Rate, int]:
         """The position of every rate."""
-        every = chain.from_iterable(map(self._rates_of, self.constraints))
-        return {rate: column for column, rate in enumerate(dict.fromkeys(every))}
+        every = dict.fromkeys(chain.from_iterable(map(self._rates_of, self.constraints)))
+        return dict(zip(every, range(len(every)), strict=True))
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int, int, float, float]]:
@@ -509,7 +509,8 @@ class RateConstraints:
                 asked = [(*how, groups, everybody), (*how, everybody, groups)]
             else:
                 asked = [(*constraint.factor_and_slack, groups, groups)]
-            found += [[(self._rates[rate], *one) for one in asked] for rate in self._rates_of(constraint)]
+            for rate in self._rates_of(constraint):
+                found.append([(self._rates[rate], *one) for one in asked])
         return found
 
     def _rates_of(self, constraint: RateParity | RateBound) -> list[Rate]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import expit, logit, softmax
+from scipy.special import logit
 from sklearn.base import clone
 
 from skfairdp import _teachers, privacy
@@ -24,7 +24,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.pate._constrained_student import ConstrainedStudent, NoisyParityEstimate, share_of_look, with_groups
 from skfairdp.pate._fair_votes import dry_run_teacher
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
-from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
+from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent, shares_by
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
@@ -171,10 +171,7 @@ class ClassSums:
         scores = odds + rows @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
-        if scores.shape[1] > 1:
-            return softmax(scores, axis=1), variance
-        second = expit(scores[:, 0])
-        return np.column_stack([1 - second, second]), variance
+        return shares_by(scores), variance
 
     def _apart(self, noisy: Array) -> tuple[Array, Array, Array]:
         """Rates of the classes, how far sums are from those of rows without any difference, and the variance of that.

@@ -318,7 +318,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
                 "leave 'gamma' None."
             )
         other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
-        other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
+        other.__dict__ = {**vars(self), **other.get_params()}
         other._likely = other._likely if likely is None else list(likely)
         return other._select()
 
@@ -376,12 +376,12 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1][self._chosen])
 
     def _select(self) -> "SoftLabelStudent":
-        steps, gaps = range(len(self._path)), [np.inf if gap is None else gap for _, _, gap in self._path]
-        likely, gamma, chosen = self._likely or gaps, self.gamma, 0
-        if gamma is not None:
-            kept = [i for i in steps if gaps[i] <= gamma]
-            nearest = min(kept, key=lambda i: likely[i]) if kept else min(steps, key=lambda i: gaps[i])
-            chosen = next((i for i in kept if likely[i] <= gamma), nearest)
+        gaps, chosen = np.array([np.inf if gap is None else gap for _, _, gap in self._path]), 0
+        if self.gamma is not None:
+            kept, likely = np.flatnonzero(gaps <= self.gamma), np.asarray(self._likely or gaps)
+            enough = kept[likely[kept] <= self.gamma]
+            nearest = kept[likely[kept].argmin()] if len(kept) else gaps.argmin()
+            chosen = int(enough[0] if len(enough) else nearest)
         self._chosen = chosen
         self.level_, weights, self.gap_ = self._path[chosen]
         self.satisfied_ = self.gamma is None or (self.gap_ is not None and self.gap_ <= self.gamma)
@@ -392,8 +392,9 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
-        blocks = (np.asarray(X[some], dtype=float) for some in row_blocks(len(X)))
-        scores = [self.bends_(rows) @ self.coef_ + self.intercept_ for rows in blocks]
+        scores = [
+            self.bends_(np.asarray(X[some], dtype=float)) @ self.coef_ + self.intercept_ for some in row_blocks(len(X))
+        ]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
     def predict(self, X: Array) -> Codes:
@@ -409,11 +410,15 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
         {predicts_proba}
         """
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            second = expit(scores[:, 0])
-            return np.column_stack([1 - second, second])
+        return shares_by(self._scores(X))
+
+
+def shares_by(scores: Array) -> Array:
+    """Probabilities of all classes by scores of shape (n_rows, n_outputs); of two classes the second has one."""
+    if scores.shape[1] > 1:
         return softmax(scores, axis=1)
+    second = expit(scores[:, 0])
+    return np.column_stack([1 - second, second])
 
 
 def _decide(scores: Array) -> Codes:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
-from skfairdp._judge import Judgement, fifths
+from skfairdp._judge import Judgement, fifths, set_judgement
 from skfairdp._rows import opened
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
@@ -315,8 +315,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         self.agreement_ = float(np.mean(found.answers == rows.before))
         if judgement is not None:
             # how far rows that the model samples are from private ones, nobody has looked
-            known = judgement.said_in_doubt if samples else judgement.said
-            self.gap_, self.gap_bound_, self.constraint_holds_ = known
+            set_judgement(self, judgement, in_doubt=samples)
         account = Account.of(model)
         if paid := [*account.reports, *held_by(_utils.PublicData(X, sensitive_features))]:
             self.privacy_ = composed(*paid, *held_by(self))
