@@ -403,8 +403,7 @@ class RateConstraints:
         hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
         rows = self.sizes_of_rates(sizes)
         hits = np.vstack([hits, hits.sum(0)])
-        found: Floats = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
-        return found
+        return np.asarray(np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0))
 
     def violations(self, counts: Any, sizes: Any = None) -> Floats:
         """Left-hand side less right-hand side of every inequality: above 0 where it is broken.
@@ -460,8 +459,7 @@ class RateConstraints:
             paid = of_group[:, hits].sum(1) - of_group[:, errors].sum(1)
             scale = np.where(paid > forgive, forgive / np.maximum(paid, forgive), 1.0)[:, None]
             of_group = np.where(errors | hits, of_group * scale, of_group)
-        weights: Floats = np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]])
-        return weights
+        return np.asarray(np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]]))
 
     def tally(self, groups: Any, truth: Any, predicted: Any) -> Ints:
         """Counts of rows by the codes of group, true and predicted class."""
@@ -541,8 +539,7 @@ def _event(name: str, positive: int, label: int, k: int) -> Floats:
     predicted = np.arange(k) == positive
     if name in ("true_negative_rate", "false_negative_rate"):
         predicted = ~predicted
-    event: Floats = np.outer(_cell(name, positive, label, k), predicted).astype(np.float64)
-    return event
+    return np.asarray(np.outer(_cell(name, positive, label, k), predicted).astype(np.float64))
 
 
 def _cell(name: str, positive: int, label: int, k: int) -> Floats:

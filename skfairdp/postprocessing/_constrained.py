@@ -74,8 +74,7 @@ def for_own_answers(counts: Floats, edges: Floats, sigma: float, n_rows: float) 
     """
     rows = np.maximum(counts.sum(2), 0.0)
     own = np.resize(np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0), len(counts))[:, None]
-    found: Floats = DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows)
-    return found
+    return np.asarray(DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows))
 
 
 def predicted_counts(counts: Floats, answers: Floats) -> Floats:
@@ -258,5 +257,4 @@ def _counted(cells: tuple[Ints, ...], weights: Floats, shape: tuple[int, ...]) -
     """Rows by cell and label, each by how likely it has that label; shape (*shape, 2)."""
     where = np.ravel_multi_index(cells, shape)
     columns = [np.bincount(where, column, int(np.prod(shape))).astype(np.float64) for column in weights.T]
-    counts: Floats = np.stack(columns, axis=-1).reshape(*shape, 2)
-    return counts
+    return np.asarray(np.stack(columns, axis=-1).reshape(*shape, 2))
