@@ -257,12 +257,12 @@ class FairnessGate:
 
     def _count(self, table: Ints) -> None:
         # Lists, not arrays: single entries are read and written far more often than the whole.
-        self._counts, self._sizes, self._sums = table.ravel().tolist(), table.sum(1).tolist(), table.sum(0).tolist()
+        self._state = table.ravel().tolist(), table.sum(1).tolist(), table.sum(0).tolist()
 
     @property
     def counts(self) -> Ints:
         """Answers given so far, shape (n_groups, n_classes); a copy."""
-        return np.array(self._counts, dtype=np.int64).reshape(self.n_groups, self.n_classes)
+        return np.array(self._state[0], dtype=np.int64).reshape(self.n_groups, self.n_classes)
 
     def admissible(self, z: int) -> Bools:
         """Return which classes group ``z`` may be given next: K_t, a mask of shape (n_classes,).
@@ -278,7 +278,7 @@ class FairnessGate:
             Whether each class may be given.
         """
         z = self._code(z, self.n_groups, "group")
-        size = self._sizes[z]
+        size = self._state[1][z]
         gap, local, gamma = self._rule
         if size < self.min_count or (not local and self._far_from_gamma(size)):
             return np.ones(self.n_classes, dtype=bool)
@@ -296,11 +296,12 @@ class FairnessGate:
             Codes of the group and of the class.
         """
         z, k = self._code(z, self.n_groups, "group"), self._code(k, self.n_classes, "class")
-        self._counts[z * self.n_classes + k] += 1
-        self._sizes[z] += 1
-        self._sums[k] += 1
+        counts, sizes, sums = self._state
+        counts[z * self.n_classes + k] += 1
+        sizes[z] += 1
+        sums[k] += 1
         self._excess = math.nan
-        self._peak += 1.0 / self._sizes[z]
+        self._peak += 1.0 / sizes[z]
 
     def excess(self) -> float:
         """Return E = Σ max(0, Γ(z, k) - γ), the amount by which the answers so far exceed γ in total.
@@ -361,7 +362,7 @@ class FairnessGate:
         if engine == "numba" and compiled is None:
             raise ImportError("engine='numba' of FairnessGate.run needs numba: pip install 'skfairdp[fast]'.")
         amounts = self._amounts
-        if not amounts and compiled is None and len(z) < _WORTH_BLOCKS and len(self._counts) < _MANY_CELLS:
+        if not amounts and compiled is None and len(z) < _WORTH_BLOCKS and len(self._state[0]) < _MANY_CELLS:
             mask = bytearray(len(z))
             _stream.run(*self._rule, self.min_count, *self._state, z.tolist(), k.tolist(), mask)
             decisions = np.frombuffer(mask, dtype=bool).copy()
@@ -373,7 +374,7 @@ class FairnessGate:
             decisions = np.zeros(len(z), dtype=bool)
             state = [np.array(part, dtype=np.int64) for part in self._state]
             compiled(*self._rule, self.min_count, *state, z, k, decisions)
-            self._counts, self._sizes, self._sums = (part.tolist() for part in state)
+            self._count(state[0].reshape(self.n_groups, self.n_classes))
         self._excess = self._peak = math.nan
         return decisions
 
@@ -393,10 +394,6 @@ class FairnessGate:
         agree = self.n_groups == self.n_classes == 2 and 2 * self._bound * (self.min_count + 1) >= 1
         local = not self._amounts and (self.gate == "local" or (agree and self.disparity == "others"))
         return GAPS.index(self.disparity), local, self._bound
-
-    @property
-    def _state(self) -> tuple[list[int], list[int], list[int]]:
-        return self._counts, self._sizes, self._sums
 
     def _look(self) -> None:
         gaps = _all_gaps(self.counts, self.disparity, self._amounts)

@@ -97,16 +97,22 @@ NO_HINGES = HingeFeatures.of(np.zeros((1, 0)))
 
 @dataclass(frozen=True)
 class ShareProblem:
-    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured."""
+    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured.
+
+    ``terms`` are those of the ``rows`` asked about and of the ``public`` ones. ``penalty`` is that of each weight; a
+    little on the intercept keeps it finite when noise drives all shares past 0 or 1.
+    """
 
     terms: Array
-    n_public: int
+    rows: Array
+    public: Array
     targets: Array
     scored: Array
     bends: HingeFeatures
     center: Array
     scale: Array
     alpha: float
+    penalty: Array
 
     @classmethod
     def of(
@@ -144,23 +150,10 @@ class ShareProblem:
             for some in row_blocks(len(rows)):
                 np.divide(bent(rows[some]) - center, scale, out=here[some])
             start += len(rows)
-        penalty = likeliest if alpha is None else float(alpha)
-        return cls(terms, len(public), targets, scored, bent, center, scale, penalty)
-
-    @property
-    def rows(self) -> Array:
-        """Terms of those asked about."""
-        return self.terms[: len(self.targets)]
-
-    @property
-    def public(self) -> Array:
-        """Terms of the public ones."""
-        return self.terms[len(self.terms) - self.n_public :]
-
-    @property
-    def penalty(self) -> Array:
-        """Of each weight; a little on the intercept keeps it finite when noise drives all shares past 0 or 1."""
-        return np.append(np.full(len(self.scale), self.alpha), 1e-6 * len(self.targets))
+        of_each = likeliest if alpha is None else float(alpha)
+        penalty = np.append(np.full(len(scale), of_each), 1e-6 * len(targets))
+        seen = terms[: len(targets)], terms[len(terms) - len(public) :]
+        return cls(terms, *seen, targets, scored, bent, center, scale, of_each, penalty)
 
 
 @shared_docs
@@ -480,7 +473,7 @@ def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) ->
     They end where no row is near the threshold: a nearly constant student, which no step mends.
     """
     terms, target, penalty = problem.terms, problem.scored[:, 0], problem.penalty
-    scores, asked, seen = terms @ w, slice(len(target)), slice(len(terms) - problem.n_public, None)
+    scores, asked, seen = terms @ w, slice(len(target)), slice(len(terms) - len(problem.public), None)
     factor = cho_factor(_curvature(terms[asked], scores[asked], penalty))
     pulls = np.zeros((1 + len(rates.members), len(terms)))  # on the score of each row: of the loss, of each rate
     for _ in range(_STEPS):
