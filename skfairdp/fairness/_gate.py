@@ -396,7 +396,10 @@ class FairnessGate:
         return GAPS.index(self.disparity), local, self._bound
 
     def _look(self) -> None:
-        gaps = _all_gaps(self.counts, self.disparity, self._amounts)
+        if not self._amounts:
+            self._excess, self._peak = _stream.excess_and_peak(GAPS.index(self.disparity), self._bound, *self._state)
+            return
+        gaps = _all_gaps(self.counts, self.disparity, True)
         self._excess, self._peak = _excess(gaps, self._bound), float(gaps.max())
 
     def _far_from_gamma(self, size: int) -> bool:

@@ -121,6 +121,18 @@ def look(
     return excess
 
 
+def excess_and_peak(gap: int, gamma: float, counts: Any, sizes: Any, sums: Any) -> tuple[float, float]:
+    """Return E and the largest Γ."""
+    excess, peak, total = 0.0, -1.0, sum(sizes)
+    for z in range(len(sizes)):
+        for k in range(len(sums)):
+            value = cell(gap, counts, sizes, sums, total, z, k)
+            peak = max(peak, value)
+            if value - gamma > TOLERANCE:
+                excess += value - gamma
+    return excess, peak
+
+
 def admissible(
     gap: int, local: bool, gamma: float, counts: Any, sizes: Any, sums: Any, z: int, excess: float
 ) -> list[bool]:
