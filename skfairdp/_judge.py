@@ -149,11 +149,6 @@ class Judgement:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_`` of an estimator."""
         return self.gap, self.gap_bound, self.holds
 
-    @property
-    def said_in_doubt(self) -> tuple[float, float, str]:
-        """The same by rows that are not the population's own: sampled, or with groups or labels that are estimated."""
-        return self.gap, 1.0, "no" if self.holds == "no" else "within the noise"
-
     def warn(self, owner: str, rows: str, instead: str, *, in_doubt: bool = False, check: str = LOOK_ANEW) -> None:
         """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
         its own, by .02 as well. Where it was given one, also that it could not be checked, and how it can be.
@@ -267,12 +262,15 @@ class Judge:
 
 
 def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bool = False) -> None:
-    """Set what is known of the groups, in place of what was known of another model."""
+    """Set what is known of the groups, in place of what was known of another model.
+
+    In doubt are rows that are not the population's own: sampled, or with groups or labels that are estimated.
+    """
     for name in ("gap_", "gap_bound_", "constraint_holds_"):
         vars(estimator).pop(name, None)
     if judgement is not None:
-        said = judgement.said_in_doubt if in_doubt else judgement.said
-        estimator.gap_, estimator.gap_bound_, estimator.constraint_holds_ = said
+        doubtful = judgement.gap, 1.0, "no" if judgement.holds == "no" else "within the noise"
+        estimator.gap_, estimator.gap_bound_, estimator.constraint_holds_ = doubtful if in_doubt else judgement.said
 
 
 def asked_constraints(estimator: Any, usual: Any = None) -> Any:

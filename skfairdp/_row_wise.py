@@ -84,7 +84,8 @@ def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: I
         given = [c if c is NO_CLASS else int(c >= coin) for c, coin in zip(chances, _coins(places), strict=True)]
         return _objects(given)
     known = known_row_wise(fitted)
-    native = any(map(_reads_types, _parts(fitted)))
+    # What reads cells by a schema, or wants the type that it was trained on, gets rows as they come.
+    native = any(_is_net(part) or getattr(part, "schema", None) is not None for part in _parts(fitted))
     rows = PlainRows(X, native=native, listed=_listed(fitted) if known else None)
     with silence(), parallel_config(backend="sequential"):  # sums over trees come in one order
         if known and places is not None:
@@ -118,7 +119,9 @@ def predict_with_groups(fitted: Any, X: Any, groups: Any) -> Any:
     """Predictions; the groups go to a ``predict`` that takes them and does not find them in the columns of X."""
     last = _last(fitted)
     wanted = groups is not None and "sensitive_features" in inspect.signature(last.predict).parameters
-    if not wanted or getattr(last, "sensitive_columns", None) is not None or _has_groups(last, X):
+    named = set(getattr(getattr(last, "schema", None), "groups", ()))  # columns of X, where a schema names them
+    has_groups = bool(named) and named <= set(map(str, getattr(X, "columns", ())))
+    if not wanted or getattr(last, "sensitive_columns", None) is not None or has_groups:
         return fitted.predict(X)
     if last is not fitted:
         X = fitted[:-1].transform(X) if len(fitted) > 1 else X
@@ -141,12 +144,6 @@ def all_probabilities(learner: Any, X: Any, n_classes: int) -> Floats:
 
 def _last(fitted: Any) -> Any:
     return fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
-
-
-def _has_groups(fitted: Any, X: Any) -> bool:
-    """Whether a schema names columns of X as the group."""
-    named = getattr(getattr(fitted, "schema", None), "groups", ())
-    return bool(named) and set(named) <= set(map(str, getattr(X, "columns", ())))
 
 
 # ------------------------------------------------------------------ calls of one public shape
@@ -234,18 +231,16 @@ class _Chance:
     """A reduction of fairlearn, or a pipeline that ends in one: "predicts" the chance of the second class."""
 
     def __init__(self, fitted: Any, reduction: Any) -> None:
-        self.fitted, self.reduction = fitted, reduction
+        self.before = fitted[:-1] if fitted is not reduction and len(fitted) > 1 else None
+        self.reduction = reduction
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What a prediction calls: the learner inside, and the steps before."""
-        before = self.fitted[:-1] if self.fitted is not self.reduction and len(self.fitted) > 1 else None
-        inside = self.reduction.get_params(deep=deep)
-        return {**({} if before is None else before.get_params(deep=deep)), **inside}
+        parts = [part for part in (self.before, self.reduction) if part is not None]
+        return {name: value for part in parts for name, value in part.get_params(deep=deep).items()}
 
     def predict(self, X: Any) -> Any:
-        if self.fitted is not self.reduction and len(self.fitted) > 1:
-            X = self.fitted[:-1].transform(X)
-        return self.reduction._pmf_predict(X)[:, 1]
+        return self.reduction._pmf_predict(X if self.before is None else self.before.transform(X))[:, 1]
 
 
 def _reduction(fitted: Any) -> _Chance | None:
@@ -370,11 +365,6 @@ def _is_net(value: Any) -> bool:
     """Whether it is a plain skorch net: of all it is configured with, a prediction calls the module alone."""
     home, name = type(value).__module__, type(value).__name__
     return (home.split(".")[0] == "skorch" or (home, name) == _UNSET_NET) and hasattr(value, "module")
-
-
-def _reads_types(part: Any) -> bool:
-    """Whether it reads cells by a schema, or wants the type that it was trained on: then rows stay as they come."""
-    return _is_net(part) or getattr(part, "schema", None) is not None
 
 
 def _draws(part: Any) -> bool:

@@ -42,8 +42,7 @@ def project_to_bounds(constraint: RateParity | RateBound, differences: Floats, m
         pull -= np.maximum(differences - (t + room) / factor, 0.0).sum(0) / factor
         low, high = np.where(pull < 0, t, low), np.where(pull < 0, high, t)
     least = (low + high) / 2
-    found: Floats = np.where(allowed, differences, np.clip(differences, least, (least + room) / factor))
-    return found
+    return np.asarray(np.where(allowed, differences, np.clip(differences, least, (least + room) / factor)))
 
 
 # Rates that are one less the score h of their notion.

@@ -11,7 +11,7 @@ import numpy as np
 from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray
 from skfairdp._utils import invalid_parameter
 from skfairdp.fairness import _gate_stream as _stream
-from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities, disparities_of, tally
+from skfairdp.fairness._gaps import GAPS, as_counts, check_option, disparities_of, tally
 
 _LEAST = 512  # rows that are worth a look at all cells
 _MOST = 2**20  # rows at a time, whatever the gate allows
@@ -70,8 +70,7 @@ def decided_in_blocks(
 
 def _rows_that_fit(disparity: str, gamma: float, counts: Counts, groups: Counts, amounts: bool = False) -> int:
     """How many of the next rows are admitted, whatever their labels are; 0 instead of a few."""
-    gaps = ks_gaps(counts, disparity) if amounts else disparities(counts, disparity)
-    room = gamma - _ROUNDING - gaps.max(axis=1)
+    room = gamma - _ROUNDING - _all_gaps(counts, disparity, amounts).max(axis=1)
     n_rows = min(len(groups), _MOST) if room.min() > 0 else 0
     while n_rows >= _LEAST:
         more = np.bincount(groups[:n_rows], minlength=len(counts))
@@ -96,10 +95,10 @@ def _move_of_rate(sizes: Counts, more: Counts) -> Floats:
         return np.where(more > 0, np.log1p(more / sizes), 0.0)
 
 
-def ks_gaps(counts: Counts, disparity: str) -> Floats:
-    """How far the shares of each group's amounts up to the end of each bin lie from what they are compared with."""
-    upto = counts.cumsum(axis=1)
-    return _gaps(upto, upto[:, -1], upto.sum(axis=0), disparity, True)
+def _all_gaps(counts: Counts, disparity: str, amounts: bool) -> Floats:
+    """All Γ of classes; of amounts, how far the shares up to each bin lie from what they are compared with."""
+    table = counts.cumsum(axis=1) if amounts else counts
+    return _gaps(table, counts.sum(axis=1), table.sum(axis=0), disparity, amounts)
 
 
 def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> Bools:
@@ -228,6 +227,8 @@ class FairnessGate:
     (array([False,  True]), array([ True, False]))
     """
 
+    _amounts = False
+
     def __init__(
         self,
         n_groups: int,
@@ -256,12 +257,12 @@ class FairnessGate:
 
     def _count(self, table: Ints) -> None:
         # Lists, not arrays: single entries are read and written far more often than the whole.
-        self._counts, self._sizes, self._sums = table.ravel().tolist(), table.sum(1).tolist(), table.sum(0).tolist()
+        self._state = table.ravel().tolist(), table.sum(1).tolist(), table.sum(0).tolist()
 
     @property
     def counts(self) -> Ints:
         """Answers given so far, shape (n_groups, n_classes); a copy."""
-        return np.array(self._counts, dtype=np.int64).reshape(self.n_groups, self.n_classes)
+        return np.array(self._state[0], dtype=np.int64).reshape(self.n_groups, self.n_classes)
 
     def admissible(self, z: int) -> Bools:
         """Return which classes group ``z`` may be given next: K_t, a mask of shape (n_classes,).
@@ -277,10 +278,12 @@ class FairnessGate:
             Whether each class may be given.
         """
         z = self._code(z, self.n_groups, "group")
-        size = self._sizes[z]
+        size = self._state[1][z]
         gap, local, gamma = self._rule
         if size < self.min_count or (not local and self._far_from_gamma(size)):
             return np.ones(self.n_classes, dtype=bool)
+        if self._amounts:
+            return np.array([self.copy().run([z], [k])[0] for k in range(self.n_classes)])
         excess = 0.0 if local else self.excess()
         return np.array(_stream.admissible(gap, local, gamma, *self._state, z, excess))
 
@@ -293,11 +296,12 @@ class FairnessGate:
             Codes of the group and of the class.
         """
         z, k = self._code(z, self.n_groups, "group"), self._code(k, self.n_classes, "class")
-        self._counts[z * self.n_classes + k] += 1
-        self._sizes[z] += 1
-        self._sums[k] += 1
+        counts, sizes, sums = self._state
+        counts[z * self.n_classes + k] += 1
+        sizes[z] += 1
+        sums[k] += 1
         self._excess = math.nan
-        self._peak += 1.0 / self._sizes[z]
+        self._peak += 1.0 / sizes[z]
 
     def excess(self) -> float:
         """Return E = Σ max(0, Γ(z, k) - γ), the amount by which the answers so far exceed γ in total.
@@ -357,19 +361,20 @@ class FairnessGate:
             compiled = _stream.compiled_run()
         if engine == "numba" and compiled is None:
             raise ImportError("engine='numba' of FairnessGate.run needs numba: pip install 'skfairdp[fast]'.")
-        if compiled is None and len(z) < _WORTH_BLOCKS and len(self._counts) < _MANY_CELLS:
+        amounts = self._amounts
+        if not amounts and compiled is None and len(z) < _WORTH_BLOCKS and len(self._state[0]) < _MANY_CELLS:
             mask = bytearray(len(z))
             _stream.run(*self._rule, self.min_count, *self._state, z.tolist(), k.tolist(), mask)
             decisions = np.frombuffer(mask, dtype=bool).copy()
-        elif compiled is None:
+        elif amounts or compiled is None:
             inner = self.counts
-            decisions = run_in_blocks((*self._rule, self.min_count), inner, z, k)
+            decisions = run_in_blocks((*self._rule, self.min_count), inner, z, k, amounts=amounts)
             self._count(inner)
         else:
             decisions = np.zeros(len(z), dtype=bool)
             state = [np.array(part, dtype=np.int64) for part in self._state]
             compiled(*self._rule, self.min_count, *state, z, k, decisions)
-            self._counts, self._sizes, self._sums = (part.tolist() for part in state)
+            self._count(state[0].reshape(self.n_groups, self.n_classes))
         self._excess = self._peak = math.nan
         return decisions
 
@@ -386,19 +391,16 @@ class FairnessGate:
     @property
     def _rule(self) -> tuple[int, bool, float]:
         # Where the two gates agree (see the class docstring) the local one is run: it looks at one cell.
-        local = self.gate == "local" or (
-            self.n_groups == self.n_classes == 2
-            and self.disparity == "others"
-            and 2 * self._bound * (self.min_count + 1) >= 1
-        )
+        agree = self.n_groups == self.n_classes == 2 and 2 * self._bound * (self.min_count + 1) >= 1
+        local = not self._amounts and (self.gate == "local" or (agree and self.disparity == "others"))
         return GAPS.index(self.disparity), local, self._bound
 
-    @property
-    def _state(self) -> tuple[list[int], list[int], list[int]]:
-        return self._counts, self._sizes, self._sums
-
     def _look(self) -> None:
-        self._excess, self._peak = _stream.excess_and_peak(GAPS.index(self.disparity), self._bound, *self._state)
+        if not self._amounts:
+            self._excess, self._peak = _stream.excess_and_peak(GAPS.index(self.disparity), self._bound, *self._state)
+            return
+        gaps = _all_gaps(self.counts, self.disparity, True)
+        self._excess, self._peak = _excess(gaps, self._bound), float(gaps.max())
 
     def _far_from_gamma(self, size: int) -> bool:
         """Whether an answer to a group of ``size``, moving Γ by at most 1/(size + 1), keeps all below γ."""
@@ -430,28 +432,7 @@ class AmountGate(FairnessGate):
     leaves E as it is with every Γ(z, t) of its group below γ. What the other gate promises follows in the same way.
     """
 
-    def admissible(self, z: int) -> Bools:
-        """Return in which bins group ``z`` may be given an amount next."""
-        z = self._code(z, self.n_groups, "group")
-        size = self._sizes[z]
-        if size < self.min_count or self._far_from_gamma(size):
-            return np.ones(self.n_classes, dtype=bool)
-        return np.array([self.copy().run([z], [k])[0] for k in range(self.n_classes)])
-
-    def run(self, groups: ArrayLike, labels: ArrayLike, *, engine: str = "auto") -> Bools:
-        """Process a stream of bins in order, count every admissible row and refuse the others."""
-        if self.gamma is None:
-            return super().run(groups, labels, engine=engine)
-        z, k = self._codes(groups, self.n_groups, "groups"), self._codes(labels, self.n_classes, "labels")
-        rule, counts = (GAPS.index(self.disparity), False, self.gamma, self.min_count), self.counts
-        decisions = run_in_blocks(rule, counts, z, k, amounts=True)
-        self._count(counts)
-        self._excess = self._peak = math.nan
-        return decisions
-
-    def _look(self) -> None:
-        gaps = ks_gaps(self.counts, self.disparity)
-        self._excess, self._peak = _excess(gaps, self._bound), float(gaps.max())
+    _amounts = True
 
 
 def _check_integer(value: Any, low: int, name: str) -> None:

@@ -58,8 +58,7 @@ class RateGate:
         """Which inequalities count: those with ``min_count`` labels behind each of their rates."""
         line, group, rate, _ = self.constraints.terms
         too_few = self._known[1][group, rate] < self.min_count
-        found: Bools = np.bincount(line, too_few, minlength=self.constraints.n_inequalities) == 0
-        return found
+        return np.asarray(np.bincount(line, too_few, minlength=self.constraints.n_inequalities) == 0)
 
     def worst_case(self) -> Floats:
         """Return by how much outstanding labels can break each inequality; NaN where it is not in force."""
@@ -140,8 +139,7 @@ class RateGate:
         return ~harmed
 
     def _breaks(self, one: Floats, other: Floats) -> Bools:
-        broken: Bools = one + other - self.constraints.comparisons.slack > TOLERANCE
-        return broken
+        return np.asarray(one + other - self.constraints.comparisons.slack > TOLERANCE)
 
     def _ends(self, outstanding: Ints) -> Ends:
         """How far each rate can still go: up, times its factor, and down, with its sign turned.
@@ -183,8 +181,7 @@ class RateGate:
 
 
 def _with_sum(by_group: Any) -> Floats:
-    found: Floats = np.vstack([by_group, by_group.sum(axis=0)])
-    return found
+    return np.asarray(np.vstack([by_group, by_group.sum(axis=0)]))
 
 
 _LEAST, _MOST = 256, 2**20  # rows that are worth a look at all of them together
@@ -300,8 +297,7 @@ class AnswerGate:
 
     def _known(self, sizes: Ints) -> Bools:
         """Whether all that an inequality compares has an answer."""
-        found: Bools = np.array([*(sizes > 0), sizes.any(), True])[self._lines].all(axis=1)
-        return found
+        return np.asarray(np.array([*(sizes > 0), sizes.any(), True])[self._lines].all(axis=1))
 
     def _rows_that_fit(self, groups: Ints) -> int:
         """How many of the next rows are admitted, whatever their labels are; 0 instead of a few.

@@ -362,7 +362,7 @@ class RateConstraints:
     @cached_property
     def bounds(self) -> Floats:
         """Right-hand sides, shape (n_inequalities,)."""
-        return np.array([slack for *_, slack in self._pairs], dtype=np.float64)
+        return np.array(self._pairs, dtype=np.float64).reshape(-1, 5)[:, 4].copy()
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -376,10 +376,10 @@ class RateConstraints:
     def terms(self) -> tuple[Ints, Ints, Ints, Floats]:
         """What is not 0 of the coefficients: positions of the inequality, the group and the rate, and the value.
         An inequality has two terms at most, while ``coefficients`` grow with the third power of the groups."""
-        pairs = np.array(self._pairs, dtype=np.float64).reshape(-1, 5)
-        line, rate = (np.repeat(part, 2) for part in (np.arange(len(pairs)), pairs[:, 0].astype(np.int64)))
-        group = pairs[:, 1:3].astype(np.int64).ravel()
-        value = np.column_stack([pairs[:, 3], np.full(len(pairs), -1.0)]).ravel()
+        rates, ones, others, factors, _ = np.array(self._pairs, dtype=np.float64).reshape(-1, 5).T
+        line, rate = np.repeat([np.arange(len(rates)), rates.astype(np.int64)], 2, axis=1)
+        group = np.stack([ones, others], axis=1).astype(np.int64).ravel()
+        value = np.stack([factors, np.full(len(rates), -1.0)], axis=1).ravel()
         order = np.lexsort([group, line])
         order = order[group[order] <= len(self.groups)]  # but nobody, whose rate is 0
         return line[order], group[order], rate[order], value[order]
@@ -403,8 +403,7 @@ class RateConstraints:
         hits = np.einsum("ayk,ryk->ar", counts, self.events[:, : counts.shape[1]])
         rows = self.sizes_of_rates(sizes)
         hits = np.vstack([hits, hits.sum(0)])
-        found: Floats = np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0)
-        return found
+        return np.asarray(np.divide(hits, rows, out=np.full(rows.shape, np.nan), where=rows > 0))
 
     def violations(self, counts: Any, sizes: Any = None) -> Floats:
         """Left-hand side less right-hand side of every inequality: above 0 where it is broken.
@@ -460,8 +459,7 @@ class RateConstraints:
             paid = of_group[:, hits].sum(1) - of_group[:, errors].sum(1)
             scale = np.where(paid > forgive, forgive / np.maximum(paid, forgive), 1.0)[:, None]
             of_group = np.where(errors | hits, of_group * scale, of_group)
-        weights: Floats = np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]])
-        return weights
+        return np.asarray(np.einsum("ar,ryk->ayk", of_group, self.events[:, : sizes.shape[1]]))
 
     def tally(self, groups: Any, truth: Any, predicted: Any) -> Ints:
         """Counts of rows by the codes of group, true and predicted class."""
@@ -479,8 +477,8 @@ class RateConstraints:
     @cached_property
     def _rates(self) -> dict[Rate, int]:
         """The position of every rate."""
-        every = chain.from_iterable(map(self._rates_of, self.constraints))
-        return {rate: column for column, rate in enumerate(dict.fromkeys(every))}
+        every = dict.fromkeys(chain.from_iterable(map(self._rates_of, self.constraints)))
+        return dict(zip(every, range(len(every)), strict=True))
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int, int, float, float]]:
@@ -509,7 +507,8 @@ class RateConstraints:
                 asked = [(*how, groups, everybody), (*how, everybody, groups)]
             else:
                 asked = [(*constraint.factor_and_slack, groups, groups)]
-            found += [[(self._rates[rate], *one) for one in asked] for rate in self._rates_of(constraint)]
+            for rate in self._rates_of(constraint):
+                found.append([(self._rates[rate], *one) for one in asked])
         return found
 
     def _rates_of(self, constraint: RateParity | RateBound) -> list[Rate]:
@@ -540,8 +539,7 @@ def _event(name: str, positive: int, label: int, k: int) -> Floats:
     predicted = np.arange(k) == positive
     if name in ("true_negative_rate", "false_negative_rate"):
         predicted = ~predicted
-    event: Floats = np.outer(_cell(name, positive, label, k), predicted).astype(np.float64)
-    return event
+    return np.asarray(np.outer(_cell(name, positive, label, k), predicted).astype(np.float64))
 
 
 def _cell(name: str, positive: int, label: int, k: int) -> Floats:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 from scipy.special import softmax
@@ -15,14 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._row_wise import all_probabilities
 from skfairdp._tables import on_simplex
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp._utils import BLAS, NamedEstimator, fit_softmax
 from skfairdp.fairness import RateConstraints, read_rate_constraints, tally
 from skfairdp.pate._soft_label_student import LEVELS, SoftLabelStudent
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 MET = 1e-6  # what a linear program calls met
 # Of a violation of 1, in accuracy. Gaps of a few thousand rows have noise of some hundredths, which no feature

@@ -15,15 +15,13 @@ from sklearn.base import BaseEstimator, clone
 from skfairdp import _teachers
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge
+from skfairdp._typing import Bools, Floats as Array, Ints as Codes, Objects
 from skfairdp._utils import RandomStateLike, child_seeds, progress_bar, public_generator, row_blocks, silence
 from skfairdp._utils._sklearn import A_LEARNER
 from skfairdp.fairness import RateBound, RateParity, name_of
 from skfairdp.lagrangian import FairPerceptron, as_perceptron, mlp, standard_scale
 from skfairdp.pate._votes import VotePlan
 from skfairdp.schema import RawTable, Schema
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def fit_fair_teachers(
@@ -182,7 +180,7 @@ class AttributeRows(TrainingData):
     """Rows that have passed every check, with standardised features; all but ``groups`` public."""
 
     groups: Codes
-    domain: NDArray[np.object_]
+    domain: Objects
     center: Array
     scale: Array
     schema: Schema | None = None
@@ -236,8 +234,13 @@ class AttributeRows(TrainingData):
         assert schema is not None
         yield from self.source.each(lambda chunk: read(schema, chunk.table, owner=self.owner, may_be_empty=True))
 
-    def counted(self, answers: "Answers") -> Codes:
-        """What a student answers to these rows, one of each subject, by group and label. Private."""
+    def counted(self, judge: Judge, student: Any, seed: int) -> Codes:
+        """What a student answers to these rows, one of each subject, as a judge counts it. Private."""
+
+        def answers(raw: Rows, *_: Any) -> Codes:
+            said = seeded_predictions(student, raw.features, seed)
+            return judge.counts(raw.groups(), raw.labels(), np.asarray(said, dtype=np.int64))
+
         if self.source is None or self.subjects is None:
             return np.sum([answers(rows) for rows in self.each()], axis=0)
         schema = self.schema
@@ -423,24 +426,11 @@ class _Whole:
     def groups(self) -> Codes:
         return self.of_groups
 
-    def part(self, rows: NDArray[np.bool_]) -> "_Whole":
+    def part(self, rows: Bools) -> "_Whole":
         return _Whole(self.features[rows], self.y[rows], self.of_groups[rows])
 
 
 Rows = RawTable | _Whole
-
-
-@dataclass(frozen=True)
-class Answers:
-    """A student's answers to some rows, counted as a judge counts them. Private."""
-
-    judge: Judge
-    student: Any
-    seed: int
-
-    def __call__(self, raw: Rows, *teachers: Any) -> Codes:
-        answers = seeded_predictions(self.student, raw.features, self.seed)
-        return self.judge.counts(raw.groups(), raw.labels(), np.asarray(answers, dtype=np.int64))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,12 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import check_numbers
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._utils import NamedEstimator, RandomStateLike, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.pate._soft_label_student import ShareProblem
-
-Array = NDArray[np.float64]
 
 
 @shared_docs
@@ -117,7 +115,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         *,
         noise_std: float = 0.0,
         X_public: Array | None = None,
-        groups: NDArray[np.int64] | None = None,
+        groups: Codes | None = None,
         n_groups: int | None = None,
         bends: bool = False,
     ) -> "ParityPenaltyStudent":
@@ -167,7 +165,7 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
             values = np.tanh(values) @ weights + biases
         return values
 
-    def predict(self, X: Array) -> NDArray[np.int64]:
+    def predict(self, X: Array) -> Codes:
         """Class codes of shape (n_rows,).
 
         {predicts_labels}

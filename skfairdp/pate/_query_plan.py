@@ -3,33 +3,32 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
-from scipy.special import expit, logit, softmax
+from scipy.special import logit
 from sklearn.base import clone
 
 from skfairdp import _teachers, privacy
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._judge import Judge, tightened
 from skfairdp._rows import check_free_disk
-from skfairdp._tables import SampledRows, SyntheticRows, SyntheticRowsPlan, schema_columns
+from skfairdp._tables import SyntheticRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
 from skfairdp._utils import BLAS, child_seeds, fit_softmax, progress_bar, row_blocks, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.pate._constrained_student import ConstrainedStudent, NoisyParityEstimate, share_of_look, with_groups
 from skfairdp.pate._fair_votes import dry_run_teacher
 from skfairdp.pate._parity_penalty_student import ParityPenaltyStudent
-from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent
+from skfairdp.pate._soft_label_student import HingeFeatures, SoftLabelStudent, shares_by
 from skfairdp.pate._votes import ConfidentVoting, GNMaxVoting, ReleasedVotes, SoftVoting, VotePlan
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Terms = Callable[[Array], Array]
 
 #: Of the squared cost of the fit, as tables get where there are no public rows.
@@ -200,10 +199,7 @@ class ClassSums:
         scores = odds + (asked @ turned[1:] + turned[0]) / bend.T @ weights
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
-        if scores.shape[1] > 1:
-            return softmax(scores, axis=1), variance
-        second = expit(scores[:, 0])
-        return np.column_stack([1 - second, second]), variance
+        return shares_by(scores), variance
 
     def _apart(self, noisy: Array) -> tuple[Array, Array, Array]:
         """Rates of the classes, how far sums are from those of rows without any difference, and the variance of that.
@@ -377,10 +373,8 @@ class PATEPlan:
     @property
     def releases(self) -> tuple[str, ...]:
         """The kinds of release, in words, for the ledger."""
-        tables = () if self.rows is None else self.rows.releases
+        tables, sums, look = (() if part is None else part.releases for part in (self.rows, self.sums, self.look))
         counts = () if self.counts is None else ("noisy counts of the classes",)
-        look = () if self.look is None else self.look.releases
-        sums = () if self.sums is None else self.sums.releases
         return (*tables, *counts, *sums, *self.votes.releases, *look)
 
     @property
@@ -409,7 +403,9 @@ class QuerySet:
 
     public: PublicRows
     queries: Codes
-    sampled: SampledRows | None = None
+    _: KW_ONLY
+    limits: Array | None = None
+    n_small_groups: int = 0
     told: Any = None
     trust: float = 0.0
     by_group: bool = False
@@ -421,7 +417,7 @@ class QuerySet:
         Where the noise hides the ends of a column, private rows lie outside of all that is asked about. What a student
         says there follows from nothing that teachers said.
         """
-        return X if self.sampled is None else np.clip(X, *self.sampled.limits)
+        return X if self.limits is None else np.clip(X, *self.limits)
 
     @property
     def rows(self) -> Array:
@@ -510,7 +506,7 @@ def ask_teachers(
     released = voting.release(votes, plan.votes, noise, gate=gate, groups=asked.groups, verbose=owner.verbose)
     if plan.counts is not None:
         counts = plan.counts.release(of_classes, noise)[0]
-    if asked.sampled is not None and plan.sums is None and released.shares is not None and plan.forecast.noise <= CLEAR:
+    if plan.rows is not None and plan.sums is None and released.shares is not None and plan.forecast.noise <= CLEAR:
         # What the tables say of the rows, as sure as the votes confirm: post-processing.
         rows, told = asked.rows, asked.told
         teacher = default_teacher(owner.teacher, asked.public.X, rows.shape[1] - asked.public.X.shape[1])
@@ -522,22 +518,28 @@ def ask_teachers(
 
 def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: NoiseSource, rng: Generator) -> QuerySet:
     """Public rows, or sampled ones, and which are asked about; what released tables or sums say of their labels."""
-    public, sampled, told, trust, counts = data.public, None, None, plan.trust, None
+    how: dict[str, Any] = {"by_group": owner._votes_by_group}
+    public, told, trust = data.public, None, plan.trust
+    limited: Callable[[Array], Array] = np.asarray
     if plan.rows is not None:
         counted = data.one_row_each
         sampled = plan.rows.release(counted.X, counted.y, counted.groups, noise, rng)
         public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
+        how |= {"limits": sampled.limits, "n_small_groups": sampled.n_small_groups}
+        limited = partial(np.clip, a_min=sampled.limits[0], a_max=sampled.limits[1])
     assert public is not None
     if plan.sums is not None:
-        of = None if data.subjects is None else data.subjects.of
-        terms = np.asarray if plan.sums.alone else HingeFeatures.of(public.X)
-        X = data.X if sampled is None else np.clip(data.X, *sampled.limits)
-        once = X if sampled is None else np.clip(data.one_row_each.X, *sampled.limits)
-        told, variance, counts = plan.sums.release(X, data.y, public.X, noise, terms=terms, of=of, once=once)
-        trust, counts = plan.trust_in(variance, data.X.shape[1], data.n_units), counts if plan.sums.alone else None
+        told, variance, counts = plan.sums.release(
+            limited(data.X), data.y, public.X, noise,
+            terms=np.asarray if plan.sums.alone else HingeFeatures.of(public.X),
+            of=None if data.subjects is None else data.subjects.of,
+            once=limited(data.one_row_each.X) if plan.sums.of_squares else None,
+        )  # fmt: skip
+        trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
+        how |= {"class_counts": counts} if plan.sums.alone else {}
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-    return QuerySet(public, queries, sampled, told, trust, owner._votes_by_group, counts)
+    return QuerySet(public, queries, told=told, trust=trust, **how)
 
 
 def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: Generator) -> Codes:
@@ -555,7 +557,7 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
     else:  # by hashes: parts are uneven, and no subject moves another
         parts = data.subjects.parts(n_teachers, rng)
     how: dict[str, Any] = {"n_classes": n_classes, "n_jobs": owner.n_jobs, "memory": owner.memory}
-    if asked.sampled is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
+    if asked.limits is None and not asked.by_group:  # nothing is made of the table: it can be read as it is
         how |= {"random_state": rng, "verbose": verbose}
         teachers = _teachers.fit_teachers(teacher, data.X, data.y, parts, n_teachers=n_teachers, **how)
         return _teachers.vote_histogram(teachers.predict(rows), n_classes)
@@ -564,8 +566,8 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
         for mine, turn in _teachers.in_turns(parts, n_teachers, data.n_units):
             taught = turn.stop - turn.start
             X = data.X[mine]  # a copy, by the mask
-            if asked.sampled is not None:
-                np.clip(X, *asked.sampled.limits, out=X)
+            if asked.limits is not None:
+                np.clip(X, *asked.limits, out=X)
             if asked.by_group:
                 assert data.groups is not None
                 X = with_groups(X, data.groups[mine], asked.public.n_groups)

@@ -321,7 +321,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     def _looked_at(self, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Release what the answers of the student do to the groups."""
-        answered = data.counted(ensemble.Answers(judge, self.student_, self._student_seed))
+        answered = data.counted(judge, self.student_, self._student_seed)
         return judge.release(answered.reshape(judge.shape), noise)
 
     def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._teachers import check_fair_learner
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._utils import child_seeds, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import Perceptron, as_perceptron
@@ -18,8 +18,6 @@ from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._student_training import ConstantStudent, seeded
 from skfairdp.pate._votes import ReleasedVotes
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 FEW_ROWS = 10
 _OWNER = "SFPATEClassifier"
 #: Noise in the rates of a group that is worth a word: gaps that were left on made-up tables were about as large.
@@ -31,10 +29,10 @@ class Released:
     """Public rows and what was released about some of them."""
 
     X: Array
-    y: NDArray[np.int64]
+    y: Codes
     n_classes: int
-    queries: NDArray[np.int64]
-    labels: NDArray[np.int64] | None
+    queries: Codes
+    labels: Codes | None
     shares: Array | None
     noise_std: float
     n_values: int
@@ -55,7 +53,7 @@ class Released:
             rows.center, rows.scale, doubted, tuple(rows.domain.tolist()), tuple(rows.classes.tolist()),
         )  # fmt: skip
 
-    def part(self, rows: NDArray[np.int64]) -> "Released":
+    def part(self, rows: Codes) -> "Released":
         """What was released about some of the rows, given by their positions in increasing order."""
         asked = np.isin(self.queries, rows)
         of: list[Any] = [self.labels, self.shares]
@@ -64,7 +62,7 @@ class Released:
         some = replace(self, queries=queries, labels=labels, shares=shares, is_part=True)
         return replace(some, X=self.X[rows], y=self.y[rows])
 
-    def estimates(self, features: Array) -> tuple[NDArray[np.int64] | slice, Array]:
+    def estimates(self, features: Array) -> tuple[Codes | slice, Array]:
         """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each of them.
 
         Released labels speak of the rows asked about. Noisy shares are denoised by a regression on ``features``, which
@@ -83,7 +81,7 @@ class NetworkStudent:
     """A trained network as a classifier of class codes."""
 
     network: Perceptron
-    classes_: NDArray[np.int64]
+    classes_: Codes
     judgement: Judgement | None = None
 
     @property
@@ -93,7 +91,7 @@ class NetworkStudent:
     def predict_proba(self, X: Array) -> Array:
         return self.network.predict_proba(X)
 
-    def predict(self, X: Array) -> NDArray[np.int64]:
+    def predict(self, X: Array) -> Codes:
         return self.predict_proba(X).argmax(axis=1)
 
 

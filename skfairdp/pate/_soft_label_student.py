@@ -13,11 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
+from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._utils import BLAS, NamedEstimator, fit_softmax, row_blocks
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import largest_disparity, tally
-
-Array = NDArray[np.float64]
 
 #: Shares of the groups' differences that are taken out, tried in this order until the gap is small enough: of mean
 #: scores, and of smooth rates, which are nearer to what is asked for and need not be turned round as far.
@@ -46,11 +45,11 @@ class HingeFeatures:
     public rows alone.
     """
 
-    numbers: NDArray[np.int64]
+    numbers: Codes
     center: Array
     scale: Array
-    below: NDArray[np.int64]
-    above: NDArray[np.int64]
+    below: Codes
+    above: Codes
     low: Array
     high: Array
     farthest: ClassVar[float] = FARTHEST
@@ -98,16 +97,22 @@ NO_HINGES = HingeFeatures.of(np.zeros((1, 0)))
 
 @dataclass(frozen=True)
 class ShareProblem:
-    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured."""
+    """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured.
+
+    ``terms`` are those of the ``rows`` asked about and of the ``public`` ones. ``penalty`` is that of each weight; a
+    little on the intercept keeps it finite when noise drives all shares past 0 or 1.
+    """
 
     terms: Array
-    n_public: int
+    rows: Array
+    public: Array
     targets: Array
     scored: Array
     bends: HingeFeatures
     center: Array
     scale: Array
     alpha: float
+    penalty: Array
 
     @classmethod
     def of(
@@ -145,23 +150,10 @@ class ShareProblem:
             for some in row_blocks(len(rows)):
                 np.divide(bent(rows[some]) - center, scale, out=here[some])
             start += len(rows)
-        penalty = likeliest if alpha is None else float(alpha)
-        return cls(terms, len(public), targets, scored, bent, center, scale, penalty)
-
-    @property
-    def rows(self) -> Array:
-        """Terms of those asked about."""
-        return self.terms[: len(self.targets)]
-
-    @property
-    def public(self) -> Array:
-        """Terms of the public ones."""
-        return self.terms[len(self.terms) - self.n_public :]
-
-    @property
-    def penalty(self) -> Array:
-        """Of each weight; a little on the intercept keeps it finite when noise drives all shares past 0 or 1."""
-        return np.append(np.full(len(self.scale), self.alpha), 1e-6 * len(self.targets))
+        of_each = likeliest if alpha is None else float(alpha)
+        penalty = np.append(np.full(len(scale), of_each), 1e-6 * len(targets))
+        seen = terms[: len(targets)], terms[len(terms) - len(public) :]
+        return cls(terms, *seen, targets, scored, bent, center, scale, of_each, penalty)
 
 
 @shared_docs
@@ -245,7 +237,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         *,
         noise_std: float = 0.0,
         X_public: Array | None = None,
-        groups: NDArray[np.int64] | None = None,
+        groups: Codes | None = None,
         n_groups: int | None = None,
         bends: bool = False,
     ) -> "SoftLabelStudent":
@@ -284,7 +276,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         return self._select()
 
     def _solutions(
-        self, problem: "ShareProblem", groups: NDArray[np.int64] | None, n_groups: int
+        self, problem: "ShareProblem", groups: Codes | None, n_groups: int
     ) -> list[tuple[float, Array, float | None]]:
         """Level, weights and gap of each step of the path. It serves every gamma: a sweep re-uses them all."""
         path: list[tuple[float, Array, float | None]] = []
@@ -319,7 +311,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
                 "leave 'gamma' None."
             )
         other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
-        other.__dict__.update({key: value for key, value in self.__dict__.items() if key not in other.get_params()})
+        other.__dict__ = {**vars(self), **other.get_params()}
         other._likely = other._likely if likely is None else list(likely)
         return other._select()
 
@@ -377,12 +369,12 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1][self._chosen])
 
     def _select(self) -> "SoftLabelStudent":
-        steps, gaps = range(len(self._path)), [np.inf if gap is None else gap for _, _, gap in self._path]
-        likely, gamma, chosen = self._likely or gaps, self.gamma, 0
-        if gamma is not None:
-            kept = [i for i in steps if gaps[i] <= gamma]
-            nearest = min(kept, key=lambda i: likely[i]) if kept else min(steps, key=lambda i: gaps[i])
-            chosen = next((i for i in kept if likely[i] <= gamma), nearest)
+        gaps, chosen = np.array([np.inf if gap is None else gap for _, _, gap in self._path]), 0
+        if self.gamma is not None:
+            kept, likely = np.flatnonzero(gaps <= self.gamma), np.asarray(self._likely or gaps)
+            enough = kept[likely[kept] <= self.gamma]
+            nearest = kept[likely[kept].argmin()] if len(kept) else gaps.argmin()
+            chosen = int(enough[0] if len(enough) else nearest)
         self._chosen = chosen
         self.level_, weights, self.gap_ = self._path[chosen]
         self.satisfied_ = self.gamma is None or (self.gap_ is not None and self.gap_ <= self.gamma)
@@ -393,11 +385,12 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
-        blocks = (np.asarray(X[some], dtype=float) for some in row_blocks(len(X)))
-        scores = [self.bends_(rows) @ self.coef_ + self.intercept_ for rows in blocks]
+        scores = [
+            self.bends_(np.asarray(X[some], dtype=float)) @ self.coef_ + self.intercept_ for some in row_blocks(len(X))
+        ]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
-    def predict(self, X: Array) -> NDArray[np.int64]:
+    def predict(self, X: Array) -> Codes:
         """Class codes of shape (n_rows,).
 
         {predicts_labels}
@@ -410,14 +403,18 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
         {predicts_proba}
         """
-        scores = self._scores(X)
-        if scores.shape[1] == 1:
-            second = expit(scores[:, 0])
-            return np.column_stack([1 - second, second])
+        return shares_by(self._scores(X))
+
+
+def shares_by(scores: Array) -> Array:
+    """Probabilities of all classes by scores of shape (n_rows, n_outputs); of two classes the second has one."""
+    if scores.shape[1] > 1:
         return softmax(scores, axis=1)
+    second = expit(scores[:, 0])
+    return np.column_stack([1 - second, second])
 
 
-def _decide(scores: Array) -> NDArray[np.int64]:
+def _decide(scores: Array) -> Codes:
     """Class codes by scores, whose last axis is over the classes; of two the second has one."""
     return (scores[..., 0] > 0).astype(np.int64) if scores.shape[-1] == 1 else scores.argmax(axis=-1)
 
@@ -426,7 +423,7 @@ def _decide(scores: Array) -> NDArray[np.int64]:
 
 
 def _path_of(
-    problem: ShareProblem, groups: NDArray[np.int64] | None, n_groups: int
+    problem: ShareProblem, groups: Codes | None, n_groups: int
 ) -> Iterator[tuple[float, Array]]:  # fmt: skip
     """Levels, and weights of shape (n_features + 1, n_outputs), the intercept last."""
     free = _newton(problem)[:, None] if problem.scored.shape[1] == 1 else _softmax(problem, problem.rows)
@@ -476,7 +473,7 @@ def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) ->
     They end where no row is near the threshold: a nearly constant student, which no step mends.
     """
     terms, target, penalty = problem.terms, problem.scored[:, 0], problem.penalty
-    scores, asked, seen = terms @ w, slice(len(target)), slice(len(terms) - problem.n_public, None)
+    scores, asked, seen = terms @ w, slice(len(target)), slice(len(terms) - len(problem.public), None)
     factor = cho_factor(_curvature(terms[asked], scores[asked], penalty))
     pulls = np.zeros((1 + len(rates.members), len(terms)))  # on the score of each row: of the loss, of each rate
     for _ in range(_STEPS):
@@ -501,7 +498,7 @@ def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) ->
     return w
 
 
-def _parity_basis(X: Array, groups: NDArray[np.int64], n_groups: int) -> tuple[Array, int]:
+def _parity_basis(X: Array, groups: Codes, n_groups: int) -> tuple[Array, int]:
     """Orthonormal basis of terms whose first ``rank`` directions span the differences of group means; the last is 1."""
     present = [z for z in range(n_groups) if np.any(groups == z)]
     differences = np.column_stack([X[groups == z].mean(axis=0) - X.mean(axis=0) for z in present])

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import as_part
-from skfairdp._inputs import PublicRows, read_features
+from skfairdp._inputs import read_features
 from skfairdp._judge import fifths
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._teachers import as_classifiers, takes_groups
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
@@ -29,9 +29,6 @@ from skfairdp.pate._query_plan import QuerySet, check_student
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
 from skfairdp.privacy import composed, held_by
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 _MANY_GROUPS = 8
 _TIGHTER = (1.0, 0.9, 0.7, 0.4, 0.0)  # of γ: a rule over few distinct probabilities may miss its bound by a little
@@ -132,32 +129,23 @@ class ConstantStudent:
 
 
 @dataclass(frozen=True)
-class StudentTrainingSet:
+class StudentTrainingSet(QuerySet):
     """All that a student may learn from: public rows, and what was released about those that were asked about."""
 
-    public: PublicRows
-    queries: Codes
     votes: ReleasedVotes
     n_classes: int
-    told: Array | None = None
-    trust: float = 0.0
-    by_group: bool = False
     denoiser: Any = None
-    limits: Array | None = None
 
     @classmethod
     def of(cls, asked: QuerySet, votes: ReleasedVotes, n_classes: int, disparity: str = "others") -> Self:
         """Lessons with their denoiser, where shares were released."""
-        public, queries, told = asked.public, asked.queries, asked.told
-        limits = None if asked.sampled is None else asked.sampled.limits
-        lessons = cls(public, queries, votes, n_classes, by_group=asked.by_group, limits=limits)
+        told = None if votes.shares is None or asked.told is None else asked.told[asked.queries]
+        lessons = cls(**{**vars(asked), "told": told}, votes=votes, n_classes=n_classes)
         if votes.shares is None:
             return lessons
-        if told is not None:
-            lessons = replace(lessons, told=told[queries], trust=asked.trust)
-        denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(queries), dtype=np.int64))
-        if told is not None and asked.sampled is None and public.groups is not None:
-            denoiser = shrink_gaps(denoiser, public)
+        denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(asked.queries), dtype=np.int64))
+        if told is not None and asked.limits is None and asked.public.groups is not None:
+            denoiser = shrink_gaps(denoiser, asked.public)
         return replace(lessons, denoiser=denoiser)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -176,7 +164,7 @@ class StudentTrainingSet:
         return replace(some, denoiser=some.teach(student, np.zeros(len(rows), dtype=np.int64)))
 
     @cached_property
-    def fifths(self) -> list[tuple["StudentTrainingSet", NDArray[np.bool_]]]:
+    def fifths(self) -> list[tuple["StudentTrainingSet", Bools]]:
         """Lessons without a fifth of the public rows, and those rows."""
         assert self.public.groups is not None
         found = []
@@ -211,11 +199,6 @@ class StudentTrainingSet:
     def X(self) -> Array:
         """The queries."""
         return self.public.X[self.queries]
-
-    @property
-    def groups(self) -> Codes | None:
-        """Of the queries."""
-        return None if self.public.groups is None else self.public.groups[self.queries]
 
     def labels(self, voting: Any) -> Codes:
         """The label of each query, ``UNANSWERED`` where there is none, before any gate on labels."""

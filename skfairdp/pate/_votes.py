@@ -72,24 +72,6 @@ class ReleasedVotes:
         return self.shares
 
 
-def allowed_mu(part: "Voting", epsilon: float, delta: float, n_queries: int, beside: privacy.DpEvent) -> float:
-    """The Gaussian cost that the budget allows beside other releases, once discrete noise of that size can be offered.
-    Those of the others that are Gaussian add up as squares; a pure ε is taken off before."""
-    cost = {privacy.GaussianDpEvent: 0.0, privacy.LaplaceDpEvent: 0.0}
-    for leaf, times in privacy.flatten(beside).items():
-        cost[type(leaf)] += times / leaf.noise_multiplier ** (2 if isinstance(leaf, privacy.GaussianDpEvent) else 1)
-    mu = math.sqrt(privacy.gdp_mu(epsilon - cost[privacy.LaplaceDpEvent], delta) ** 2 - cost[privacy.GaussianDpEvent])
-    given = [getattr(part, name, None) or 0.0 for name in ("sigma_threshold", "sigma")]
-    largest = max(math.sqrt(4 * n_queries) / mu, *given)
-    if part.noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
-        raise ValueError(
-            f"noise='discrete_gaussian' would need a scale of about {largest:.3g} votes in {type(part).__name__}, more "
-            f"than the {MAX_DISCRETE_SIGMA:.0f} up to which it is offered. Raise 'epsilon', lower 'max_queries', or "
-            "take noise='gaussian'."
-        )
-    return mu
-
-
 @dataclass(frozen=True)
 class Asked:
     """What votes are planned for: the arguments of :meth:`Voting.plan`, and the Gaussian cost μ that they may have."""
@@ -166,7 +148,21 @@ class Voting(BaseEstimator):
         """
         if n_classes < 2:  # a public domain of one class: nothing private is asked
             return VotePlan(privacy.NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
-        mu = allowed_mu(self, epsilon, delta, n_queries, beside)
+        # Of the budget what other releases leave: the Gaussian ones add up as squares, a pure ε is taken off before.
+        spent = {privacy.GaussianDpEvent: 0.0, privacy.LaplaceDpEvent: 0.0}
+        for leaf, times in privacy.flatten(beside).items():
+            power = 2 if isinstance(leaf, privacy.GaussianDpEvent) else 1
+            spent[type(leaf)] += times / leaf.noise_multiplier**power
+        left = privacy.gdp_mu(epsilon - spent[privacy.LaplaceDpEvent], delta)
+        mu = math.sqrt(left**2 - spent[privacy.GaussianDpEvent])
+        given = [getattr(self, name, None) or 0.0 for name in ("sigma_threshold", "sigma")]
+        largest = max(math.sqrt(4 * n_queries) / mu, *given)
+        if self.noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:
+            raise ValueError(
+                f"noise='discrete_gaussian' would need a scale of about {largest:.3g} votes in {type(self).__name__}, "
+                f"more than the {MAX_DISCRETE_SIGMA:.0f} up to which it is offered. Raise 'epsilon', lower "
+                "'max_queries', or take noise='gaussian'."
+            )
         plan = self._plan(Asked(epsilon, delta, n_queries, n_teachers, n_classes, self.noise, relation, beside, mu))
         cost = privacy.epsilon_of(privacy.compose(beside, plan.event), delta)
         if cost > epsilon:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import public_arguments
-from skfairdp._judge import Judgement, fifths
+from skfairdp._judge import Judgement, fifths, set_judgement
 from skfairdp._rows import opened
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted
@@ -37,12 +37,6 @@ _FITTED = {
     "answers_", "constraint_holds_", "edges_", "estimator_", "gap_", "gap_bound_", "group_estimator_", "method_",
     "multipliers_", "privacy_", "violation_"
 }  # fmt: skip
-
-
-def _has_tuned_probabilities(calibrator: "FairnessCalibrator") -> bool:
-    return isinstance(getattr(calibrator, "method_", None), FineTuning) and hasattr(
-        calibrator.estimator_, "predict_proba"
-    )
 
 
 @dataclass(frozen=True)
@@ -331,8 +325,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         self.agreement_ = float(np.mean(found.answers == rows.before))
         if judgement is not None:
             # how far rows that the model samples are from private ones, nobody has looked
-            known = judgement.said_in_doubt if samples else judgement.said
-            self.gap_, self.gap_bound_, self.constraint_holds_ = known
+            set_judgement(self, judgement, in_doubt=samples)
         account = Account.of(model)
         if paid := [*account.reports, *held_by(_utils.PublicData(X, sensitive_features))]:
             self.privacy_ = composed(*paid, *held_by(self))
@@ -361,10 +354,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             return _Found(calibrated, answers, choice.gap_before, gap, is_met)
         assert isinstance(method, Thresholds)
         held = constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
-        by_rates, outcome = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
+        by_rates, before, after, violation = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
         answers = by_rates.answer(rows.features, rows.table, rows.groups)
-        is_met = outcome.violation <= constrained.MET
-        return _Found(by_rates, answers, outcome.gap_before, outcome.gap_after, is_met, outcome.violation)
+        return _Found(by_rates, answers, before, after, violation <= constrained.MET, violation)
 
     def _judged(self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None) -> Judgement:
         """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
@@ -409,7 +401,11 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             codes = _utils.encode_groups(groups, self.groups_, n_rows, owner=_OWNER, parameter="groups")
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
-    @available_if(_has_tuned_probabilities)
+    @available_if(
+        lambda self: (
+            isinstance(getattr(self, "method_", None), FineTuning) and hasattr(self.estimator_, "predict_proba")
+        )
+    )
     @answers_as_fitted
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities of the fine-tuned model (:class:`FineTuning` only: thresholds have none).

@@ -19,7 +19,7 @@ from skfairdp.postprocessing._thresholding import (
     CalibratedModel,
     CalibrationRows,
     Thresholds,
-    fit_group_estimator,
+    fit_groups,
     own_threshold,
 )
 
@@ -57,12 +57,9 @@ def fair_answers(
         lines.append(np.append(_by_rule(slope, by_group), -1.0))
         bounds.append(right_sides[j] - float((counts * weights[..., 0]).sum() / total))
     if by_group:
-        for rule in range(n_rules):
-            for low in range(n_bins - 1):
-                line = np.zeros(n_rules * n_bins + 1)
-                line[rule * n_bins + low], line[rule * n_bins + low + 1] = 1.0, -1.0
-                lines.append(line)
-                bounds.append(0.0)
+        rising = np.kron(np.eye(n_rules), -np.diff(np.eye(n_bins), axis=0))
+        lines += list(np.pad(rising, ((0, 0), (0, 1))))
+        bounds += [0.0] * len(rising)
     limits = [(0.0, 1.0)] * (n_rules * n_bins) + [(0.0, None)]
     found = linprog(np.append(-gain, _PRICE), A_ub=np.array(lines), b_ub=np.array(bounds), bounds=limits)
     assert found.x is not None  # all answers are feasible at the price of a violation
@@ -77,8 +74,7 @@ def for_own_answers(counts: Floats, edges: Floats, sigma: float, n_rows: float) 
     """
     rows = np.maximum(counts.sum(2), 0.0)
     own = np.resize(np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0), len(counts))[:, None]
-    found: Floats = DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows)
-    return found
+    return np.asarray(DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows))
 
 
 def predicted_counts(counts: Floats, answers: Floats) -> Floats:
@@ -112,24 +108,12 @@ _HALF_STEP = 5e-13  # of scores, which are rounded to twelve digits: no score li
 _KEY = b"skfairdp.FairnessCalibrator"  # public: rows are drawn alike in every fit
 
 
-@dataclass(frozen=True)
-class RateOutcome:
-    """What a calibration under constraints has come to, on the public rows."""
-
-    gap_before: float
-    gap_after: float
-    violation: float
-
-
+@dataclass(eq=False, repr=False)
 class BinAnswers(CalibratedModel):
     """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
-    def __init__(
-        self, estimator: Any, classes: Array, edges: Floats, shares: Floats, group_estimator: Any, owner: str
-    ) -> None:
-        super().__init__(estimator, classes, owner, shares, group_estimator)
-        self.edges = edges
-        self.answers: Floats | None = None  # the model's own
+    edges: Any = ()
+    answers: Floats | None = None  # the model's own
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
@@ -184,17 +168,18 @@ def refuse_unlabelled(asked: tuple[RateParity | RateBound, ...], owner: str) -> 
 
 def meet_constraints(
     model: Any, rows: CalibrationRows, constraints: RateConstraints, labels: Ints | None, method: Thresholds, owner: str
-) -> tuple[BinAnswers, RateOutcome]:
-    """Return the most accurate answers that meet the constraints on public rows; the model's own where they do."""
+) -> tuple[BinAnswers, float, float, float]:
+    """Return the most accurate answers that meet the constraints on public rows; the model's own where they do.
+
+    Beside them the gap before and after, and the violation that is left.
+    """
     utility = probabilities(model, rows.features, 2, owner=owner)
     weights = utility if labels is None else np.eye(2)[labels]
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
     scores, shift = rounded(utility), own_threshold(utility, rows.before)
     edges = edges_of(scores, (1 - float(shift[1])) / 2, rows.n_groups)
-    found = fit_group_estimator(method, rows, owner)
-    shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
-    calibrated = BinAnswers(model, rows.classes, edges, shares, found, owner)
+    calibrated = BinAnswers(model, rows.classes, owner, *fit_groups(method, rows, owner), edges)
     gaps, after = gaps_of(constraints), before
     if constraints.largest_violation(before) > 0:
         rules, bins = calibrated.cells(scores, rows.table, rows.groups)
@@ -214,7 +199,7 @@ def meet_constraints(
         if constraints.largest_violation(expected) < constraints.largest_violation(before):
             calibrated.answers, after = answers.reshape(rows.n_groups, len(edges) + 1), expected
     gap_before, gap_after = (max(float(gaps.violations(counts).max()), 0.0) for counts in (before, after))
-    return calibrated, RateOutcome(gap_before, gap_after, constraints.largest_violation(after))
+    return calibrated, gap_before, gap_after, constraints.largest_violation(after)
 
 
 def check_rates(constraints: RateConstraints, counts: Any, owner: str) -> None:
@@ -272,5 +257,4 @@ def _counted(cells: tuple[Ints, ...], weights: Floats, shape: tuple[int, ...]) -
     """Rows by cell and label, each by how likely it has that label; shape (*shape, 2)."""
     where = np.ravel_multi_index(cells, shape)
     columns = [np.bincount(where, column, int(np.prod(shape))).astype(np.float64) for column in weights.T]
-    counts: Floats = np.stack(columns, axis=-1).reshape(*shape, 2)
-    return counts
+    return np.asarray(np.stack(columns, axis=-1).reshape(*shape, 2))

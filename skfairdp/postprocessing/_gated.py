@@ -5,7 +5,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -211,12 +211,9 @@ class AnswerStore:
         self.about = json.loads(json.dumps({"format": _FORMAT, "groups": groups, "classes": classes}, default=str))
         self.shape = len(groups), len(classes)
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[Any]:
         """Keep all other processes out."""
-        lock = FileLock(f"{self.path}.lock")
-        with lock:
-            yield
+        return FileLock(f"{self.path}.lock")
 
     def read(self, with_labels: bool) -> tuple[Counts, Counts, LaterLabels | None] | None:
         """Answers, refusals and what is remembered of labels; None where there is no file yet."""

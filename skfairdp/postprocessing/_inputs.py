@@ -3,6 +3,7 @@
 import inspect
 import math
 import numbers
+from collections.abc import Hashable
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -223,15 +224,16 @@ def reject_label(given: Any, classes: Array) -> Any:
             f"The 'reject_label' parameter of IDP3 must be one label, of the type of the classes. Got {given!r}."
         )
     labels = classes.tolist()
-    text = all(isinstance(label, str) for label in labels)
-    number = all(isinstance(label, numbers.Real) for label in labels)
+    kinds = (str, numbers.Integral, numbers.Real)
+    kind: Any = next((kind for kind in kinds if all(isinstance(label, kind) for label in labels)), None)
+    odd = isinstance(given, bool | np.bool_) or (isinstance(given, float) and math.isnan(given))
     if given is None:
-        if not (text or number):
+        if kind is None:
             raise ValueError(
                 "The 'reject_label' parameter of IDP3 has no default of a type that fits these classes; give one."
             )
-        given = "reject" if text else -1 if -1 not in labels else math.floor(min(labels)) - 1
-    elif not _fits(given, text, number, all(isinstance(label, numbers.Integral) for label in labels)):
+        given = "reject" if kind is str else -1 if -1 not in labels else math.floor(min(labels)) - 1
+    elif odd or not isinstance(given, kind or Hashable):
         raise ValueError(
             f"The 'reject_label' parameter of IDP3 must be of the type of the classes. Got {given!r} instead."
         )
@@ -241,20 +243,6 @@ def reject_label(given: Any, classes: Array) -> Any:
             "Give another label."
         )
     return given
-
-
-def _fits(label: Any, text: bool, number: bool, integer: bool) -> bool:
-    if isinstance(label, bool | np.bool_) or (isinstance(label, float) and math.isnan(label)):
-        return False
-    if text:
-        return isinstance(label, str)
-    if number:
-        return isinstance(label, numbers.Integral if integer else numbers.Real)
-    try:
-        hash(label)
-    except TypeError:
-        return False
-    return True
 
 
 def column_of(values: Any, name: str, owner: str = "IDP3") -> Array:
@@ -359,19 +347,16 @@ class RoutesToEstimator:
         return router
 
 
-def is_fitted(estimator: Any) -> bool:
-    """Whether an estimator has been fitted, also inside a FrozenEstimator or as the last step of a Pipeline."""
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, AttributeError):  # the second: it is of no class of scikit-learn's
-        return False
-    return True
-
-
 def fits_its_estimator(wrapper: Any) -> bool:
     """Whether the estimator of a post-processor is fitted by the post-processor's ``fit``."""
     estimator = wrapper.estimator
-    return not (estimator is None or isinstance(estimator, FrozenEstimator) or is_fitted(estimator))
+    if estimator is None or isinstance(estimator, FrozenEstimator):
+        return False
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, AttributeError):  # the second: it is of no class of scikit-learn's
+        return True
+    return False
 
 
 def last_part(estimator: Any) -> Any:
@@ -452,16 +437,13 @@ def _last_step(estimator: Any) -> Any:
 
 def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:
     """Refuse an estimator that is not fitted."""
-    fitted = True
     try:
         check_is_fitted(estimator)
     except NotFittedError:
-        fitted = False
-    if not fitted:
         raise NotFittedError(
             f"{owner} calibrates a {kind} that is fitted already; this {type(estimator).__name__} is not. Fit it "
             "first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned."
-        )
+        ) from None
 
 
 def fitted_classifier(estimator: Any, *, owner: str) -> Any:

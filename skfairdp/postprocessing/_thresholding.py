@@ -141,23 +141,25 @@ class Thresholds(BaseEstimator):
         utility = probabilities(model, rows.features, len(rows.classes), owner=owner)
         shift = own_threshold(utility, rows.before)
         choice = trade_off(utility + shift)
-        shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
-        group_estimator = fit_group_estimator(self, rows, owner)
-        moved = MovedThresholds(model, rows.classes, shift, shares, group_estimator, owner)
+        moved = MovedThresholds(model, rows.classes, owner, *fit_groups(self, rows, owner), shift)
         moved.multipliers = search_multipliers(choice, moved.contrasts(rows.table, rows.groups))
         return moved, choice
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedModel:
     """A model after calibration: by itself one that predicts as it does, with another network if it was fine-tuned."""
 
-    def __init__(
-        self, estimator: Any, classes: Array, owner: str, shares: Any = None, group_estimator: Any = None
-    ) -> None:
-        self.estimator, self.classes, self.owner = estimator, classes, owner
-        self.shares, self.group_estimator = shares, group_estimator
-        #: Whether an answer needs the group of its row.
-        self.reads_groups = shares is not None and group_estimator is None
+    estimator: Any
+    classes: Array
+    owner: str
+    shares: Any = None
+    group_estimator: Any = None
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether an answer needs the group of its row."""
+        return self.shares is not None and self.group_estimator is None
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
@@ -170,19 +172,22 @@ class CalibratedModel:
         return class_codes(predicted, self.classes, owner=self.owner)
 
     def membership(self, table: Any) -> Floats:
-        """Return the probability of each group by the features of each row."""
-        return group_probabilities(self.group_estimator, table, len(self.shares), owner=self.owner)
+        """Return the probability of each group by the features of each row, or raise a ValueError."""
+        found, n_groups = np.asarray(self.group_estimator.predict_proba(table), dtype=float), len(self.shares)
+        if found.ndim != 2 or found.shape[1] != n_groups or not np.isfinite(found).all():
+            raise ValueError(
+                f"The 'group_estimator' of {self.owner} must give one probability for each of the {n_groups} groups, "
+                f"all finite. Got an array of shape {found.shape}."
+            )
+        return found
 
 
+@dataclass(eq=False, repr=False)
 class MovedThresholds(CalibratedModel):
     """A model whose scores are corrected by the group before the largest is taken."""
 
-    def __init__(
-        self, estimator: Any, classes: Array, shift: Floats, shares: Floats, group_estimator: Any, owner: str
-    ) -> None:
-        super().__init__(estimator, classes, owner, shares, group_estimator)
-        self.shift = shift
-        self.multipliers: Floats = np.zeros((len(shares), len(classes)))
+    shift: Any = 0.0
+    multipliers: Any = None
 
     def attributes(self) -> dict[str, Any]:
         """What the calibrator shows of it."""
@@ -251,31 +256,21 @@ def own_threshold(utility: Floats, before: Ints) -> Floats:
     return shift
 
 
-def fit_group_estimator(method: Thresholds, rows: CalibrationRows, owner: str) -> Any:
-    """Return a model of the group, by default a logistic regression; None where groups are given at prediction."""
+def fit_groups(method: Thresholds, rows: CalibrationRows, owner: str) -> tuple[Floats, Any]:
+    """Return shares of groups and a model of the group, by default a logistic regression; None where it is given."""
+    shares = np.bincount(rows.groups, minlength=rows.n_groups) / len(rows.groups)
     if method.group_at_prediction:
-        return None
+        return shares, None
     if method.group_estimator is not None:
-        return clone(method.group_estimator).fit(rows.table, rows.groups)
+        return shares, clone(method.group_estimator).fit(rows.table, rows.groups)
     try:
-        return _logistic_regression(rows.table).fit(rows.table, rows.groups)
+        return shares, _logistic_regression(rows.table).fit(rows.table, rows.groups)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"{owner} cannot estimate the group from these features by logistic regression ({error}). Give a "
             "classifier that reads them with the 'group_estimator' parameter of Thresholds, or set its "
             "group_at_prediction=True."
         ) from error
-
-
-def group_probabilities(estimator: Any, X: Any, n_groups: int, *, owner: str) -> Floats:
-    """Return the probability of each group, shape (n_rows, n_groups), or raise a ValueError."""
-    found = np.asarray(estimator.predict_proba(X), dtype=float)
-    if found.ndim != 2 or found.shape[1] != n_groups or not np.isfinite(found).all():
-        raise ValueError(
-            f"The 'group_estimator' of {owner} must give one probability for each of the {n_groups} groups, all "
-            f"finite. Got an array of shape {found.shape}."
-        )
-    return found
 
 
 def _logistic_regression(X: Any) -> Pipeline:
