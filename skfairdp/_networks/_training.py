@@ -131,10 +131,6 @@ def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
-def _cross_entropy_of_classes(outputs: Tensor, targets: Tensor) -> Tensor:
-    return _cross_entropy(outputs, targets[:, 0])
-
-
 @dataclass(frozen=True)
 class Network:
     """A network that has been found fit for private training, and how it is to be trained."""
@@ -195,7 +191,7 @@ class Network:
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        row_loss: _clipping.PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
+        row_loss: Any = loss or (_cross_entropy if groups is None else lambda said, y: _cross_entropy(said, y[:, 0]))
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
         codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
         of_step = _process.products_of_step(step.expected_batch_size, module)

@@ -158,7 +158,10 @@ class OneNetwork:
         if self.at_once:
             self._set(self._released(rows, with_loss=True))
             if self._has_open_part:
-                self._add_open_part(rows)
+                found = self._gradients(rows, partial(self._open_slope, rows=rows))
+                for p, g in zip(self.parameters, found, strict=True):
+                    if g is not None:
+                        p.grad = g if p.grad is None else p.grad + g
         else:
             if t in self.primal_at:
                 self.held = None if self.weights is None else self._released(rows)
@@ -221,13 +224,6 @@ class OneNetwork:
     def _has_open_part(self) -> bool:
         """Whether multipliers ask for something of all rows, whatever their groups."""
         return self.price > 0 or self.open_weights is not None
-
-    def _add_open_part(self, rows: Tensor) -> None:
-        """Add what is asked of all rows, on a public batch, to a gradient that is there already."""
-        found = self._gradients(rows, partial(self._open_slope, rows=rows))
-        for p, g in zip(self.parameters, found, strict=True):
-            if g is not None:
-                p.grad = g if p.grad is None else p.grad + g
 
     def _open_slope(self, probabilities: Tensor, rows: Tensor) -> Tensor:
         """Derivative by the logits of what is asked of all rows, in the mean over these."""
