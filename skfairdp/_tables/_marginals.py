@@ -412,15 +412,12 @@ class MarginalsPlan(BackendPlan):
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
         pairs = self._release_pairs(rows, edges, scale, noise)
         given_cell = self._agreed(given_cell, rows, pairs, scale)
-        joint = {
-            (i, j): _shares_of_pair(
-                noisy,
-                _independent(rows.observed, given_cell[i], given_cell[j]),
-                np.ix_(rows.sampled[i], rows.sampled[j]),
-                self.pairs_at(scale).sigma,
-            )
-            for (i, j), noisy in pairs.items()
-        }
+        joint = {}
+        for (i, j), noisy in pairs.items():
+            kept, joint[i, j] = np.ix_(rows.sampled[i], rows.sampled[j]), np.zeros(noisy.shape)
+            own, wanted = noisy[kept], _independent(rows.observed, given_cell[i], given_cell[j])[kept]
+            shares = drawn_towards(wanted.reshape(1, -1), own.reshape(1, -1), self.pairs_at(scale).sigma)
+            joint[i, j][kept] = shares.reshape(own.shape)
         children = {child for _, child in edges}
         order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
         tables = [given_cell[j] for j, _ in order]
@@ -536,12 +533,3 @@ def _released_together(tables: list[Ints], mechanism: GaussianMechanism, noise: 
 def _independent(observed: Floats, first: Floats, second: Floats) -> Floats:
     """Joint shares of two columns that are independent given group and label."""
     return np.asarray((observed.reshape(-1, 1) * first).T @ second)
-
-
-def _shares_of_pair(noisy: Floats, independent: Floats, kept: tuple[Any, ...], sigma: float) -> Floats:
-    """Joint shares of two columns, drawn towards independence given the cell as far as noise explains the rest."""
-    out = np.zeros(noisy.shape)
-    out[kept] = drawn_towards(independent[kept].reshape(1, -1), noisy[kept].reshape(1, -1), sigma).reshape(
-        noisy[kept].shape
-    )
-    return out

@@ -159,7 +159,10 @@ class AmountTables:
         mean, spread = (low + high) / 2, (high - low) / 4
         if self.tables is not None:
             between = self.tables.release((2 * (data.amounts - low) / (high - low) - 1)[:, None], noise)[0]
-            between = _without_far_ends(between) if self._wanted > _DOUBTFUL else between
+            if self._wanted > _DOUBTFUL:  # noise may have put the ends far away
+                low_end = between[1] - _FARTHEST * (between[2] - between[1])
+                high_end = between[-2] + _FARTHEST * (between[-2] - between[-3])
+                between = np.r_[max(between[0], low_end), between[1:-1], min(between[-1], high_end)]
             warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
             mean, middle, spread = where_amounts_lie(between, self.bounds)
             if self.mean is not None:  # noise may have put outer quantiles far away
@@ -183,13 +186,6 @@ class AmountTables:
             "would suffice.",
             UtilityWarning,
         )
-
-
-def _without_far_ends(knots: Floats) -> Floats:
-    """Quantiles of which the outermost are no further from the next than a few times those from theirs."""
-    low = knots[1] - _FARTHEST * (knots[2] - knots[1])
-    high = knots[-2] + _FARTHEST * (knots[-2] - knots[-3])
-    return np.r_[max(knots[0], low), knots[1:-1], min(knots[-1], high)]
 
 
 def _no_wider(spread: float, inner: float, unit: float) -> float:

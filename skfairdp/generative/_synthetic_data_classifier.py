@@ -31,7 +31,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData
-from skfairdp.generative._synthetic_learner import LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
+from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
@@ -177,14 +177,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left"), None],
-        **{
-            name: PFGuardGenerator._parameter_constraints[name]
-            for name in (
-                "epsilon", "delta", "backend", "balance", "admissible", "codec", "bounds", "categories",
-                "dtypes", "classes", "groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
-            )
-        },
-    }  # fmt: skip
+        **GENERATOR_CONSTRAINTS,
+    }
 
     classes_: Array = field(init=False)
 

@@ -150,9 +150,7 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
-    def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
-    ) -> None:
+    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> None:
         """Plan nothing: the network is judged by the public rows.
 
         Parameters
@@ -282,9 +280,7 @@ class SignedLoss(BaseEstimator):
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
-    def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
-    ) -> "Judge":
+    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> "Judge":
         """Plan the look at the answers of the network that is returned.
 
         Parameters
@@ -296,7 +292,7 @@ class SignedLoss(BaseEstimator):
         judge : Judge
             The noisy table, with its event.
         """
-        return Judge(self.constraints_for(data), n_rows, epsilon, delta, relation, share=JUDGED * self.budget_share)
+        return Judge(self.constraints_for(data), n_rows, *cost, share=JUDGED * self.budget_share)
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.
@@ -379,6 +375,7 @@ class Temperature:
     delta: float
     relation: NeighboringRelation
     share: float = 1.0
+    releases: ClassVar[tuple[str, ...]] = ("a noisy table of how sure and how often right the network is",)
 
     @staticmethod
     def fits(net: "Net") -> bool:
@@ -397,11 +394,6 @@ class Temperature:
     def event(self) -> DpEvent:
         """The release."""
         return self.counts.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("a noisy table of how sure and how often right the network is",)
 
     def table(self, module: Any, X: Any, y: Ints) -> Floats:
         """Count rows by how sure the network is, and by whether it is wrong or right. Private."""

@@ -175,6 +175,7 @@ class TeacherParts:
 
 _MISSING_SHARE = 0.05  # of the squared cost of the answers, for how many values each column misses
 _EVIDENCE = 4.0  # standard deviations of noise that such a count must exceed
+_COUNTS = ("n_teachers", "n_steps", "batch_size", "teacher_steps", "latent")
 
 
 @shared_docs
@@ -201,17 +202,12 @@ class AdversarialBackend(GeneratorBackend):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_teachers": [Interval(Integral, 1, None, closed="left")],
+        **{name: [Interval(Integral, 1, None, closed="left")] for name in _COUNTS},
         "sampling": [StrOptions(set(SAMPLINGS)), None],
         "normalization": [StrOptions(set(NORMALIZATIONS)), None],
         "teacher_loss": [StrOptions({"plain", "gold"})],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "teacher_steps": [Interval(Integral, 1, None, closed="left")],
         "hidden": [tuple, list, StrOptions({"cnn"}), ConvolutionalLayers],
-        "latent": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "teacher_lr": [Interval(Real, 0, None, closed="neither")],
+        **{name: [Interval(Real, 0, None, closed="neither")] for name in ("lr", "teacher_lr")},
         "device": [str],
         "verbose": ["verbose"],
     }
