@@ -218,14 +218,11 @@ def _gradient_rows(
             raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
     gradients = form(module, loss, X, y)
     if weights is not None:
-        gradients = {name: _weighed(gradient, weights) for name, gradient in gradients.items()}
+        for name, gradient in gradients.items():
+            of_rows = gradient.flatten(1).unflatten(0, tuple(weights.shape)).double()
+            summed = torch.einsum("nkp,nk->np", of_rows, weights.double())
+            gradients[name] = summed.unflatten(1, gradient.shape[1:])
     return DenseRows(gradients, shared)
-
-
-def _weighed(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Weighted sums of the gradients of the rows of each sample, in double precision."""
-    of_rows = gradient.flatten(1).unflatten(0, tuple(weights.shape)).double()
-    return torch.einsum("nkp,nk->np", of_rows, weights.double()).unflatten(1, gradient.shape[1:])
 
 
 @torch.no_grad()

@@ -35,11 +35,6 @@ class Declared:
             return "numbers"
         return None if self.dtype is None else kind_of(self.dtype)
 
-    @property
-    def leaves_open(self) -> bool:
-        """Whether kind or values have to be read from rows."""
-        return self.kind is None or (self.kind == "categories" and self.values is None)
-
 
 @dataclass(frozen=True)
 class Declarations:

@@ -294,16 +294,6 @@ class MarginalsBackend(GeneratorBackend):
                 "MarginalsBackend cannot balance groups that are unknown. Pass sensitive_features, set balance=None, "
                 "or take a backend whose teachers estimate ratios from X_public, such as 'pate_gan'."
             )
-        structure = self._structure_for(layout)
-        usual = {"star": {"tables": 1.0}, "tree": _TREE_SPLIT, "interactions": _INTERACTIONS_SPLIT}[structure]
-        split = self._split(usual)
-        if structure == "star" or layout.n_columns < 2:
-            return MarginalsPlan(layout, False, 0.0, 0.0)
-        more = {f"{name}_share": split[name] for name in ("choice", "joint") if name in split}
-        return MarginalsPlan(layout, True, split["scores"], split["pairs"], **more)
-
-    def _structure_for(self, layout: Layout) -> str:
-        """What the table allows, and what pays by the number of its rows."""
         if self.structure == "interactions" and not layout.tells_interactions:
             raise ValueError(
                 "MarginalsBackend(structure='interactions') counts sets of columns by class, and reads a table in "
@@ -312,7 +302,13 @@ class MarginalsBackend(GeneratorBackend):
         wanted = layout.n_rows >= _MANY_ROWS if self.budget_split is None else "joint" in self.budget_split
         structure = {"auto": "interactions" if wanted else "tree"}.get(self.structure, self.structure)
         may_look = layout.tells_interactions and layout.n_classes > 1 and 2 < layout.n_columns <= _MOST_COLUMNS
-        return "tree" if structure == "interactions" and not may_look else structure
+        structure = "tree" if structure == "interactions" and not may_look else structure
+        usual = {"star": {"tables": 1.0}, "tree": _TREE_SPLIT, "interactions": _INTERACTIONS_SPLIT}[structure]
+        split = self._split(usual)
+        if structure == "star" or layout.n_columns < 2:
+            return MarginalsPlan(layout, False, 0.0, 0.0)
+        more = {f"{name}_share": split[name] for name in ("choice", "joint") if name in split}
+        return MarginalsPlan(layout, True, split["scores"], split["pairs"], **more)
 
     def _split(self, usual: Mapping[str, float]) -> Mapping[str, float]:
         """The shares, all of them in (0, 1] and adding up to 1."""

@@ -74,11 +74,6 @@ class MatrixColumn:
             X[:, self.positions[1]] = missing
 
     @property
-    def is_hidden(self) -> bool:
-        """Whether nobody knows the range of the number, and the released counts do not show it."""
-        return not self.is_category and self.bounds is None and self.spread is None
-
-    @property
     def has_few_values(self) -> bool:
         """Whether it is whole numbers within bounds so close that each is a bin."""
         return self.is_whole and self.bounds is not None and self.bounds[1] - self.bounds[0] <= _WIDTHS

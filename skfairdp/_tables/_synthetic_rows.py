@@ -271,7 +271,9 @@ class SyntheticRowsPlan:
         X = np.zeros((self.n_sampled, self.n_features))
         for j, column in enumerate(columns):
             column.write(codes[:, j], X, rng)
-        hidden = [column.positions[0] for column in columns if column.is_hidden]
+        # of these numbers nobody knows the range, and the released counts do not show it
+        unseen = [column for column in columns if not column.is_category and column.bounds is None]
+        hidden = [column.positions[0] for column in unseen if column.spread is None]
         limits = np.stack([X.min(axis=0), X.max(axis=0)])
         limits[:, hidden] = np.array([[-1.0], [1.0]]) * _NEXT_BIN * np.abs(limits[:, hidden]).max(axis=0)
         logs = model.log_likelihood(codes)

@@ -14,10 +14,10 @@ from skfairdp._inputs import TrainingData
 from skfairdp._judge import KSJudgement
 from skfairdp._transport import Transport, TransportPlan, as_scores
 from skfairdp._typing import Bools, Floats, Values
-from skfairdp._usefulness import HOPELESS, REACH, AmountMean, gradient_noise, smallest, units_of
+from skfairdp._usefulness import HOPELESS, REACH, AmountMean, gradient_noise, units_of, ways_of, what_is_enough
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
+from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss, Target
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, rounded_up
 
 if TYPE_CHECKING:
@@ -331,15 +331,14 @@ class HopelessGradients:
         """Return what predicts the noisy mean of the amounts alone, and say so."""
         from skfairdp._networks import constant_amount
 
-        rows = smallest(lambda n: replace(self, n_rows=int(n)).noise <= HOPELESS, float(self.n_rows), 1e8)
-        epsilon = smallest(lambda value: replace(self, epsilon=value).noise <= HOPELESS, self.epsilon, 1e3)
-        ways = [f"about {rows:,.0f} {units_of(self.relation)}"] if rows is not None else []
-        ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
+        enough = what_is_enough(self, lambda other: other.noise <= HOPELESS)
+        ways = "" if enough[0] is None else "about "
+        ways += ways_of(enough, self.relation)
         warn_caller(
             f"{owner} predicts for every row the noisy mean {amount:.4g}: with {self.n_rows:,} "
             f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} the relative noise "
             f"of the gradients is {self.noise:.2g}, and above {HOPELESS:g} a network learns hardly anything. "
-            f"To learn more needs at least {' or '.join(ways) or 'a larger delta'}.",
+            f"To learn more needs at least {ways or 'a larger delta'}.",
             UtilityWarning,
         )
         return constant_amount(scale, amount)
@@ -362,7 +361,7 @@ class _OfAmounts:
 class AmountParity(_OfAmounts, SignedLoss):
     """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
 
-    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> Any:
+    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> Any:
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
         asked = replace(self.asked, cuts_errors=False)
         return AmountJudge(asked, *cost, JUDGED * self.budget_share)
@@ -437,7 +436,7 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
 
     share_left = 1 - FOR_MOVES
 
-    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> Any:
+    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> Any:
         """Plan the tables."""
         n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
         if not 2 <= n_groups <= MOST_GROUPS:

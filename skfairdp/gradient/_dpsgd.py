@@ -100,7 +100,7 @@ class TrainsNetwork(PrivateEstimator):
         parity = PublicPenalty() if self._is_plain else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or self._usual_norm(parity)
         duals = parity.plan(self.epsilon, self.delta, relation)
-        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
+        judge = parity.judge(data, n_rows, (self.epsilon, self.delta, relation))
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
         tables = None if scaling is None else scaling.tables
@@ -288,10 +288,7 @@ class MajorityBaselineTest:
             found.warn(classes[found.usual], owner, falls_back=False, advice=advice)
 
     def _ways(self, what: str) -> str:
-        rows, epsilon = self.enough
-        ways = [] if rows is None else [f"{rows:,} {_usefulness.units_of(self.relation)}"]
-        ways += [] if epsilon is None else [f"epsilon={epsilon:g}"]
-        return f"{' or '.join(ways) or 'A larger delta'} would {what}."
+        return f"{_usefulness.ways_of(self.enough, self.relation) or 'A larger delta'} would {what}."
 
     @property
     def _figures(self) -> str:

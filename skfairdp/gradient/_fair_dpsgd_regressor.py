@@ -251,9 +251,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
                 module = network.trained(data.X, targets, plan.step, noise, verbose=self.verbose, **terms)
                 module = predicting(module, terms["loss"].scale)
             if plan.look is not None:
-                (amounts, exposure), look = counted.y.T, plan.look
+                (amounts, exposures), look = counted.y.T, plan.look
                 rates = _amounts.predicted_amounts(module, counted.X, look.relation)
-                ahead = look.release(amounts, rates * exposure, usual * exposure, spread, noise)
+                ahead = look.release(amounts, rates * exposures, usual * exposures, spread, noise)
                 if not look.is_clear(ahead):
                     look.warn(ahead, usual, type(self).__name__, "network")
                 module = module if look.may_stay(ahead) else constant_amount(module[-1], usual)

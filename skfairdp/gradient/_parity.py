@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Of what rates may cost, what is kept for the judge.
 JUDGED = 0.3
+Target = tuple[float, float, NeighboringRelation]  # ε, δ and who neighbours are
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
-    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> None:
+    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> None:
         """Plan nothing: the network is judged by the public rows.
 
         Parameters
@@ -280,7 +281,7 @@ class SignedLoss(BaseEstimator):
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
-    def judge(self, data: TrainingData, n_rows: int, *cost: Any) -> "Judge":
+    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> "Judge":
         """Plan the look at the answers of the network that is returned.
 
         Parameters

@@ -303,7 +303,15 @@ class AdversarialPlan(BackendPlan):
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
     def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> "NetworkModel":
-        rows = self._without_missing(rows.at_their_places(self.layout.n_rows), scale, noise)
+        rows, missing = rows.at_their_places(self.layout.n_rows), self.missing_at(scale)
+        if missing is not None:  # none is sampled in columns whose released counts show none
+            places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
+            counts = np.array([np.count_nonzero(rows.values[:, j] == code) for j, code in places])
+            shown = missing.release(counts, noise) > _EVIDENCE * missing.sigma
+            sampled = [codes.copy() for codes in rows.sampled]
+            for (j, code), some in zip(places, shown, strict=True):
+                sampled[j][code] = some
+            rows = replace(rows, sampled=tuple(sampled))
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
@@ -312,19 +320,6 @@ class AdversarialPlan(BackendPlan):
     @abstractmethod
     def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: Generator) -> None:
         """Teach, release and follow, as often as was declared."""
-
-    def _without_missing(self, rows: Rows, scale: float, noise: privacy.NoiseSource) -> Rows:
-        """The same, with no missing values to be sampled in columns whose released counts show none."""
-        mechanism = self.missing_at(scale)
-        if mechanism is None:
-            return rows
-        places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
-        counts = np.array([np.count_nonzero(rows.values[:, j] == code) for j, code in places])
-        shown = mechanism.release(counts, noise) > _EVIDENCE * mechanism.sigma
-        sampled = [codes.copy() for codes in rows.sampled]
-        for (j, code), some in zip(places, shown, strict=True):
-            sampled[j][code] = some
-        return replace(rows, sampled=tuple(sampled))
 
     def steps(self) -> Iterator[int]:
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
