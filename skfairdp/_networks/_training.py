@@ -48,15 +48,14 @@ class PrivateRows:
         ``of_each`` has the positions of the rows of each subject, of shape (n, k), -1 where there is none. A subject
         has a public place of its own, and so has each of its k rows.
         """
+        targets = y if groups is None else torch.stack([y, groups], dim=1)
         if of_each is not None:
-            targets = y if groups is None else torch.stack([y, groups], dim=1)
             targets = torch.cat([targets, targets.new_zeros(1, *targets.shape[1:])])  # for -1
             X = torch.cat([X, X.new_zeros(1, *X.shape[1:])]) if isinstance(X, Tensor) else X
             of_each = of_each.to(X.device)
             laid = cls(X, targets, None, None, of_each)
             return laid.one_each if of_each.shape[1] == 1 else laid
         places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
-        targets = y if groups is None else torch.stack([y, groups], dim=1)
         present = None if places.present is None else places.present.to(X.device)
         if isinstance(X, RowsOnDemand):
             assert step.relation.number_is_public  # so that row i lies at place i

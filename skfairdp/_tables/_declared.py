@@ -332,6 +332,7 @@ def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
         if len({array.shape for array in arrays}) != 1 or not arrays[0].ndim:
             raise private_error("ragged", owner=owner, name="X")
         return np.stack(arrays)
+    # each entry as it is: numpy would give all entries one type
     lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in list(X)]
     if any(row is None or len(row) != len(lists[0] or ()) for row in lists):
         raise private_error("ragged", owner=owner, name="X")

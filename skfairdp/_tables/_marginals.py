@@ -461,14 +461,12 @@ class MarginalsPlan(BackendPlan):
         counted = [by_cell * table for table in tables]
         counted += [by_label * table.sum(axis=0) for table in tables] if by_label else []
         released = _released_together(counted, mechanism, noise)
-        of_cells = [line.reshape(-1, size) / by_cell for line, size in zip(released, rows.n_codes, strict=False)]
-        of_labels: list[Floats | None] = [None] * len(tables)
-        if by_label:
-            lines = zip(released[len(tables) :], rows.n_codes, strict=True)
-            of_labels = [line.reshape(-1, size) / by_label for line, size in lines]
+        sized = zip(released, itertools.cycle(rows.n_codes), strict=False)
+        lines = [line.reshape(-1, size) for line, size in sized]
+        of_cells = [line / by_cell for line in lines[: len(tables)]]
+        of_labels: list[Any] = [line / by_label for line in lines[len(tables) :]] or [None] * len(tables)
         sigma, sigma_of_labels = mechanism.sigma / by_cell, mechanism.sigma / max(by_label, 1)
-        nullable = zip(of_cells, rows.nullable, strict=True)
-        missing = [table.shape[1] - 2 if may_miss else None for table, may_miss in nullable]
+        missing = [size - 2 if may_miss else None for size, may_miss in zip(rows.n_codes, rows.nullable, strict=True)]
         return [
             conditional_tables(cells, sigma, rows.observed, sampled, at, labels, sigma_of_labels)
             for cells, labels, sampled, at in zip(of_cells, of_labels, rows.sampled, missing, strict=True)

@@ -181,16 +181,6 @@ class ConstraintGradient:
         how = {"fused": network.fused, "vectorized": network.vectorized, "dtype": dtype, **options}
         return cls(X, y, codes, constraints.of_labels(y), plan, source, **how)
 
-    @property
-    def n_steps(self) -> int:
-        """How many are released."""
-        return self.plan.primal_steps
-
-    @property
-    def from_sample(self) -> bool:
-        """Whether a secret sample is read, and not all rows."""
-        return self.plan.sampling_probability < 1
-
     @np.errstate(all="ignore")  # what is not finite is looked for
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
         """Release from all rows; weights λ/size of shape (n_groups, n_cells, n_constraints), result flat."""
