@@ -17,7 +17,7 @@ from skfairdp._typing import Bools, Floats, Values
 from skfairdp._usefulness import HOPELESS, REACH, AmountMean, gradient_noise, units_of, ways_of, what_is_enough
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss, Target
+from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, rounded_up
 
 if TYPE_CHECKING:
@@ -361,10 +361,12 @@ class _OfAmounts:
 class AmountParity(_OfAmounts, SignedLoss):
     """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
 
-    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> Any:
+    def judge(
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
+    ) -> Any:
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
         asked = replace(self.asked, cuts_errors=False)
-        return AmountJudge(asked, *cost, JUDGED * self.budget_share)
+        return AmountJudge(asked, epsilon, delta, relation, JUDGED * self.budget_share)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
@@ -436,7 +438,9 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
 
     share_left = 1 - FOR_MOVES
 
-    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> Any:
+    def judge(
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
+    ) -> Any:
         """Plan the tables."""
         n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
         if not 2 <= n_groups <= MOST_GROUPS:
@@ -444,7 +448,7 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
                 f"constraints='demographic_parity' compares every two 'groups', and got {n_groups}: list at least 2, "
                 f"and at most {MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
-        tables = TransportPlan(n_rows, n_groups, *cost, of, FOR_MOVES)
+        tables = TransportPlan(n_rows, n_groups, epsilon, delta, relation, of, FOR_MOVES)
         assert self.asked.distance is not None
         return MovingPlan(tables, self.bounds, self.asked.distance)
 

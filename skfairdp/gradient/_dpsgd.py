@@ -100,7 +100,7 @@ class TrainsNetwork(PrivateEstimator):
         parity = PublicPenalty() if self._is_plain else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or self._usual_norm(parity)
         duals = parity.plan(self.epsilon, self.delta, relation)
-        judge = parity.judge(data, n_rows, (self.epsilon, self.delta, relation))
+        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
         tables = None if scaling is None else scaling.tables

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 #: Of what rates may cost, what is kept for the judge.
 JUDGED = 0.3
-Target = tuple[float, float, NeighboringRelation]  # ε, δ and who neighbours are
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,9 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
-    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> None:
+    def judge(
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
+    ) -> None:
         """Plan nothing: the network is judged by the public rows.
 
         Parameters
@@ -281,7 +282,9 @@ class SignedLoss(BaseEstimator):
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
-    def judge(self, data: TrainingData, n_rows: int, cost: Target) -> "Judge":
+    def judge(
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
+    ) -> "Judge":
         """Plan the look at the answers of the network that is returned.
 
         Parameters
@@ -293,7 +296,7 @@ class SignedLoss(BaseEstimator):
         judge : Judge
             The noisy table, with its event.
         """
-        return Judge(self.constraints_for(data), n_rows, *cost, share=JUDGED * self.budget_share)
+        return Judge(self.constraints_for(data), n_rows, epsilon, delta, relation, share=JUDGED * self.budget_share)
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.
