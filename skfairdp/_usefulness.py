@@ -405,6 +405,13 @@ def what_is_enough(forecast: Any, is_enough: Callable[[Any], bool]) -> tuple[int
     return None if rows is None else int(rows), epsilon
 
 
+def ways_of(enough: tuple[int | None, float | None], relation: NeighboringRelation) -> str:
+    """Either of what is enough, in words; empty where no more of either helps."""
+    rows, epsilon = enough
+    ways = [] if rows is None else [f"{rows:,} {units_of(relation)}"]
+    return " or ".join(ways if epsilon is None else [*ways, f"epsilon={epsilon:g}"])
+
+
 def smallest(enough: Callable[[float], bool], start: float, most: float) -> float | None:
     """Return the smallest number of two digits, from ``start`` up to ``most``, that is enough; None where none is."""
     step = 10.0 ** (math.floor(math.log10(start)) - 1)

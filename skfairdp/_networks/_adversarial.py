@@ -22,7 +22,7 @@ from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
-from skfairdp._typing import Array, Bools, Codes, Floats, Ints, Pair, Reals
+from skfairdp._typing import Array, Bools, Floats, Ints, Pair, Reals
 from skfairdp._utils import child_seeds
 
 
@@ -147,15 +147,6 @@ class StackedImageScores:
 _CHUNK = 65_536
 _PENALTY = 10.0  # weight of the norms of slopes in the loss of Wasserstein
 _CONDITION = 4.0  # of a cell's entry: a 1 would be lost among many features and under noise
-
-
-# ---- networks ----------------------------------------------------------------------------------------------------
-def _one_hot_rows(codes: Codes, n_codes: Sequence[int]) -> Tensor:
-    """Codes (n_rows, n_columns) as the blocks of a one-hot row (n_rows, sum(n_codes))."""
-    starts = np.cumsum([0, *n_codes[:-1]])
-    out = torch.zeros(len(codes), int(np.sum(n_codes)))
-    out.scatter_(1, torch.as_tensor(codes.astype(np.int64) + starts), 1.0)
-    return out
 
 
 def _one_hot_cells(cells: Tensor, n_cells: int) -> Tensor:
@@ -342,7 +333,11 @@ class AdversarialTraining:
         self.device = resolve_device(device, owner=owner)
         self._rates, self._rng, self._batches = rates / rates.sum(), rng, batches
         self._batch_size, self._teacher_steps, self._gold = batch_size, teacher_steps, gold
-        rows = _one_hot_rows(values, n_codes) if n_codes else torch.as_tensor(values, dtype=torch.float32)
+        if n_codes:  # the blocks of a one-hot row
+            places = torch.as_tensor(values.astype(np.int64) + np.cumsum([0, *n_codes[:-1]]))
+            rows = torch.zeros(len(values), int(np.sum(n_codes))).scatter_(1, places, 1.0)
+        else:
+            rows = torch.as_tensor(values, dtype=torch.float32)
         self.width, self._hidden, self._lr = int(rows.shape[1]), hidden, lr
         self._real = torch.cat([rows, _one_hot_cells(torch.as_tensor(cells), len(rates))], dim=1).to(self.device)
         self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)

@@ -218,14 +218,11 @@ def _gradient_rows(
             raise _Misuse("A layer of this module ran more than once per forward; use fused=False.")
     gradients = form(module, loss, X, y)
     if weights is not None:
-        gradients = {name: _weighed(gradient, weights) for name, gradient in gradients.items()}
+        for name, gradient in gradients.items():
+            of_rows = gradient.flatten(1).unflatten(0, tuple(weights.shape)).double()
+            summed = torch.einsum("nkp,nk->np", of_rows, weights.double())
+            gradients[name] = summed.unflatten(1, gradient.shape[1:])
     return DenseRows(gradients, shared)
-
-
-def _weighed(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Weighted sums of the gradients of the rows of each sample, in double precision."""
-    of_rows = gradient.flatten(1).unflatten(0, tuple(weights.shape)).double()
-    return torch.einsum("nkp,nk->np", of_rows, weights.double()).unflatten(1, gradient.shape[1:])
 
 
 @torch.no_grad()
@@ -386,21 +383,22 @@ class DPStep:
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
-        if not 1e-100 <= self.max_grad_norm <= 1e100:
-            raise ValueError(
-                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. "
-                f"Got {self.max_grad_norm!r} instead."
-            )
-        if self.sampling_probability > 1:
-            raise ValueError(
-                f"sampling_probability of DPStep must be at most 1. Got {self.sampling_probability!r} instead."
-            )
-        if not self.relation.by_null and self.sampling_probability < 1:
-            raise ValueError(
-                f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven."
-            )
-        if self.steps < 1:
-            raise ValueError(f"steps of DPStep must be at least 1. Got {self.steps!r} instead.")
+        norm, sampled = self.max_grad_norm, self.sampling_probability
+        bounded, got = 1e-100 <= norm <= 1e100, f"Got {norm!r} instead."
+        for holds, problem in (
+            (
+                bounded,
+                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. {got}",
+            ),
+            (sampled <= 1, f"sampling_probability of DPStep must be at most 1. Got {sampled!r} instead."),
+            (
+                self.relation.by_null or sampled == 1,
+                f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven.",
+            ),
+            (self.steps >= 1, f"steps of DPStep must be at least 1. Got {self.steps!r} instead."),
+        ):
+            if not holds:
+                raise ValueError(problem)
 
     @classmethod
     def calibrated(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.random import Generator
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
@@ -277,7 +276,19 @@ class StackedModule:
                 f"returns one. The callable returned {type(module).__name__}."
             )
         check_module_precision(module, owner)
-        _refuse(module, owner)
+        if not any(p.numel() for p in module.parameters() if p.requires_grad):
+            raise ValueError(f"The module of {owner} has no parameters to train.")
+        for part in module.modules():
+            if isinstance(part, _BATCH_NORMS) or (isinstance(part, _INSTANCE_NORMS) and part.track_running_stats):
+                raise ValueError(
+                    f"The module of {owner} contains {type(part).__name__}, which makes each row depend on its batch "
+                    "and keeps running statistics that a stack of teachers cannot share; use GroupNorm or LayerNorm."
+                )
+            if isinstance(part, _DROPOUTS) and part.p > 0:
+                raise ValueError(
+                    f"The module of {owner} contains {type(part).__name__}, which draws from torch's global generator, "
+                    "so that no random_state could reproduce it; remove it or set p=0 and use weight_decay instead."
+                )
         self.module = copy.deepcopy(module)
         self.n_classes, self.owner = n_classes, owner
         trained = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
@@ -288,11 +299,18 @@ class StackedModule:
         shared = {**dict(self.module.named_buffers()), **dict(self.module.named_parameters())}
         self.shared = {name: t.detach() for name, t in shared.items() if name not in trained}
 
+    @torch.no_grad()
     def initial(self, seeds: Sequence[int]) -> list[Tensor]:
         """Draw one set of parameters per seed, in the order of ``module.named_parameters()``."""
         copies = [copy.deepcopy(self.module) for _ in seeds]
         for seed, module in zip(seeds, copies, strict=True):
-            _redraw(module, np.random.default_rng([seed, 1]))
+            rng = np.random.default_rng([seed, 1])
+            for part in module.modules():
+                if isinstance(part, _REDRAWN):
+                    bound = 1 / math.sqrt(part.weight[0].numel())
+                    for p in (part.weight, part.bias):
+                        if p is not None and p.requires_grad:
+                            p.copy_(torch.as_tensor(rng.uniform(-bound, bound, tuple(p.shape))))
         stacked, _ = stack_module_state(copies)
         return [stacked[name].detach() for name in self.names]
 
@@ -329,29 +347,3 @@ class StackedModule:
 
     def _shared_on(self, device: torch.device) -> dict[str, Tensor]:
         return {name: t.to(device) for name, t in self.shared.items()}
-
-
-def _refuse(module: nn.Module, owner: str) -> None:
-    if not any(p.numel() for p in module.parameters() if p.requires_grad):
-        raise ValueError(f"The module of {owner} has no parameters to train.")
-    for part in module.modules():
-        if isinstance(part, _BATCH_NORMS) or (isinstance(part, _INSTANCE_NORMS) and part.track_running_stats):
-            raise ValueError(
-                f"The module of {owner} contains {type(part).__name__}, which makes each row depend on its batch and "
-                "keeps running statistics that a stack of teachers cannot share; use GroupNorm or LayerNorm."
-            )
-        if isinstance(part, _DROPOUTS) and part.p > 0:
-            raise ValueError(
-                f"The module of {owner} contains {type(part).__name__}, which draws from torch's global generator, so "
-                "that no random_state could reproduce it; remove it or set p=0 and use weight_decay instead."
-            )
-
-
-@torch.no_grad()
-def _redraw(module: nn.Module, rng: Generator) -> None:
-    for part in module.modules():
-        if isinstance(part, _REDRAWN):
-            bound = 1 / math.sqrt(part.weight[0].numel())
-            for p in (part.weight, part.bias):
-                if p is not None and p.requires_grad:
-                    p.copy_(torch.as_tensor(rng.uniform(-bound, bound, tuple(p.shape))))

@@ -125,7 +125,9 @@ class Net:
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimiser of the trainable parameters of a module."""
         trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
-        holder = NeuralNetClassifier(module, lr=self.lr, **_prefixed("optimizer__", self.optimizer_options))
+        holder = NeuralNetClassifier(
+            module, lr=self.lr, **{f"optimizer__{name}": value for name, value in self.optimizer_options.items()}
+        )
         args, options = holder.get_params_for_optimizer("optimizer", trained)
         try:
             return self.optimizer(*args, **options)
@@ -274,7 +276,7 @@ def fitted_net(net: Net, module: nn.Module, classes: Array, spent: Any) -> Any:
         verbose=0,
         device="cpu",
         **more,
-        **_prefixed("optimizer__", net.optimizer_options),
+        **{f"optimizer__{name}": value for name, value in net.optimizer_options.items()},
     )
     fitted.initialize()
     fitted.module_.eval()
@@ -308,10 +310,6 @@ def _argument_names(make: Any) -> set[str]:
 
 def _options(prefix: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}
-
-
-def _prefixed(prefix: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {prefix + name: value for name, value in options.items()}
 
 
 def _described(net: Any) -> str:

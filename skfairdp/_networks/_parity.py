@@ -228,7 +228,9 @@ def fine_tune_for_parity(
                 logits = torch.cat([tuned(batch) for batch in batches])
             if before is None:
                 before = torch.softmax(logits, dim=1)
-                temperature *= _median_lead(logits)
+                if logits.shape[1] > 1:  # by the median lead of the likeliest class
+                    leads = logits.topk(2, dim=1).values.diff(dim=1).neg()
+                    temperature *= float(leads.median()) or 1.0
                 contrasts = group_contrasts(torch.from_numpy(groups).to(logits.device), n_groups, logits.dtype)
             elif keep(logits.argmax(1).cpu().numpy()):
                 best = {name: value.clone() for name, value in tuned.state_dict().items()}
@@ -247,14 +249,6 @@ def fine_tune_for_parity(
     tuned.load_state_dict(best)
     tuned.zero_grad(set_to_none=True)
     return tuned
-
-
-def _median_lead(logits: Tensor) -> float:
-    """Median over rows of the largest logit minus the second; 1 where there is none."""
-    if logits.shape[1] < 2:
-        return 1.0
-    two = logits.topk(2, dim=1).values
-    return float((two[:, 0] - two[:, 1]).median()) or 1.0
 
 
 #: So many spreads from their centre predictions may go: of normal amounts, further than one in ten thousand.

@@ -48,15 +48,14 @@ class PrivateRows:
         ``of_each`` has the positions of the rows of each subject, of shape (n, k), -1 where there is none. A subject
         has a public place of its own, and so has each of its k rows.
         """
+        targets = y if groups is None else torch.stack([y, groups], dim=1)
         if of_each is not None:
-            targets = y if groups is None else torch.stack([y, groups], dim=1)
             targets = torch.cat([targets, targets.new_zeros(1, *targets.shape[1:])])  # for -1
             X = torch.cat([X, X.new_zeros(1, *X.shape[1:])]) if isinstance(X, Tensor) else X
             of_each = of_each.to(X.device)
             laid = cls(X, targets, None, None, of_each)
             return laid.one_each if of_each.shape[1] == 1 else laid
         places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
-        targets = y if groups is None else torch.stack([y, groups], dim=1)
         present = None if places.present is None else places.present.to(X.device)
         if isinstance(X, RowsOnDemand):
             assert step.relation.number_is_public  # so that row i lies at place i
@@ -131,10 +130,6 @@ def _cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets, reduction="none")
 
 
-def _cross_entropy_of_classes(outputs: Tensor, targets: Tensor) -> Tensor:
-    return _cross_entropy(outputs, targets[:, 0])
-
-
 @dataclass(frozen=True)
 class Network:
     """A network that has been found fit for private training, and how it is to be trained."""
@@ -195,7 +190,7 @@ class Network:
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        row_loss: _clipping.PerSampleLoss = loss or (_cross_entropy if groups is None else _cross_entropy_of_classes)
+        row_loss: Any = loss or (_cross_entropy if groups is None else lambda said, y: _cross_entropy(said, y[:, 0]))
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
         codes = [None if part is None else self.codes(part) for part in (groups, of_each)]
         of_step = _process.products_of_step(step.expected_batch_size, module)

@@ -154,9 +154,14 @@ class LayerRows:
                 totals[f"{name}.{parameter}" if name else parameter] = value.double()
         return totals
 
-    def inner(self, given: dict[str, dict[str, Tensor]]) -> Tensor:
-        """Inner products of each row's gradient with one given by layer and parameter, shape (n_rows,)."""
-        return self._summed(lambda name, rule, parts: rule.inner(self._layers[name], parts, given.get(name, {})))
+    def inner(self, given: dict[str, Tensor]) -> Tensor:
+        """Inner products of each row's gradient with one given by parameter, shape (n_rows,)."""
+
+        def own(layer: str) -> dict[str, Tensor]:
+            split = [(*key.rpartition("."), value) for key, value in given.items()]
+            return {parameter: value for of, _, parameter, value in split if of == layer}
+
+        return self._summed(lambda name, rule, parts: rule.inner(self._layers[name], parts, own(name)))
 
     def _summed(self, measure: Callable[[str, LayerRule, tuple[Tensor, ...]], Tensor]) -> Tensor:
         """What the layers say of each row, added up."""
@@ -220,6 +225,8 @@ class DenseRows:
                 total.add(weights[here] @ (piece if left_out is None else _without(piece, left_out[here])))
             out[name] = total.value.reshape(gradient.shape[1:])
         return out
+
+    public_sum = weighted_sum
 
     def inner(self, given: dict[str, Tensor]) -> Tensor:
         """Inner products of each row's gradient with one given by parameter, shape (n_rows,)."""

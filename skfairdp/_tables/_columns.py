@@ -232,22 +232,16 @@ def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     if not len(evidence):
         return None
     if longest < len(noisy):
-        low, high = _spanned(evidence, begin, end)
+        order = np.argsort(-evidence, kind="stable")  # from the clearest run on, all that do not overlap
+        low, high = begin[order[0]], end[order[0]]
+        for one in order:
+            if end[one] < low or begin[one] > high:
+                low, high = min(low, begin[one]), max(high, end[one])
         inner = (begin >= low) & (end <= high)
         evidence, begin, end = evidence[inner], begin[inner], end[inner]
     left = np.lexsort((-evidence, end))[0]  # the clearest of those that end first
     right = np.lexsort((-evidence, -begin))[0]
     return int(begin[left]), int(end[right])
-
-
-def _spanned(evidence: Floats, begin: Floats, end: Floats) -> tuple[float, float]:
-    """From where to where the clearest run reaches, and those that lie apart from all that are clearer."""
-    order = np.argsort(-evidence, kind="stable")
-    low, high = begin[order[0]], end[order[0]]
-    for one in order:
-        if end[one] < low or begin[one] > high:
-            low, high = min(low, begin[one]), max(high, end[one])
-    return float(low), float(high)
 
 
 def release_bins(

@@ -82,12 +82,9 @@ def made_on_all_cores(function: Callable[[Part], Made], parts: Sequence[Part]) -
     if len(parts) < _WORTH_POOL:
         yield from map(function, parts)
         return
-    with ThreadPoolExecutor(_n_cores()) as pool:
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(n_cores) as pool:
         yield from pool.map(function, parts)
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _counted(columns: Array, table: tuple[dict[int, int], list[Pair]]) -> dict[Pair, Counts]:

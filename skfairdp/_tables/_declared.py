@@ -35,11 +35,6 @@ class Declared:
             return "numbers"
         return None if self.dtype is None else kind_of(self.dtype)
 
-    @property
-    def leaves_open(self) -> bool:
-        """Whether kind or values have to be read from rows."""
-        return self.kind is None or (self.kind == "categories" and self.values is None)
-
 
 @dataclass(frozen=True)
 class Declarations:
@@ -329,20 +324,16 @@ def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
         return X
     if hasattr(X, "__array__"):
         return np.asarray(X)
-    return as_matrix(X, owner) if table else as_cube(X, owner)
-
-
-def read_table(X: Any) -> Table:
-    """Read a DataFrame or an array that has been checked to have rows and columns."""
-    if isinstance(X, pd.DataFrame):
-        return Table(list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])], len(X), True)
-    return Table(list(range(X.shape[1])), [X[:, j] for j in range(X.shape[1])], len(X), False)
-
-
-def as_matrix(rows: Any, owner: str) -> Objects:
-    """Rows given as lists, each entry as it is: numpy would give all entries one type."""
-    rows = list(rows)
-    lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in rows]
+    if not table:
+        try:
+            arrays = [np.array(image, dtype=object) for image in X]
+        except Exception:  # whatever numpy says of unlike shapes speaks of private ones
+            arrays = []
+        if len({array.shape for array in arrays}) != 1 or not arrays[0].ndim:
+            raise private_error("ragged", owner=owner, name="X")
+        return np.stack(arrays)
+    # each entry as it is: numpy would give all entries one type
+    lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in list(X)]
     if any(row is None or len(row) != len(lists[0] or ()) for row in lists):
         raise private_error("ragged", owner=owner, name="X")
     out = np.empty((len(lists), len(lists[0] or ()) if lists else 0), dtype=object)
@@ -352,15 +343,11 @@ def as_matrix(rows: Any, owner: str) -> Objects:
     return out
 
 
-def as_cube(images: Any, owner: str) -> Objects:
-    """Nested lists of numbers, each number as it is."""
-    try:
-        arrays = [np.array(image, dtype=object) for image in images]
-    except Exception:  # whatever numpy says of unlike shapes speaks of private ones
-        arrays = []
-    if len({array.shape for array in arrays}) != 1 or not arrays[0].ndim:
-        raise private_error("ragged", owner=owner, name="X")
-    return np.stack(arrays)
+def read_table(X: Any) -> Table:
+    """Read a DataFrame or an array that has been checked to have rows and columns."""
+    if isinstance(X, pd.DataFrame):
+        return Table(list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])], len(X), True)
+    return Table(list(range(X.shape[1])), [X[:, j] for j in range(X.shape[1])], len(X), False)
 
 
 def as_entries(column: Any) -> Objects:

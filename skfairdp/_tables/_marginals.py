@@ -294,16 +294,6 @@ class MarginalsBackend(GeneratorBackend):
                 "MarginalsBackend cannot balance groups that are unknown. Pass sensitive_features, set balance=None, "
                 "or take a backend whose teachers estimate ratios from X_public, such as 'pate_gan'."
             )
-        structure = self._structure_for(layout)
-        usual = {"star": {"tables": 1.0}, "tree": _TREE_SPLIT, "interactions": _INTERACTIONS_SPLIT}[structure]
-        split = self._split(usual)
-        if structure == "star" or layout.n_columns < 2:
-            return MarginalsPlan(layout, False, 0.0, 0.0)
-        more = {f"{name}_share": split[name] for name in ("choice", "joint") if name in split}
-        return MarginalsPlan(layout, True, split["scores"], split["pairs"], **more)
-
-    def _structure_for(self, layout: Layout) -> str:
-        """What the table allows, and what pays by the number of its rows."""
         if self.structure == "interactions" and not layout.tells_interactions:
             raise ValueError(
                 "MarginalsBackend(structure='interactions') counts sets of columns by class, and reads a table in "
@@ -312,7 +302,13 @@ class MarginalsBackend(GeneratorBackend):
         wanted = layout.n_rows >= _MANY_ROWS if self.budget_split is None else "joint" in self.budget_split
         structure = {"auto": "interactions" if wanted else "tree"}.get(self.structure, self.structure)
         may_look = layout.tells_interactions and layout.n_classes > 1 and 2 < layout.n_columns <= _MOST_COLUMNS
-        return "tree" if structure == "interactions" and not may_look else structure
+        structure = "tree" if structure == "interactions" and not may_look else structure
+        usual = {"star": {"tables": 1.0}, "tree": _TREE_SPLIT, "interactions": _INTERACTIONS_SPLIT}[structure]
+        split = self._split(usual)
+        if structure == "star" or layout.n_columns < 2:
+            return MarginalsPlan(layout, False, 0.0, 0.0)
+        more = {f"{name}_share": split[name] for name in ("choice", "joint") if name in split}
+        return MarginalsPlan(layout, True, split["scores"], split["pairs"], **more)
 
     def _split(self, usual: Mapping[str, float]) -> Mapping[str, float]:
         """The shares, all of them in (0, 1] and adding up to 1."""
@@ -412,15 +408,12 @@ class MarginalsPlan(BackendPlan):
             edges = best_tree(scores, rows.n_codes, self.pairs_at(scale).sigma)
         pairs = self._release_pairs(rows, edges, scale, noise)
         given_cell = self._agreed(given_cell, rows, pairs, scale)
-        joint = {
-            (i, j): _shares_of_pair(
-                noisy,
-                _independent(rows.observed, given_cell[i], given_cell[j]),
-                np.ix_(rows.sampled[i], rows.sampled[j]),
-                self.pairs_at(scale).sigma,
-            )
-            for (i, j), noisy in pairs.items()
-        }
+        joint = {}
+        for (i, j), noisy in pairs.items():
+            kept, joint[i, j] = np.ix_(rows.sampled[i], rows.sampled[j]), np.zeros(noisy.shape)
+            own, wanted = noisy[kept], _independent(rows.observed, given_cell[i], given_cell[j])[kept]
+            shares = drawn_towards(wanted.reshape(1, -1), own.reshape(1, -1), self.pairs_at(scale).sigma)
+            joint[i, j][kept] = shares.reshape(own.shape)
         children = {child for _, child in edges}
         order: list[tuple[int, int | None]] = [(j, None) for j in range(len(given_cell)) if j not in children]
         tables = [given_cell[j] for j, _ in order]
@@ -468,14 +461,12 @@ class MarginalsPlan(BackendPlan):
         counted = [by_cell * table for table in tables]
         counted += [by_label * table.sum(axis=0) for table in tables] if by_label else []
         released = _released_together(counted, mechanism, noise)
-        of_cells = [line.reshape(-1, size) / by_cell for line, size in zip(released, rows.n_codes, strict=False)]
-        of_labels: list[Floats | None] = [None] * len(tables)
-        if by_label:
-            lines = zip(released[len(tables) :], rows.n_codes, strict=True)
-            of_labels = [line.reshape(-1, size) / by_label for line, size in lines]
+        sized = zip(released, itertools.cycle(rows.n_codes), strict=False)
+        lines = [line.reshape(-1, size) for line, size in sized]
+        of_cells = [line / by_cell for line in lines[: len(tables)]]
+        of_labels: list[Any] = [line / by_label for line in lines[len(tables) :]] or [None] * len(tables)
         sigma, sigma_of_labels = mechanism.sigma / by_cell, mechanism.sigma / max(by_label, 1)
-        nullable = zip(of_cells, rows.nullable, strict=True)
-        missing = [table.shape[1] - 2 if may_miss else None for table, may_miss in nullable]
+        missing = [size - 2 if may_miss else None for size, may_miss in zip(rows.n_codes, rows.nullable, strict=True)]
         return [
             conditional_tables(cells, sigma, rows.observed, sampled, at, labels, sigma_of_labels)
             for cells, labels, sampled, at in zip(of_cells, of_labels, rows.sampled, missing, strict=True)
@@ -536,12 +527,3 @@ def _released_together(tables: list[Ints], mechanism: GaussianMechanism, noise: 
 def _independent(observed: Floats, first: Floats, second: Floats) -> Floats:
     """Joint shares of two columns that are independent given group and label."""
     return np.asarray((observed.reshape(-1, 1) * first).T @ second)
-
-
-def _shares_of_pair(noisy: Floats, independent: Floats, kept: tuple[Any, ...], sigma: float) -> Floats:
-    """Joint shares of two columns, drawn towards independence given the cell as far as noise explains the rest."""
-    out = np.zeros(noisy.shape)
-    out[kept] = drawn_towards(independent[kept].reshape(1, -1), noisy[kept].reshape(1, -1), sigma).reshape(
-        noisy[kept].shape
-    )
-    return out

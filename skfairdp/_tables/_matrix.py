@@ -74,11 +74,6 @@ class MatrixColumn:
             X[:, self.positions[1]] = missing
 
     @property
-    def is_hidden(self) -> bool:
-        """Whether nobody knows the range of the number, and the released counts do not show it."""
-        return not self.is_category and self.bounds is None and self.spread is None
-
-    @property
     def has_few_values(self) -> bool:
         """Whether it is whole numbers within bounds so close that each is a bin."""
         return self.is_whole and self.bounds is not None and self.bounds[1] - self.bounds[0] <= _WIDTHS
@@ -198,14 +193,6 @@ def number_column(
     return column._with_starts(column.grid) if column.has_few_values else column
 
 
-def one_hot_column(positions: tuple[int, ...]) -> MatrixColumn:
-    """A category with public values; a row may have none of them."""
-    places = NumberColumn(
-        None, np.dtype(np.float64), True, np.arange(float(len(positions))), len(positions) - 1.0, True
-    )
-    return MatrixColumn(positions, None, None, places, True)
-
-
 def _with_points(starts: Floats, points: Floats) -> Floats:
     """Starts of bins, with a bin for each of the points alone."""
     return np.unique(np.concatenate([starts, points, np.nextafter(points, np.inf)]))
@@ -242,7 +229,9 @@ def schema_columns(schema: Schema) -> list[MatrixColumn]:
     for name, place in feature_places(schema).items():
         declared, positions = schema.columns[name], tuple(range(place.start, place.stop))
         if isinstance(declared, Category):
-            columns.append(one_hot_column(positions))
+            starts = np.arange(float(len(positions)))
+            places = NumberColumn(None, np.dtype(np.float64), True, starts, len(positions) - 1.0, True)
+            columns.append(MatrixColumn(positions, None, None, places, True))
         else:
             step = declared.step if isinstance(declared, Number) else 1.0
             columns.append(replace(number_column(positions, declared.ends, step), name=name))

@@ -17,7 +17,7 @@ from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, 
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
-from skfairdp._typing import Codes, Floats, Ints
+from skfairdp._typing import Floats, Ints
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
 
@@ -220,7 +220,11 @@ class SyntheticRowsPlan:
         codings = [column.coding for column in columns if column.coding is not None]
         cells = y if groups is None else groups * self.layout.n_classes + y
         observed, n_small = self._observed(cells, noise)
-        values = _encoded(columns, X, max((coding.n_codes for coding in codings), default=1))
+        kind = code_type(max((coding.n_codes for coding in codings), default=1))
+        values = np.empty((len(X), len(columns)), dtype=kind, order="F")
+        for some, of_columns in coded(columns, X):
+            for j, of_column in enumerate(of_columns):
+                values[some, j] = of_column
         n_codes, sampled = tuple(one.n_codes for one in codings), tuple(one.sampled for one in codings)
         rows = Rows(values, cells, n_codes, tuple(one.nullable for one in codings), sampled, observed, observed)
         model = self.backend.release(rows, self.scale, noise, rng)
@@ -268,7 +272,9 @@ class SyntheticRowsPlan:
         X = np.zeros((self.n_sampled, self.n_features))
         for j, column in enumerate(columns):
             column.write(codes[:, j], X, rng)
-        hidden = [column.positions[0] for column in columns if column.is_hidden]
+        # of these numbers nobody knows the range, and the released counts do not show it
+        unseen = [column for column in columns if not column.is_category and column.bounds is None]
+        hidden = [column.positions[0] for column in unseen if column.spread is None]
         limits = np.stack([X.min(axis=0), X.max(axis=0)])
         limits[:, hidden] = np.array([[-1.0], [1.0]]) * _NEXT_BIN * np.abs(limits[:, hidden]).max(axis=0)
         logs = model.log_likelihood(codes)
@@ -278,12 +284,3 @@ class SyntheticRowsPlan:
         groups = cells // observed.shape[1]
         of_group = logs.reshape(-1, *observed.shape)[np.arange(len(logs)), groups]
         return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small, limits)
-
-
-def _encoded(columns: Sequence[MatrixColumn], X: Floats, n_codes: int) -> Codes:
-    """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
-    codes = np.empty((len(X), len(columns)), dtype=code_type(n_codes), order="F")
-    for some, of_columns in coded(columns, X):
-        for j, of_column in enumerate(of_columns):
-            codes[some, j] = of_column
-    return codes

@@ -18,6 +18,7 @@ from skfairdp._utils import NamedEstimator, group_membership, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import FairnessConstraints, read_constraints
+from skfairdp.lagrangian import standard_scale
 
 _NOTIONS = ("accuracy_parity", "demographic_parity", "equalized_odds")
 
@@ -126,8 +127,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
             self.constraints, type(self).__name__, supported=_NOTIONS, several=False, bounds=False
         )
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
-        center, scale = features.mean(axis=0), features.std(axis=0)
-        scale[~(scale > 0)] = 1.0
+        center, scale = standard_scale(features)
         rows = np.column_stack([(features - center) / scale, np.ones(len(features))])
         weights = group_membership(sensitive_features, group_weights, len(features), owner=type(self).__name__)
         problem = _Problem(

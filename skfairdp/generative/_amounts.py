@@ -12,12 +12,12 @@ from skfairdp._column_tables import ColumnTables, where_amounts_lie
 from skfairdp._inputs import warn_of_other_units
 from skfairdp._tables import Form, Layout, SampleForm
 from skfairdp._typing import Array, Floats, Ints
-from skfairdp._usefulness import AmountLook, AmountMean
+from skfairdp._usefulness import AmountLook, AmountMean, ways_of
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import DpEvent, NoiseSource, compose
+from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, compose
 from skfairdp.schema import NumberPlace
 
 #: Into how many classes amounts are cut: noise is in the counts of each, and what differs within one is not learned.
@@ -159,7 +159,10 @@ class AmountTables:
         mean, spread = (low + high) / 2, (high - low) / 4
         if self.tables is not None:
             between = self.tables.release((2 * (data.amounts - low) / (high - low) - 1)[:, None], noise)[0]
-            between = _without_far_ends(between) if self._wanted > _DOUBTFUL else between
+            if self._wanted > _DOUBTFUL:  # noise may have put the ends far away
+                low_end = between[1] - _FARTHEST * (between[2] - between[1])
+                high_end = between[-2] + _FARTHEST * (between[-2] - between[-3])
+                between = np.r_[max(between[0], low_end), between[1:-1], min(between[-1], high_end)]
             warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
             mean, middle, spread = where_amounts_lie(between, self.bounds)
             if self.mean is not None:  # noise may have put outer quantiles far away
@@ -173,23 +176,14 @@ class AmountTables:
 
     def warn_of_constant(self, usual: float, owner: str) -> None:
         """Say that so few rows or so small an ε leave a constant only."""
-        rows, epsilon = self.forecast.enough_rows, self.forecast.enough_epsilon
-        ways = [f"{rows:,} private rows"] if rows else []
-        ways += [f"epsilon={epsilon:g}"] if epsilon else []
+        ways = ways_of(self.forecast.enough, NeighboringRelation.REPLACE_ONE)  # in rows, whoever they are of
         warn_caller(
             f"{owner} predicts for every row the constant {usual:.4g}: no learner could be clearly better. With "
             f"{self.layout.n_columns} columns, {self.layout.n_rows:,} private rows and epsilon={self.epsilon:g} the "
-            f"relative noise of the tables is {self.forecast.noise:.2g}. {' or '.join(ways) or 'A larger delta'} "
+            f"relative noise of the tables is {self.forecast.noise:.2g}. {ways or 'A larger delta'} "
             "would suffice.",
             UtilityWarning,
         )
-
-
-def _without_far_ends(knots: Floats) -> Floats:
-    """Quantiles of which the outermost are no further from the next than a few times those from theirs."""
-    low = knots[1] - _FARTHEST * (knots[2] - knots[1])
-    high = knots[-2] + _FARTHEST * (knots[-2] - knots[-3])
-    return np.r_[max(knots[0], low), knots[1:-1], min(knots[-1], high)]
 
 
 def _no_wider(spread: float, inner: float, unit: float) -> float:

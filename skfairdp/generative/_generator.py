@@ -250,13 +250,8 @@ class PFGuardGenerator(PrivateEstimator):
         self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
-        self._warn_of_lost_columns()
-        return self
-
-    def _warn_of_lost_columns(self) -> None:
-        """Name the columns in which, by what was released, next to nothing was read."""
         if not isinstance(self._codec, TableEncoder):
-            return
+            return self
         rng, rates = np.random.default_rng(0), self.observed_rates_
         codes = self.model_.sample(drawn_cells(rates.ravel(), _SHOWN, rng), rng)
         columns = [(one, codes[:, j]) for j, one in enumerate(self._codec.columns) if one.nullable]
@@ -269,6 +264,7 @@ class PFGuardGenerator(PrivateEstimator):
                 "schema=Schema(...).",
                 UtilityWarning,
             )
+        return self
 
     def _choose_rates(self, balance: _group_rates.Balance, admissible: tuple[int, ...], rng: Generator) -> None:
         """Decide how often each group and label is drawn, from released values only."""

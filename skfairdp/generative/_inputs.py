@@ -265,10 +265,6 @@ class _Features:
     raw: RawTable | None = None
     source: RowSource | None = None
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.rows) if self.source is None else self.source.n_rows
-
 
 def read_generator_data(
     estimator: Any, X: Any, y: Any, *, sensitive_features: Any = None, X_public: Any = None, subject: Any = None
@@ -283,7 +279,16 @@ def read_generator_data(
         _utils.refuse_masked(given, owner=owner, name=name)
     public, _ = _inputs.public_arguments(estimator, X_public, None)
     _utils.refuse_private_as_public(X, public, owner=owner)
-    subjects = None if subject is None else _read_subjects(estimator, X, subject, reads)
+    subjects = None
+    if subject is not None:
+        if isinstance(X, RowSource):
+            subjects = Subjects.read_source(X, owner=owner)
+        else:
+            subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
+            if (schema := schema_of(estimator)) is not None:
+                raw = RawTable.read(schema, _inputs.without_subject(estimator, X), owner=owner)
+                subjects = _inputs.in_order(subjects, raw)
+        reads.note_subjects(subjects.n, subjects.name)
     public = None if public is None else _inputs.without_subject(estimator, public)
     if not isinstance(X, RowSource):
         X = _inputs.without_subject(estimator, X)
@@ -299,7 +304,8 @@ def read_generator_data(
     kind: Any = "units" if isinstance(features.encoder, UnitEncoder) else "codes"
     columns = features.encoder.columns
     n_columns = math.prod(features.rows.shape[1:]) if kind == "units" else len(columns)
-    n_rows = features.n_rows if subjects is None else subjects.n
+    n_rows = len(features.rows) if features.source is None else features.source.n_rows
+    n_rows = n_rows if subjects is None else subjects.n
     sizes = n_rows, n_columns, 1 if domain is None else len(domain), n_classes
     balance = "given" if isinstance(estimator.balance, Mapping) else estimator.balance
     groups_known, n_nullable = domain is not None or balance is None, sum(column.nullable for column in columns)
@@ -314,24 +320,6 @@ def read_generator_data(
     form = SampleForm(classes, domain, labels_form, groups_form, features.group_columns, owner)
     known = layout, features.encoder, features.public, asked, admissible, form
     return GeneratorData(rows, cells, *known, reads, subjects, amounts)
-
-
-def _read_subjects(estimator: Any, X: Any, subject: Any, reads: PublicReads) -> Subjects:
-    """Whose each row is, where tables are counted."""
-    owner, schema = type(estimator).__name__, schema_of(estimator)
-    if isinstance(X, RowSource):
-        subjects = Subjects.read_source(X, owner=owner)
-    else:
-        subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner=owner)
-        if schema is not None:
-            raw = RawTable.read(schema, _inputs.without_subject(estimator, X), owner=owner)
-            subjects = _inputs.in_order(subjects, raw)
-    reads.note_subjects(subjects.n, subjects.name)
-    return subjects
-
-
-def _counts_tables(backend: Any) -> bool:
-    return bool(backend == "marginals") or isinstance(backend, _tables.MarginalsBackend)
 
 
 def _streamed(features: "_Features", layout: Layout, owner: str, subjects: Subjects | None) -> StreamedTable:
@@ -349,7 +337,8 @@ def _opened(estimator: Any, X: Any, y: Any, sensitive_features: Any, subject: An
     source, owner = opened(X), type(estimator).__name__
     if source is None:
         return X
-    if estimator.schema is None or not _counts_tables(estimator.backend):
+    counts_tables = estimator.backend == "marginals" or isinstance(estimator.backend, _tables.MarginalsBackend)
+    if estimator.schema is None or not counts_tables:
         raise ValueError(
             f"{owner} counts rows chunk by chunk only with a 'schema', which says what their values are, and with "
             "backend='marginals'. Set both, or pass the rows as an array or a DataFrame."

@@ -31,7 +31,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData
-from skfairdp.generative._synthetic_learner import LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
+from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
@@ -177,14 +177,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         "constraints": "no_validation",
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left"), None],
-        **{
-            name: PFGuardGenerator._parameter_constraints[name]
-            for name in (
-                "epsilon", "delta", "backend", "balance", "admissible", "codec", "bounds", "categories",
-                "dtypes", "classes", "groups", "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
-            )
-        },
-    }  # fmt: skip
+        **GENERATOR_CONSTRAINTS,
+    }
 
     classes_: Array = field(init=False)
 
@@ -291,18 +285,17 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             with told:
                 self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
         self._constant, self._beside = constant, None
-        self._left = self._left_over(features, codes, groups[0]) if with_groups else None
+        self._left = None
+        if with_groups:  # what the answers of a learner that was given a bound do to the rows that it was trained on
+            owner = type(self).__name__
+            values = _utils.as_groups(groups[0], len(codes), owner=owner)
+            names = _utils.group_domain(values)
+            of_rows = {"name": "sensitive_features", "parameter": "sensitive_columns"}
+            given_codes = _utils.encode_labels(values, names, owner=owner, **of_rows)
+            held = self._held(self.estimator, names.tolist(), len(self.classes_))
+            answers = None if held is None else predict_codes(self.estimator_, features)
+            self._left = None if held is None else Judgement.by_rows(held, given_codes, codes, answers)
         return self
-
-    def _left_over(self, features: Floats, codes: Ints, groups: Any) -> Judgement | None:
-        """What the answers of a learner that was given a bound do to the synthetic rows that it was trained on."""
-        values = _utils.as_groups(groups, len(codes), owner=type(self).__name__)
-        names = _utils.group_domain(values)
-        given = _utils.encode_labels(
-            values, names, owner=type(self).__name__, name="sensitive_features", parameter="sensitive_columns"
-        )
-        held = self._held(self.estimator, names.tolist(), len(self.classes_))
-        return None if held is None else Judgement.by_rows(held, given, codes, predict_codes(self.estimator_, features))
 
     def _asked(self, X: Any, rows: Ints | None, places: Ints) -> Ints:
         """Private: the learner's answers to rows, each judged by itself, -1 where there is none."""

@@ -23,9 +23,8 @@ from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike, V
 from skfairdp._utils import RandomStateLike, public_generator, silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
-from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData
-from skfairdp.generative._synthetic_learner import LearnsSyntheticRows
+from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.privacy import NoiseSource, PrivacyLedger
 from skfairdp.schema import Schema, schema_of, with_schema
@@ -146,14 +145,8 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         "estimator": [A_LEARNER, None],
         "bounds_y": "no_validation",  # amount_bounds says what is wrong
         "n_samples": [Interval(Integral, 1, None, closed="left"), None],
-        **{
-            name: PFGuardGenerator._parameter_constraints[name]
-            for name in (
-                "epsilon", "delta", "backend", "codec", "bounds", "categories", "dtypes", "groups",
-                "sensitive_columns", "schema", "random_state", "noise_seed", "ledger",
-            )
-        },
-    }  # fmt: skip
+        **{n: kinds for n, kinds in GENERATOR_CONSTRAINTS.items() if n not in {"balance", "admissible", "classes"}},
+    }
 
     def fit(
         self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None

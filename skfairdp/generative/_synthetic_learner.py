@@ -37,6 +37,8 @@ _RELEASED = 10_000
 
 #: Stands for an argument that is left out, where None means something.
 UNCHANGED: Any = object()
+_OF_GENERATOR = PFGuardGenerator._parameter_constraints
+GENERATOR_CONSTRAINTS = {name: kinds for name, kinds in _OF_GENERATOR.items() if name != "public_data"}
 
 
 class LearnsSyntheticRows(PrivateEstimator):

@@ -81,7 +81,8 @@ class TableCodec(BaseEstimator):
             declared = declarations.of(name)
             known = None if public is None else public.columns[j]
             shown = known
-            if known is None and declared.leaves_open:
+            is_open = declared.kind is None or (declared.kind == "categories" and declared.values is None)
+            if known is None and is_open:
                 read.append(name)
                 shown = table.columns[j]
             column, paid_for = _column(name, declared, shown, known, n_bins, owner)
@@ -204,11 +205,24 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
     missing = known is None or bool(pd.isna(_tables.as_entries(known)).any())
     kind = declared.kind or _tables.kind_of(shown.dtype)
     if kind == "categories":
-        return _category_column(name, declared, shown, missing, owner), False
+        listed, dtype = declared.values, declared.dtype
+        if listed is None:
+            listed = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)
+        if dtype is None:
+            dtype = None if shown is None else shown.dtype
+            if declared.values is not None and not isinstance(dtype, pd.CategoricalDtype):
+                dtype = _tables.dtype_of(None, listed)
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtype = _tables.dtype_of(dtype, listed)
+        nullable, ordered = missing and _tables.can_be_missing(dtype), bool(getattr(dtype, "ordered", False))
+        return _tables.CategoryColumn(name, dtype, nullable, tuple(listed), ordered), False
     # a column of numbers, and whether its bins have to be paid for
     dtype = declared.dtype
-    if dtype is None:
-        dtype = np.dtype(np.float64) if shown is None else _type_of_numbers(shown.dtype)
+    if dtype is None:  # that of the rows, if it is one of 64 bits at most
+        dtype = np.dtype(np.float64) if shown is None else shown.dtype
+        own = getattr(dtype, "numpy_dtype", dtype)
+        usual = _tables.kind_of(dtype) == "numbers" and getattr(own, "kind", "O") in "iuf" and own.itemsize <= 8
+        dtype = dtype if usual else np.dtype(np.float64)
     integer = pd.api.types.is_integer_dtype(dtype)
     values = None if known is None else _tables.as_numbers(known)
     limits = declared.bounds
@@ -221,29 +235,6 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
         return _tables.NumberColumn(name, dtype, nullable, starts, limits[1], integer), False
     starts, high = _tables.fine_grid(limits, integer)
     return _tables.NumberColumn(name, dtype, nullable, starts, high, integer), True
-
-
-def _category_column(name: Any, declared: _tables.Declared, shown: Any, missing: bool, owner: str) -> Any:
-    values = declared.values
-    if values is None:
-        values = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)
-    dtype = declared.dtype
-    if dtype is None:
-        shown_dtype = None if shown is None else shown.dtype
-        dtype = shown_dtype if declared.values is None else _tables.dtype_of(None, values)
-        if isinstance(shown_dtype, pd.CategoricalDtype):
-            dtype = shown_dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        dtype = _tables.dtype_of(dtype, values)
-    ordered = bool(getattr(dtype, "ordered", False))
-    return _tables.CategoryColumn(name, dtype, missing and _tables.can_be_missing(dtype), tuple(values), ordered)
-
-
-def _type_of_numbers(dtype: Any) -> Any:
-    """The type of a column that is sampled: that of the rows, if it is one of 64 bits at most."""
-    kind = getattr(dtype, "numpy_dtype", dtype)
-    usual = _tables.kind_of(dtype) == "numbers" and getattr(kind, "kind", "O") in "iuf" and kind.itemsize <= 8
-    return dtype if usual else np.dtype(np.float64)
 
 
 def _distinct(series: pd.Series, name: Any, owner: str) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from skfairdp._tables import RELATION, Layout
 from skfairdp._typing import Floats, Ints
-from skfairdp._usefulness import Comparison, learned_by_heart, seen, smallest, units_of
+from skfairdp._usefulness import Comparison, learned_by_heart, seen, units_of, ways_of, what_is_enough
 from skfairdp._utils import PlainState
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NeighboringRelation, gdp_mu
 
@@ -119,15 +119,9 @@ class TableForecast(PlainState):
         return replace(found, ahead=found.ahead - by_noise, where="of synthetic rows")
 
     @property
-    def enough_rows(self) -> int | None:
-        """Rows from which no look is needed, to two digits; None where they are too many."""
-        found = smallest(lambda n: replace(self, n_rows=int(n)).noise <= DOUBTFUL, float(self.n_rows), 1e8)
-        return None if found is None else int(found)
-
-    @property
-    def enough_epsilon(self) -> float | None:
-        """The ε from which no look is needed, to two digits; None where it is too large."""
-        return smallest(lambda epsilon: replace(self, epsilon=epsilon).noise <= DOUBTFUL, self.epsilon, 1e3)
+    def enough(self) -> tuple[int | None, float | None]:
+        """Rows and the ε from which no look is needed, to two digits; None where they are too many, or it too large."""
+        return what_is_enough(self, lambda other: other.noise <= DOUBTFUL)
 
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
@@ -137,8 +131,6 @@ class TableForecast(PlainState):
                 f"{opening}: on the rows that its generator makes the learner found nothing better. Take another "
                 f"'estimator', or raise 'epsilon' ({self.epsilon:g})."
             )
-        ways = [f"{rows:,} {units_of(self.relation)}" for rows in [self.enough_rows] if rows is not None]
-        ways += [f"epsilon={epsilon:g}" for epsilon in [self.enough_epsilon] if epsilon is not None]
         why = (
             "no learner could be clearly better"
             if self.snr_too_low
@@ -147,5 +139,5 @@ class TableForecast(PlainState):
         return (
             f"{opening}: {why}. With {self.n_columns} columns, {self.n_rows:,} {units_of(self.relation)} and "
             f"epsilon={self.epsilon:g} the relative noise of the tables is {self.noise:.2g}, and above {DOUBTFUL:g} "
-            f"little can be learned. {' or '.join(ways) or 'A larger delta'} would suffice."
+            f"little can be learned. {ways_of(self.enough, self.relation) or 'A larger delta'} would suffice."
         )

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.stats import norm
@@ -14,7 +14,7 @@ from skfairdp._inputs import TrainingData
 from skfairdp._judge import KSJudgement
 from skfairdp._transport import Transport, TransportPlan, as_scores
 from skfairdp._typing import Bools, Floats, Values
-from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise, smallest, units_of
+from skfairdp._usefulness import HOPELESS, REACH, AmountMean, gradient_noise, units_of, ways_of, what_is_enough
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
@@ -240,6 +240,7 @@ class AmountJudge:
     delta: float
     relation: NeighboringRelation
     share: float
+    releases: ClassVar[tuple[str, ...]] = ("a noisy table of predictions by group, summed",)
 
     @property
     def table(self) -> GaussianMechanism:
@@ -252,11 +253,6 @@ class AmountJudge:
     def event(self) -> DpEvent:
         """The release."""
         return self.table.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("a noisy table of predictions by group, summed",)
 
     def release(self, module: Any, data: TrainingData, noise: NoiseSource) -> AmountJudgement:
         """Release the table of a trained network, whose last layer is a scale, and judge by it."""
@@ -316,19 +312,6 @@ def spread_of_counts(mean: float) -> float:
     return max(math.sqrt(max(mean, 0.0)), 1 / REACH)
 
 
-def kept_or_constant(
-    look: AmountLook, module: Any, data: TrainingData, usual: float, spread: float, noise: NoiseSource, owner: str
-) -> Any:
-    """Release how far ahead of a constant the module is; return it, or else one that always predicts that."""
-    from skfairdp._networks import constant_amount
-
-    (amounts, exposure), rates = data.y.T, predicted_amounts(module, data.X, look.relation)
-    ahead = look.release(amounts, rates * exposure, usual * exposure, spread, noise)
-    if not look.is_clear(ahead):
-        look.warn(ahead, usual, owner, "network")
-    return module if look.may_stay(ahead) else constant_amount(module[-1], usual)
-
-
 @dataclass(frozen=True)
 class HopelessGradients:
     """Gradients of so few rows that a network says next to nothing but a constant, by public numbers."""
@@ -348,26 +331,35 @@ class HopelessGradients:
         """Return what predicts the noisy mean of the amounts alone, and say so."""
         from skfairdp._networks import constant_amount
 
-        rows = smallest(lambda n: replace(self, n_rows=int(n)).noise <= HOPELESS, float(self.n_rows), 1e8)
-        epsilon = smallest(lambda value: replace(self, epsilon=value).noise <= HOPELESS, self.epsilon, 1e3)
-        ways = [f"about {rows:,.0f} {units_of(self.relation)}"] if rows is not None else []
-        ways += [f"epsilon={epsilon:g}"] if epsilon is not None else []
+        enough = what_is_enough(self, lambda other: other.noise <= HOPELESS)
+        ways = "" if enough[0] is None else "about "
+        ways += ways_of(enough, self.relation)
         warn_caller(
             f"{owner} predicts for every row the noisy mean {amount:.4g}: with {self.n_rows:,} "
             f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} the relative noise "
             f"of the gradients is {self.noise:.2g}, and above {HOPELESS:g} a network learns hardly anything. "
-            f"To learn more needs at least {' or '.join(ways) or 'a larger delta'}.",
+            f"To learn more needs at least {ways or 'a larger delta'}.",
             UtilityWarning,
         )
         return constant_amount(scale, amount)
 
 
-class AmountParity(SignedLoss):
-    """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
+class _OfAmounts:
+    """What the parts of a regressor share: the constraints, and the scale that a network's outputs are read on."""
 
     def __init__(self, asked: AmountConstraints, loss: str, bounds: tuple[float, float]) -> None:
         super().__init__()
         self.asked, self.loss, self.bounds = asked, loss, bounds
+
+    @property
+    def scale(self) -> Any:
+        from skfairdp._networks import AmountScale
+
+        return AmountScale(self.loss, *self.bounds)
+
+
+class AmountParity(_OfAmounts, SignedLoss):
+    """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
 
     def judge(
         self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
@@ -378,12 +370,10 @@ class AmountParity(SignedLoss):
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
-        from skfairdp._networks import AmountScale
         from skfairdp.gradient._signed_loss import AmountLagrangian
 
         assert plan.duals is not None
-        scale = AmountScale(self.loss, *self.bounds)
-        return {"loss": AmountLagrangian(scale, self.asked, plan.duals, plan.step.steps, lam)}
+        return {"loss": AmountLagrangian(self.scale, self.asked, plan.duals, plan.step.steps, lam)}
 
 
 @dataclass(frozen=True)
@@ -443,14 +433,10 @@ class MovingPlan:
         return MovedAmounts(transport, seen, self.gamma)
 
 
-class AmountsMoved(PublicPenalty):
+class AmountsMoved(_OfAmounts, PublicPenalty):
     """The whole distributions: the network trains as it does without a constraint, and its predictions are moved."""
 
     share_left = 1 - FOR_MOVES
-
-    def __init__(self, asked: AmountConstraints, loss: str, bounds: tuple[float, float]) -> None:
-        super().__init__()
-        self.asked, self.loss, self.bounds = asked, loss, bounds
 
     def judge(
         self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
@@ -468,25 +454,20 @@ class AmountsMoved(PublicPenalty):
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """The loss alone: a network that is as good as it can be."""
-        from skfairdp._networks import AmountLoss, AmountScale
+        from skfairdp._networks import AmountLoss
 
-        return {"loss": AmountLoss(AmountScale(self.loss, *self.bounds), len(self.asked.groups))}
+        return {"loss": AmountLoss(self.scale, len(self.asked.groups))}
 
 
-class AmountPenalty(PublicPenalty):
+class AmountPenalty(_OfAmounts, PublicPenalty):
     """The price of differences between groups' mean predictions on public rows."""
-
-    def __init__(self, loss: str, bounds: tuple[float, float]) -> None:
-        super().__init__()
-        self.loss, self.bounds = loss, bounds
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
-        from skfairdp._networks import AmountLoss, AmountScale, MeanPenalty
+        from skfairdp._networks import AmountLoss, MeanPenalty
 
-        public, weight = data.public, self.usual_lam if lam is None else lam
+        public, scale, weight = data.public, self.scale, self.usual_lam if lam is None else lam
         assert public is not None and public.groups is not None
-        scale = AmountScale(self.loss, *self.bounds)
         rows = network.tensor(public.X), network.codes(public.groups)
         how: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed, "scale": scale}
         penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)

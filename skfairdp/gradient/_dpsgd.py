@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,8 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, subject_given
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp._usefulness import DOUBTFUL, default_net
-from skfairdp._utils import RandomStateLike, child_seeds, public_generator, warn_caller
+from skfairdp._utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
+from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
 from skfairdp.privacy import (
@@ -29,6 +31,17 @@ from skfairdp.privacy import (
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
+
+
+NETWORK_CONSTRAINTS: dict[str, Any] = {
+    "lam": [Interval(Real, 0, None, closed="left"), None],
+    "net": "no_validation",  # as_net says what is wrong, and knows all but "auto"
+    "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
+    "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
+    "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+    "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
+    "public_data": [PublicData, None],
+}
 
 
 class TrainsNetwork(PrivateEstimator):
@@ -107,8 +120,12 @@ class TrainsNetwork(PrivateEstimator):
         looks["parity"] = None if self._is_plain else parity
         of = "" if data.subjects is None else data.subjects.name
         plan = DPSGDPlan(net, step, duals, scaling=scaling, taken=taken, judge=judge, rows_of=of, **looks)
-        if self.noise_multiplier is not None:
-            self._check_noise(plan)
+        if self.noise_multiplier is not None and (spent := epsilon_of(plan.event, self.delta)) > self.epsilon:
+            raise ValueError(
+                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={rounded_up(spent)} "
+                f"for {plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
+                "'net__max_epochs' or 'net__batch_size', or leave it None."
+            )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
         if taken is not None:
@@ -160,15 +177,6 @@ class TrainsNetwork(PrivateEstimator):
         if data.subjects is not None:
             terms["of_each"] = data.subjects.rows_of_each(self.max_rows_per_subject, np.random.default_rng(seeds[1]))
         return network, terms
-
-    def _check_noise(self, plan: DPSGDPlan) -> None:
-        cost = epsilon_of(plan.event, self.delta)
-        if cost > self.epsilon:
-            raise ValueError(
-                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={rounded_up(cost)} "
-                f"for {plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
-                "'net__max_epochs' or 'net__batch_size', or leave it None."
-            )
 
 
 # ---- whether the network beats the most frequent class ---------------------------------------------------------------
@@ -280,10 +288,7 @@ class MajorityBaselineTest:
             found.warn(classes[found.usual], owner, falls_back=False, advice=advice)
 
     def _ways(self, what: str) -> str:
-        rows, epsilon = self.enough
-        ways = [] if rows is None else [f"{rows:,} {_usefulness.units_of(self.relation)}"]
-        ways += [] if epsilon is None else [f"epsilon={epsilon:g}"]
-        return f"{' or '.join(ways) or 'A larger delta'} would {what}."
+        return f"{_usefulness.ways_of(self.enough, self.relation) or 'A larger delta'} would {what}."
 
     @property
     def _figures(self) -> str:

@@ -1,7 +1,7 @@
 """FairDP-SGD: private gradients from the private rows, and parity from public ones or from a signed loss."""
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from skfairdp._usefulness import Comparison
 from skfairdp._utils import PublicData, RandomStateLike, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.gradient._dpsgd import MajorityBaselineTest, TrainsNetwork
+from skfairdp.gradient._dpsgd import NETWORK_CONSTRAINTS, MajorityBaselineTest, TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, Temperature, as_parity, default_parity
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.schema import Schema, storage_bytes, with_schema
@@ -190,16 +190,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **FIT_CONSTRAINTS,
+        **NETWORK_CONSTRAINTS,
         "constraints": "no_validation",  # as_parity says what is wrong
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "lam": [Interval(Real, 0, None, closed="left"), None],
         "parity": "no_validation",  # as_parity says what is wrong
-        "net": "no_validation",  # and as_net, which knows all but "auto"
-        "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
-        "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
-        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
-        "public_data": [PublicData, None],
     }
 
     __metadata_request__fit = {"subject": True}

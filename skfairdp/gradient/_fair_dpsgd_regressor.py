@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradie
 from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient import _amounts
-from skfairdp.gradient._dpsgd import TrainsNetwork
+from skfairdp.gradient._dpsgd import NETWORK_CONSTRAINTS, TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger
 from skfairdp.schema import NumberPlace, Schema, with_schema
@@ -190,17 +190,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name != "classes"},
+        **NETWORK_CONSTRAINTS,
         "loss": [StrOptions({"squared", "absolute", "poisson"})],
         "bounds": "no_validation",  # amount_bounds says what is wrong
         "constraints": "no_validation",  # and AmountConstraints
         "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "lam": [Interval(Real, 0, None, closed="left"), None],
-        "net": "no_validation",
-        "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
-        "max_rows_per_subject": [Interval(Integral, 1, 1024, closed="both")],
-        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
-        "public_data": [PublicData, None],
     }
 
     def fit(
@@ -237,7 +231,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         -------
         {returns_self}
         """
-        from skfairdp._networks import fitted_net
+        from skfairdp._networks import constant_amount, fitted_net, predicting
 
         public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
         data = self._read(X, y, sensitive_features=sensitive_features, exposure=exposure, subject=subject, **public)
@@ -252,11 +246,17 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             if hopeless:
                 module = hopeless.constant(terms["loss"].scale, usual, type(self).__name__)
             else:
-                module = _trained(self, network, data, plan, terms, noise)
+                groups = np.zeros(len(data.y)) if data.groups is None else data.groups
+                targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
+                module = network.trained(data.X, targets, plan.step, noise, verbose=self.verbose, **terms)
+                module = predicting(module, terms["loss"].scale)
             if plan.look is not None:
-                module = _amounts.kept_or_constant(
-                    plan.look, module, counted, usual, spread, noise, type(self).__name__
-                )
+                (amounts, exposures), look = counted.y.T, plan.look
+                rates = _amounts.predicted_amounts(module, counted.X, look.relation)
+                ahead = look.release(amounts, rates * exposures, usual * exposures, spread, noise)
+                if not look.is_clear(ahead):
+                    look.warn(ahead, usual, type(self).__name__, "network")
+                module = module if look.may_stay(ahead) else constant_amount(module[-1], usual)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
         self.y_center_, self.y_spread_ = center, spread
@@ -404,12 +404,10 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     def _parity_for(
         self, data: _inputs.TrainingData, n_rows: int, relation: NeighboringRelation
     ) -> SignedLoss | _amounts.AmountPenalty | _amounts.AmountsMoved:
-        bounds = _inputs.amount_bounds(self)
-        if data.public is not None:
-            return _amounts.AmountPenalty(self.loss, bounds)
-        assert data.domain is not None
-        asked = _amounts.AmountConstraints.asked(self, bounds, data.domain.tolist())
+        bounds, groups = _inputs.amount_bounds(self), () if data.domain is None else data.domain.tolist()
+        asked = _amounts.AmountConstraints.asked(self, bounds, groups)
         part = _amounts.AmountParity if asked.distance is None else _amounts.AmountsMoved
+        part = part if data.public is None else _amounts.AmountPenalty
         return part(asked, self.loss, bounds)
 
     def _looks(self, data: _inputs.TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
@@ -462,13 +460,3 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         usual = mean if self.loss == "squared" else middle
         scale.settle(usual, half)
         return usual, usual, float(scale.spread)
-
-
-def _trained(model: Any, network: "Network", data: Any, plan: DPSGDPlan, terms: Any, noise: Any) -> Any:
-    """The trained network, whose last layer makes amounts of what it says."""
-    from skfairdp._networks import predicting
-
-    groups = np.zeros(len(data.y)) if data.groups is None else data.groups
-    targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
-    module = network.trained(data.X, targets, plan.step, noise, verbose=model.verbose, **terms)
-    return predicting(module, terms["loss"].scale)

@@ -379,6 +379,7 @@ class Temperature:
     delta: float
     relation: NeighboringRelation
     share: float = 1.0
+    releases: ClassVar[tuple[str, ...]] = ("a noisy table of how sure and how often right the network is",)
 
     @staticmethod
     def fits(net: "Net") -> bool:
@@ -397,11 +398,6 @@ class Temperature:
     def event(self) -> DpEvent:
         """The release."""
         return self.counts.event
-
-    @property
-    def releases(self) -> tuple[str, ...]:
-        """In words, for the ledger."""
-        return ("a noisy table of how sure and how often right the network is",)
 
     def table(self, module: Any, X: Any, y: Ints) -> Floats:
         """Count rows by how sure the network is, and by whether it is wrong or right. Private."""

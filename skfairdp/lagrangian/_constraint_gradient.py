@@ -75,22 +75,12 @@ def centred_norms(rows: RowGradients, cells: Ints, means: dict[Pair, Floats]) ->
     return np.sqrt(np.maximum(squared - 2 * cross + mean_squared, 0) + lost)
 
 
-class _Fused:
-    """From layer inputs and back-propagated signals."""
+class _TorchRows:
+    """Of layers with rules from their inputs and signals, or every row's gradient formed; times factors by column.
+    One base of gradients serves all columns, or each has its own."""
 
-    def __init__(self, module: nn.Module, trace: _networks.LayerTrace, slopes: Tensor) -> None:
-        self._shapes = {name: p.shape for name, p in module.named_parameters() if p.requires_grad}
-        if slopes.shape[2] == 2:
-            # slopes by the two logits are opposite: one signal, and a factor per row and column
-            signal = torch.tensor([-1.0, 1.0]).to(slopes).expand(len(slopes), 2)
-            prepared, self._factors = [trace.prepared(trace.outputs, signal)], _networks.wide(slopes[:, :, 1])
-        else:
-            last = slopes.shape[1] - 1
-            prepared = [
-                trace.prepared(trace.outputs, slopes[:, c], retain_graph=c < last) for c in range(slopes.shape[1])
-            ]
-            self._factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
-        self._bases = [_networks.LayerRows(trace.layers, base, _PIECE) for base in prepared]
+    def __init__(self, bases: Sequence[Any], factors: Tensor, shapes: dict[str, torch.Size]) -> None:
+        self._bases, self._factors, self._shapes = bases, factors, shapes
         self._squared: Floats | None = None
 
     @property
@@ -130,50 +120,10 @@ class _Fused:
         return np.asarray(torch.cat(pieces).cpu().numpy())
 
     def inner(self, column: int, gradient: Floats) -> Floats:
-        parts_of: dict[str, dict[str, Tensor]] = {}
-        for key, piece in _by_parameter(gradient, self._shapes, self._factors.device).items():
-            layer, _, parameter = key.rpartition(".")
-            parts_of.setdefault(layer, {})[parameter] = piece
+        pieces = torch.from_numpy(gradient).to(self._factors.device).split([s.numel() for s in self._shapes.values()])
+        given = {n: piece.view(shape) for (n, shape), piece in zip(self._shapes.items(), pieces, strict=True)}
         base = self._bases[0 if len(self._bases) == 1 else column]
-        return np.asarray((base.inner(parts_of) * self._factors[:, column]).cpu().numpy())
-
-
-class _Dense:
-    """Every row's gradient formed, for modules without rules for all their layers."""
-
-    positions = 1
-
-    def __init__(self, module: nn.Module, X: Tensor, slopes: Tensor, vectorized: bool) -> None:
-        form = _networks.vectorized_gradients if vectorized else _networks.looped_gradients
-        formed = [form(module, _times_slope, X, slopes[:, c]) for c in range(slopes.shape[1])]
-        self._shapes = {name: value.shape[1:] for name, value in formed[0].items()}
-        self._columns = [_networks.DenseRows(gradients) for gradients in formed]
-        self._device = X.device
-
-    @property
-    def terms(self) -> int:
-        return max(column.terms for column in self._columns) * len(self._columns)
-
-    def squared_norms(self) -> Floats:
-        found = torch.stack([column.squared_norms() for column in self._columns], dim=1)
-        return np.asarray(found.cpu().numpy())
-
-    squared_sizes = squared_norms
-
-    def weighted_sum(self, weights: Floats, *, start: int = 0, public: bool = False) -> Floats:
-        given = torch.from_numpy(weights).to(self._device)
-        sums = [column.weighted_sum(given[:, c], start=start) for c, column in enumerate(self._columns)]
-        total = torch.stack([torch.cat([value.flatten() for value in one.values()]) for one in sums]).sum(0)
-        return np.asarray(total.cpu().numpy())
-
-    def inner(self, column: int, gradient: Floats) -> Floats:
-        parts = _by_parameter(gradient, self._shapes, self._device)
-        return np.asarray(self._columns[column].inner(parts).cpu().numpy())
-
-
-def _by_parameter(flat: Floats, shapes: dict[str, torch.Size], device: torch.device) -> dict[str, Tensor]:
-    pieces = torch.from_numpy(flat).to(device).split([shape.numel() for shape in shapes.values()])
-    return {name: piece.view(shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}
+        return np.asarray((base.inner(given) * self._factors[:, column]).cpu().numpy())
 
 
 def _times_slope(outputs: Tensor, slopes: Tensor) -> Tensor:
@@ -230,16 +180,6 @@ class ConstraintGradient:
         dtype = next(p.dtype for p in network.module.parameters() if p.requires_grad)
         how = {"fused": network.fused, "vectorized": network.vectorized, "dtype": dtype, **options}
         return cls(X, y, codes, constraints.of_labels(y), plan, source, **how)
-
-    @property
-    def n_steps(self) -> int:
-        """How many are released."""
-        return self.plan.primal_steps
-
-    @property
-    def from_sample(self) -> bool:
-        """Whether a secret sample is read, and not all rows."""
-        return self.plan.sampling_probability < 1
 
     @np.errstate(all="ignore")  # what is not finite is looked for
     def full(self, module: nn.Module, weights: Tensor) -> Tensor:
@@ -314,11 +254,23 @@ class ConstraintGradient:
         at = torch.from_numpy(positions).to(self.X.device)
         X, y = self.X[at], self.y[at]
         trace = None if layers is None else _networks.trace_layers(module, layers, X)
-        if trace is not None:
-            return _Fused(module, trace, self._slopes(torch.softmax(trace.outputs.detach(), dim=1), y, with_loss))
         with torch.no_grad():
-            slopes = self._slopes(torch.softmax(module(X), dim=1), y, with_loss)
-        return _Dense(module, X, slopes, self.vectorized)
+            outputs = module(X) if trace is None else trace.outputs
+            slopes = self._slopes(torch.softmax(outputs, dim=1), y, with_loss)
+        shapes = {name: p.shape for name, p in module.named_parameters() if p.requires_grad}
+        factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
+        columns = range(slopes.shape[1])
+        if trace is None:
+            form = _networks.vectorized_gradients if self.vectorized else _networks.looped_gradients
+            formed = [form(module, _times_slope, X, slopes[:, c]) for c in columns]
+            return _TorchRows([_networks.DenseRows(gradients) for gradients in formed], factors, shapes)
+        if slopes.shape[2] == 2:
+            # slopes by the two logits are opposite: one signal, and a factor per row and column
+            signal = torch.tensor([-1.0, 1.0]).to(slopes).expand(len(slopes), 2)
+            prepared, factors = [trace.prepared(trace.outputs, signal)], _networks.wide(slopes[:, :, 1])
+        else:
+            prepared = [trace.prepared(trace.outputs, slopes[:, c], retain_graph=c < columns[-1]) for c in columns]
+        return _TorchRows([_networks.LayerRows(trace.layers, base, _PIECE) for base in prepared], factors, shapes)
 
     def _slopes(self, probabilities: Any, y: Any, with_loss: bool) -> Any:
         """Of the columns and, last, the loss, by the logits, (n_rows, n_columns, n_classes); of arrays or tensors."""

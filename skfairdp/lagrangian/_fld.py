@@ -159,8 +159,9 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
                 sensitive_features, group_weights, len(features), owner=type(self).__name__,
                 otherwise=", or set constraints=None",
             )  # fmt: skip
-        groups = self._names(sensitive_features if group_weights is None else None, membership)
-        owner = type(self).__name__
+        owner, groups = type(self).__name__, [] if membership is None else list(range(membership.shape[1]))
+        if membership is not None and group_weights is None and sensitive_features is not None:
+            groups = _utils.group_domain(_utils.as_groups(sensitive_features, len(membership), owner=owner)).tolist()
         notions = by_position(read_constraints(self.constraints, owner, optional=True), groups, classes.tolist(), owner)
         seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
         chosen = settled(net, len(features))
@@ -244,13 +245,6 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         return FairPerceptron(
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
-
-    def _names(self, sensitive_features: Any, membership: Floats | None) -> list[Any]:
-        """What the groups are called: as given, or by the columns of weights."""
-        if membership is None or sensitive_features is None:
-            return [] if membership is None else list(range(membership.shape[1]))
-        groups = _utils.as_groups(sensitive_features, len(membership), owner=type(self).__name__)
-        return _utils.group_domain(groups).tolist()
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

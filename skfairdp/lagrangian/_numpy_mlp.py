@@ -295,7 +295,7 @@ class NumpyMLPTraining(OneNetwork):
 
     def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
         assert self.gradient is not None
-        if self.gradient.from_sample:
+        if self.from_sample:
             return super()._released(rows, with_loss=with_loss)
         with threadpool_limits(limits=self.n_threads):  # products of thousands of rows
             return super()._released(rows, with_loss=with_loss)

@@ -56,10 +56,12 @@ class OneNetwork:
         self.price = 0.0
         self.held: Tensor | None = None  # last released gradient
         steps = max(training.steps(len(X)), training.dual_steps + 1)
-        self.steps = steps if gradient is None else max(steps, gradient.n_steps)
-        self.primal_at = {r * self.steps // gradient.n_steps for r in range(gradient.n_steps)} if gradient else set()
+        released = 0 if gradient is None else gradient.plan.primal_steps
+        self.steps = max(steps, released)
+        self.primal_at = {r * self.steps // released for r in range(released)}
+        self.from_sample = gradient is not None and gradient.plan.sampling_probability < 1
         # then loss and release share a pass, and nothing is held
-        self.at_once = gradient is not None and gradient.from_sample and gradient.n_steps == self.steps
+        self.at_once = self.from_sample and released == self.steps
         self.optimizer = optimizer
         share = training.average_last
         self.first_averaged = self.steps - max(1, round(share * self.steps)) if share else self.steps
@@ -102,7 +104,20 @@ class OneNetwork:
         weights = torch.from_numpy(multipliers / self.sizes).to(self.X.device, self.dtype)
         columns = self.constraints.columns
         if self.membership is not None:
-            self.row_weights = self._row_weights(weights, self.membership)
+            # over the sizes of the estimated groups; centred in a row's cell, but of a bound
+            cells = self.constraints.cells
+            found = torch.zeros(cells.shape, dtype=self.dtype, device=cells.device)
+            for c, column in enumerate(columns):
+                for cell in range(0 if column.is_overall else self.constraints.n_cells):
+                    here: Any = cells[:, c] == cell
+                    if here.any():
+                        here = slice(None) if here.all() else here  # without copies of all rows
+                        mine = self.membership[here] @ weights[:, cell, c]
+                        found[here, c] = mine if column.is_bound else mine - mine.mean()
+            found *= len(self.watched_X)  # which the sizes are of
+            if self.price > 0:
+                found[:, self.of_errors] += self.price
+            self.row_weights = found
             of_all = self._open_weights(multipliers, [column.is_overall for column in columns])
             if of_all is not None:
                 self.row_weights += of_all
@@ -134,22 +149,6 @@ class OneNetwork:
             found[:, c] = (total * len(cells) / np.maximum(of_cells, 1))[cells[:, c]]
         return torch.from_numpy(found).to(self.X.device, self.dtype)
 
-    def _row_weights(self, weights: Tensor, membership: Tensor) -> Tensor:
-        """The multipliers of each row's estimated group over their sizes; centred in its cell, but of a bound."""
-        cells = self.constraints.cells
-        found = torch.zeros(cells.shape, dtype=self.dtype, device=cells.device)
-        for c, column in enumerate(self.constraints.columns):
-            for cell in range(0 if column.is_overall else self.constraints.n_cells):
-                here: Any = cells[:, c] == cell
-                if here.any():
-                    here = slice(None) if here.all() else here  # without copies of all rows
-                    mine = membership[here] @ weights[:, cell, c]
-                    found[here, c] = mine if column.is_bound else mine - mine.mean()
-        found *= len(self.watched_X)  # which the sizes are of
-        if self.price > 0:
-            found[:, self.of_errors] += self.price
-        return found
-
     # ------------------------------------------------------------------ primal
 
     def step(self, t: int) -> None:
@@ -158,7 +157,10 @@ class OneNetwork:
         if self.at_once:
             self._set(self._released(rows, with_loss=True))
             if self._has_open_part:
-                self._add_open_part(rows)
+                found = self._gradients(rows, partial(self._open_slope, rows=rows))
+                for p, g in zip(self.parameters, found, strict=True):
+                    if g is not None:
+                        p.grad = g if p.grad is None else p.grad + g
         else:
             if t in self.primal_at:
                 self.held = None if self.weights is None else self._released(rows)
@@ -187,7 +189,7 @@ class OneNetwork:
         weights = self.weights
         if weights is None:
             weights = torch.zeros(self.sizes.shape, dtype=self.dtype, device=self.X.device)
-        if not self.gradient.from_sample:
+        if not self.from_sample:
             return self.gradient.full(self.module, weights)
         return self.gradient.sampled(self.module, weights, rows, with_loss=with_loss)
 
@@ -221,13 +223,6 @@ class OneNetwork:
     def _has_open_part(self) -> bool:
         """Whether multipliers ask for something of all rows, whatever their groups."""
         return self.price > 0 or self.open_weights is not None
-
-    def _add_open_part(self, rows: Tensor) -> None:
-        """Add what is asked of all rows, on a public batch, to a gradient that is there already."""
-        found = self._gradients(rows, partial(self._open_slope, rows=rows))
-        for p, g in zip(self.parameters, found, strict=True):
-            if g is not None:
-                p.grad = g if p.grad is None else p.grad + g
 
     def _open_slope(self, probabilities: Tensor, rows: Tensor) -> Tensor:
         """Derivative by the logits of what is asked of all rows, in the mean over these."""

@@ -335,18 +335,26 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
     def _plan(self, data: TrainingData) -> PFLDPlan:
         assert data.domain is not None
-        primal = self._primal()
-        split = self._split(primal)
+        primal, owner, epsilon = self._primal(), type(self).__name__, math.inf if self.epsilon is None else self.epsilon
+        given = primal.usual_split if self.budget_split is None else self.budget_split
+        named = isinstance(given, Mapping) and set(given) == set(primal.usual_split)
+        if not named or not all(isinstance(part, Real) and 0 < part < 1 for part in given.values()):
+            raise ValueError(
+                f"The 'budget_split' parameter of {owner} must map 'sizes', 'primal' and 'dual' to shares in "
+                f"(0.0, 1.0), for example {dict(primal.usual_split)}. Got {self.budget_split!r} instead."
+            )
+        held = held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), owner)
         shape: dict[str, Any] = {
             "n_groups": max(2, len(data.domain)),  # a single group, if given, is compared with an empty one
             "dual_steps": self.dual_steps,
             **primal._planned(),
-            "judge": self._judge(data),
+            "judge": Judge(held, data.n_units, epsilon, self.delta, data.attribute_relation),
             "relation": data.attribute_relation,
             "rows_of": data.rows_of,
         }
         if self.epsilon is None:
             return PFLDPlan.without_privacy(**shape)
+        split = given["sizes"], given["primal"], given["dual"]
         return PFLDPlan.calibrated(epsilon=self.epsilon, delta=self.delta, budget_split=split, **shape)
 
     # ------------------------------------------------------------------ parameters
@@ -371,24 +379,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         notions = read_constraints(self._asked, owner, supported=_NOTIONS)
         notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
         return FairnessConstraints(notions, y, len(data.classes))
-
-    def _judge(self, data: TrainingData) -> Judge:
-        """What looks at the answers of the network that is returned."""
-        assert data.domain is not None
-        held = held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
-        epsilon = math.inf if self.epsilon is None else self.epsilon
-        return Judge(held, data.n_units, epsilon, self.delta, data.attribute_relation)
-
-    def _split(self, primal: GroupModel | NoisyGradients) -> tuple[float, float, float]:
-        """Shares of sizes, primal and dual releases."""
-        given = primal.usual_split if self.budget_split is None else self.budget_split
-        named = isinstance(given, Mapping) and set(given) == set(primal.usual_split)
-        if not named or not all(isinstance(part, Real) and 0 < part < 1 for part in given.values()):
-            raise ValueError(
-                f"The 'budget_split' parameter of {type(self).__name__} must map 'sizes', 'primal' and 'dual' to "
-                f"shares in (0.0, 1.0), for example {dict(primal.usual_split)}. Got {self.budget_split!r} instead."
-            )
-        return given["sizes"], given["primal"], given["dual"]
 
     def _net(self, n_rows: int) -> "Net":
         import torch

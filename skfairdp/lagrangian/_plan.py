@@ -192,8 +192,16 @@ class PFLDPlan:
         self, values: Floats, cells: Ints, n_cells: int, groups: Ints, source: NoiseSource
     ) -> Floats:
         """Noisy sums of what each row says beyond the mean of its cell."""
-        k = values.shape[1]
-        flat, bounds = _centred(values, cells, n_cells)
+        n, k = values.shape
+        violations, bounds, rows = np.zeros((n, n_cells, k)), np.zeros(k), np.arange(n)
+        for c in range(k):
+            sizes = np.bincount(cells[:, c], minlength=n_cells)
+            means = np.bincount(cells[:, c], weights=values[:, c], minlength=n_cells) / np.maximum(sizes, 1)
+            centred = values[:, c] - means[cells[:, c]]
+            bounds[c] = np.abs(centred).max(initial=0.0)
+            if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
+                violations[rows, cells[:, c], c] = centred / bounds[c]
+        flat = _exactly_summable(violations.reshape(n, -1))
         moved = self._moved * _longest_row(flat)
         released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), moved, source)
         used = np.zeros((n_cells, k), dtype=bool)
@@ -214,7 +222,8 @@ class PFLDPlan:
         """Noisy sums of rows over each group, made to add up to their public total.
         ``moved`` is how far the sums can move, in L2, when a row changes its group."""
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
-        sums = np.stack([_sum_of(values, groups, a) for a in released])
+        blocks = [slice(start, start + _ROWS) for start in range(0, len(values), _ROWS)]
+        sums = np.stack([np.sum([values[r][groups[r] == a].sum(0) for r in blocks], axis=0) for a in released])
         if noise > 0:
             sums = privacy.GaussianMechanism(noise, sensitivity=moved, relation=self.relation).release(sums, source)
         if self.n_groups == 2:
@@ -235,22 +244,6 @@ def release_asked(
     return plan.release_violations(scores, cells, constraints.n_cells, groups, source)[..., place]
 
 
-def _centred(values: Floats, cells: Ints, n_cells: int) -> tuple[Floats, Floats]:
-    """What each row says beyond the mean of its cell, (n_rows, n_cells · n_constraints), over its maximum."""
-    n, k = values.shape
-    violations = np.zeros((n, n_cells, k))
-    rows = np.arange(n)
-    bounds = np.zeros(k)
-    for c in range(k):
-        sizes = np.bincount(cells[:, c], minlength=n_cells)
-        means = np.bincount(cells[:, c], weights=values[:, c], minlength=n_cells) / np.maximum(sizes, 1)
-        centred = values[:, c] - means[cells[:, c]]
-        bounds[c] = np.abs(centred).max(initial=0.0)
-        if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
-            violations[rows, cells[:, c], c] = centred / bounds[c]
-    return _exactly_summable(violations.reshape(n, -1)), bounds
-
-
 def _exactly_summable(values: Floats) -> Floats:
     """Public values, in their place, as multiples of a public power of two: any sum of rows is exact in any order.
 
@@ -264,13 +257,6 @@ def _exactly_summable(values: Floats) -> Floats:
     np.rint(values, out=values)
     values *= step
     return values
-
-
-def _sum_of(values: Floats, groups: Ints, group: int) -> Floats:
-    """Over one group, some rows at a time: the same bits, for such sums are exact in any order."""
-    blocks = (slice(start, start + _ROWS) for start in range(0, len(values), _ROWS))
-    parts = [values[rows][groups[rows] == group].sum(0) for rows in blocks]
-    return np.asarray(np.sum(parts, axis=0))
 
 
 def _longest_row(values: Floats) -> float:
@@ -299,7 +285,12 @@ class PublicFeatures:
         n, rng = len(y), np.random.default_rng(seed)
         room = max(n_classes, min(n_features, n // 20))
         self._n_classes, hidden, width = n_classes, max(0, room - n_classes), X.shape[1] + n_classes
-        self._middle, self._spread = _common_scale(X if which is None else X[which])
+        of_rows = X if which is None else X[which]
+        low, self._middle, high = np.quantile(of_rows, [0.25, 0.5, 0.75], axis=0)
+        self._spread = (high - low) / 1.35
+        if not (high > low).all():
+            self._spread = np.where(high > low, self._spread, of_rows.std(0))
+        self._spread = np.where(self._spread > 0, self._spread, 1.0)
         self._slope = rng.normal(size=(width, hidden)) / math.sqrt(max(1, min(X.shape[1], 20)))
         self._offset = rng.normal(size=hidden) * 0.5
         self._steps: list[tuple[Floats, Floats, Floats]] = []  # of blocks: taken off, twice, and kept
@@ -360,15 +351,6 @@ class PublicFeatures:
             basis[:, used : used + kept.shape[1]] = rest @ kept
             used += kept.shape[1]
         return basis
-
-
-def _common_scale(X: Floats) -> tuple[Floats, Floats]:
-    """Median and spread of columns: by quartiles, by standard deviation where those agree."""
-    low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
-    spread = (high - low) / 1.35
-    if not (high > low).all():
-        spread = np.where(high > low, spread, X.std(0))
-    return middle, np.where(spread > 0, spread, 1.0)
 
 
 @BLAS.wrap(limits=1)

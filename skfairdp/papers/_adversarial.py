@@ -175,6 +175,7 @@ class TeacherParts:
 
 _MISSING_SHARE = 0.05  # of the squared cost of the answers, for how many values each column misses
 _EVIDENCE = 4.0  # standard deviations of noise that such a count must exceed
+_COUNTS = ("n_teachers", "n_steps", "batch_size", "teacher_steps", "latent")
 
 
 @shared_docs
@@ -201,17 +202,12 @@ class AdversarialBackend(GeneratorBackend):
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_teachers": [Interval(Integral, 1, None, closed="left")],
+        **{name: [Interval(Integral, 1, None, closed="left")] for name in _COUNTS},
         "sampling": [StrOptions(set(SAMPLINGS)), None],
         "normalization": [StrOptions(set(NORMALIZATIONS)), None],
         "teacher_loss": [StrOptions({"plain", "gold"})],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "teacher_steps": [Interval(Integral, 1, None, closed="left")],
         "hidden": [tuple, list, StrOptions({"cnn"}), ConvolutionalLayers],
-        "latent": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "teacher_lr": [Interval(Real, 0, None, closed="neither")],
+        **{name: [Interval(Real, 0, None, closed="neither")] for name in ("lr", "teacher_lr")},
         "device": [str],
         "verbose": ["verbose"],
     }
@@ -307,7 +303,15 @@ class AdversarialPlan(BackendPlan):
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
     def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> "NetworkModel":
-        rows = self._without_missing(rows.at_their_places(self.layout.n_rows), scale, noise)
+        rows, missing = rows.at_their_places(self.layout.n_rows), self.missing_at(scale)
+        if missing is not None:  # none is sampled in columns whose released counts show none
+            places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
+            counts = np.array([np.count_nonzero(rows.values[:, j] == code) for j, code in places])
+            shown = missing.release(counts, noise) > _EVIDENCE * missing.sigma
+            sampled = [codes.copy() for codes in rows.sampled]
+            for (j, code), some in zip(places, shown, strict=True):
+                sampled[j][code] = some
+            rows = replace(rows, sampled=tuple(sampled))
         training = self._training(rows, self._parts(rows, rng), rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
@@ -316,19 +320,6 @@ class AdversarialPlan(BackendPlan):
     @abstractmethod
     def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: Generator) -> None:
         """Teach, release and follow, as often as was declared."""
-
-    def _without_missing(self, rows: Rows, scale: float, noise: privacy.NoiseSource) -> Rows:
-        """The same, with no missing values to be sampled in columns whose released counts show none."""
-        mechanism = self.missing_at(scale)
-        if mechanism is None:
-            return rows
-        places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
-        counts = np.array([np.count_nonzero(rows.values[:, j] == code) for j, code in places])
-        shown = mechanism.release(counts, noise) > _EVIDENCE * mechanism.sigma
-        sampled = [codes.copy() for codes in rows.sampled]
-        for (j, code), some in zip(places, shown, strict=True):
-            sampled[j][code] = some
-        return replace(rows, sampled=tuple(sampled))
 
     def steps(self) -> Iterator[int]:
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)

@@ -17,7 +17,7 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.gradient import MajorityBaselineTest
+from skfairdp.gradient import MajorityBaselineTest, beside as _beside
 from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:
@@ -397,12 +397,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
         return ClippingPlan(net, step, sizes, self.count_share, look, scaling, data.rows_of)
-
-
-def _beside(*parts: Any) -> privacy.DpEvent | None:
-    """What is released beside the gradients."""
-    events = [part.event for part in parts if part is not None]
-    return privacy.compose(*events) if len(events) > 1 else events[0] if events else None
 
 
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:

@@ -295,9 +295,15 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
 
     def _with_moving_bounds(self, training: Any, scale: float, noise: NoiseSource) -> Any:
         """A function of the generated rows: noisy counts by which bounds move, then the mean of what they leave."""
+        from skfairdp._networks import BoundsByGroup, GlobalScaling
+
         by_group = self.backend.clipping == "dpsgd_f"
         n_groups = self.layout.n_groups if by_group else 1
-        rule = self._rule(n_groups)
+        if by_group:
+            rule: Any = BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNTS_SHARE)
+        else:
+            how = {"quantile": _QUANTILE, "batch_size": self.backend.n_teachers * self.backend.batch_size}
+            rule = GlobalScaling(max_norm=1.0, start=_START, count_share=_COUNTS_SHARE, **how)
 
         def release(shown: Any) -> Floats:
             groups = training.cells(shown) // (self.layout.n_cells // n_groups)
@@ -310,14 +316,6 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
             return self.gradient_at(scale, rule.bound).release(gradients * factors.reshape(*norms.shape, 1), noise)
 
         return release
-
-    def _rule(self, n_groups: int) -> Any:
-        from skfairdp._networks import BoundsByGroup, GlobalScaling
-
-        if self.backend.clipping == "dpsgd_f":
-            return BoundsByGroup(n_groups, max_norm=1.0, max_ratio=_LARGEST, count_share=_COUNTS_SHARE)
-        size = self.backend.n_teachers * self.backend.batch_size
-        return GlobalScaling(max_norm=1.0, start=_START, quantile=_QUANTILE, batch_size=size, count_share=_COUNTS_SHARE)
 
 
 @shared_docs

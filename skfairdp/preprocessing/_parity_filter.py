@@ -275,7 +275,18 @@ class DemographicParityFilter(_utils.NamedEstimator):
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {OWNER}.")
         n_rows = int(shape[0])
         validate_data(self, X, reset=True, skip_check_array=True)
-        classes, labels = self._class_codes(_read_labels(y, n_rows))
+        given = _read_labels(y, n_rows)
+        if self.classes is None:
+            classes, codes = np.unique(given, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError(
+                    f"{OWNER} found only one class in y. If this is intended, list the classes with the 'classes' "
+                    "parameter."
+                )
+            labels = codes.astype(np.int64)
+        else:
+            classes = _utils.declared_classes(self.classes, OWNER)
+            labels = _utils.encode_labels(given, classes, owner=OWNER, name="y", parameter="classes")
         if self.sensitive_columns is not None:
             if sensitive_features is not None:
                 raise ValueError(
@@ -300,18 +311,6 @@ class DemographicParityFilter(_utils.NamedEstimator):
         self.groups_, groups = domain, codes
         self.classes_ = classes
         return labels, groups
-
-    def _class_codes(self, labels: Array) -> tuple[Array, Ints]:
-        if self.classes is None:
-            classes, codes = np.unique(labels, return_inverse=True)
-            if len(classes) < 2:
-                raise ValueError(
-                    f"{OWNER} found only one class in y. If this is intended, list the classes with the 'classes' "
-                    "parameter."
-                )
-            return classes, codes.astype(np.int64)
-        classes = _utils.declared_classes(self.classes, OWNER)
-        return classes, _utils.encode_labels(labels, classes, owner=OWNER, name="y", parameter="classes")
 
     def _warn(self, gate: FairnessGate) -> None:
         if gate.excess() > 0:

@@ -152,9 +152,9 @@ def test_given_the_releases_what_is_predicted_does_not_hang_on_the_rows():
 
 def test_the_rows_and_epsilon_told_are_enough_and_no_more_than_needed():
     for one in (forecast(), forecast(n=60, epsilon=0.5)):
-        assert forecast(n=one.enough_rows, epsilon=one.epsilon).noise <= DOUBTFUL
-        assert forecast(n=int(0.9 * one.enough_rows), epsilon=one.epsilon).noise > DOUBTFUL
-        assert forecast(n=one.n_rows, epsilon=one.enough_epsilon).noise <= DOUBTFUL < HOPELESS
+        assert forecast(n=one.enough[0], epsilon=one.epsilon).noise <= DOUBTFUL
+        assert forecast(n=int(0.9 * one.enough[0]), epsilon=one.epsilon).noise > DOUBTFUL
+        assert forecast(n=one.n_rows, epsilon=one.enough[1]).noise <= DOUBTFUL < HOPELESS
 
 
 @pytest.mark.slow

@@ -137,19 +137,15 @@ def test_what_the_rows_say_of_their_gradients_is_what_each_gradient_is(name, fus
     assert isinstance(rows, LayerRows if fused else DenseRows)
     generator = torch.Generator().manual_seed(1)
     given = {key: torch.randn(p.shape, generator=generator, dtype=torch.float64) for key, p in named.items()}
-    by_layer: dict[str, dict[str, torch.Tensor]] = {}
-    for key, value in given.items():
-        layer, _, parameter_name = key.rpartition(".")
-        by_layer.setdefault(layer, {})[parameter_name] = value
     weights = torch.rand(len(X), generator=generator, dtype=torch.float64)
 
     expected = torch.stack([sum((one[key] * given[key]).sum() for key in named) for one in own])
-    torch.testing.assert_close(rows.inner(by_layer if fused else given), expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(rows.inner(given), expected, rtol=1e-9, atol=1e-9)
     norms = torch.stack([torch.sqrt(sum(g.square().sum() for g in one.values())) for one in own])
     torch.testing.assert_close(rows.squared_norms().sqrt(), norms, rtol=1e-6, atol=1e-12)
     least = norms * (1 - 1e-9) - 1e-12
     assert (rows.norms() >= least).all() and (rows.squared_sizes().sqrt() >= least).all()
-    public = rows.public_sum(weights[:4]) if fused else rows.weighted_sum(weights[:4])
+    public = rows.public_sum(weights[:4])
     for key in named:
         summed = sum(weights[i] * own[i][key] for i in range(4))
         torch.testing.assert_close(public[key].reshape(summed.shape), summed, rtol=1e-9, atol=1e-9)
