@@ -195,10 +195,18 @@ def _swept(
         )
 
     bought: list[str] = []
+    hidden: list[str] = []
 
     def keep(schema: Any) -> None:
         _files.save_schema(schema, folder)
         path, reuse = folder / "schema.yaml", "at no further cost."
+        roles = {name: schema.columns[name] for name in (schema.label, *schema.groups)}
+        first = {name: one.values[0] for name, one in roles.items() if getattr(one, "others", "") is None}
+        if first:
+            hidden.append(
+                f"Rows of labels or groups that noise hides, if there are any, counted here as {first}; a fit by "
+                f"{path} refuses them."
+            )
         bought.append(f" The schema is released and saved: edit {path}, or reuse it with --schema {path} {reuse}")
 
     with warnings.catch_warnings(record=True) as caught:  # said once, not across the progress bar
@@ -219,6 +227,7 @@ def _swept(
         except ValueError as error:
             raise _files.UsageError(f"{arguments.table}: {_in_words(error)}{''.join(bought)}") from None
     print_notes(found.frame, caught)
+    print("\n".join(hidden))
     return found
 
 
@@ -290,7 +299,11 @@ def _check_schema(arguments: argparse.Namespace) -> int:
     print(f"{arguments.table}: {len(table):,} rows. These counts are exact: do not publish them.")
     print(counts.assign(declared=[str(schema.columns[name]) for name in counts.index]).to_string())
     if not wrong.any():
-        print("Every cell fits the schema.")
+        said = {
+            name: int(counts.loc[name].sum()) for name in counts.index if getattr(schema.columns[name], "others", None)
+        }
+        moved = {name: n for name, n in said.items() if n}
+        print("Every cell fits the schema." + (f" Of these, as 'others': {moved}." if moved else ""))
         return 0
     print(
         f"{int(wrong.sum()):,} cells of {[*counts.index[wrong > 0]]} are not. Numbers beyond bounds count as the bound,"

@@ -172,15 +172,16 @@ def frontier_of_table(
     if isinstance(schema, Schema):
         schema = _of_a_part(schema, subject)
         _refuse_one_value(schema, "Nothing was spent.")
-        budget = asked.budget(schema, privacy.held_by(schema))
+        used, budget = schema, asked.budget(schema, privacy.held_by(schema))
         _announce(budget, ledger, announce)
     else:
         _refuse_missing(table, schema, label, names)
         schema, budget = _found(asked, _to_find(learned, schema, asked, label=label, groups=names), ledger, announce,
                                 keep)  # fmt: skip
+        used = _of_every_row(schema)
     for part in (learned, held if subject is None else held[held[subject].notna()]):
-        schema.read(part)  # a label or a group that is not listed ends it here
-    rows, baseline = _measured(asked, budget, schema, ledger, dataset=dataset, verbose=verbose)
+        used.read(part)  # a label or a group that is not listed ends it here
+    rows, baseline = _measured(asked, budget, used, ledger, dataset=dataset, verbose=verbose)
     head = "" if ledger is None else ledger.head  # by now all of it is charged there
     return _result(
         rows, schema, budget, delta, n_units=asked.n_learned + len(held), baseline=baseline, on_record=head,
@@ -246,7 +247,7 @@ def _found(
     likely = asked.budget(to_find.stand_in, [*privacy.held_by(to_find.asked["known"]), to_find.price])
     most = _announce(likely, ledger, announce, room=_FROM_ESTIMATE)
     schema = to_find.release(ledger, keep)
-    budget = asked.budget(schema, privacy.held_by(schema))
+    budget = asked.budget(_of_every_row(schema), privacy.held_by(schema))
     total = epsilon_of(budget.total, asked.delta)
     if total > most:
         raise BudgetExceededError(
@@ -425,7 +426,7 @@ class _ToFind:
 
     def release(self, ledger: PrivacyLedger | None, keep: Callable[[Schema], None] | None) -> Schema:
         """Find it."""
-        found = _of_every_row(Schema.release(self.rows, **self.asked, ledger=ledger))
+        found = Schema.release(self.rows, **self.asked, ledger=ledger)
         if keep is not None:
             keep(found)
         _refuse_one_value(
@@ -436,9 +437,8 @@ class _ToFind:
 
 
 def _of_every_row(schema: Schema) -> Schema:
-    """The schema by which no row is refused, as this would say of it what nobody paid for: labels and groups that are
-    not found, so few that noise hides them, count as the first that was; every statement says so. Missing ones have
-    been refused, as by every fit.
+    """The schema by which no row is refused in this run, as this would say of it what nobody paid for: labels and
+    groups that are not found, so few that noise hides them, count as the first that was. Missing ones are refused.
     """
     roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
     lists = {name: one for name, one in roles.items() if isinstance(one, Category) and one.privacy_ is not None}

@@ -406,6 +406,18 @@ def test_a_table_alone_at_an_epsilon_of_one_costs_one(methods):
     assert (swept_once.frame["epsilon"] > 0.98).all() and swept_once.privacy.epsilon <= 1.0
 
 
+def test_a_schema_that_was_found_says_nothing_of_values_that_nobody_found():
+    """Found: what rare groups counted as in one run was kept, and a later table's third group counted as the first."""
+    kept = []
+    found = swept(TABLE, epsilons=[2.0], gaps=[None], keep=kept.append)
+    for schema in (found.schema, *kept):
+        assert schema.columns["sex"].others is None and schema.columns["rich"].others is None
+        other = TABLE.assign(sex=np.where(np.arange(len(TABLE)) % 5, TABLE["sex"], "d"))
+        assert schema.misfits(other)["sex"] > 0
+        with pytest.raises(ValueError, match="not listed|does not list|unknown|list"):
+            swept(other, schema=schema, epsilons=[2.0], gaps=[None])
+
+
 # ---------------------------------------------------------------------- the account
 def test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_noise():
     ledger, told, kept, entries = PrivacyLedger(), [], [], []
