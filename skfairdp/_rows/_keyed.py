@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._source import Chunk, Made, PartWork, RowsOfAnother, RowSource, Split, Sum
+from skfairdp._rows._source import Chunk, Made, PartWork, RowsOfAnother, RowSource, Split, Sum, of_source
 from skfairdp._typing import Array, Ints
 from skfairdp._utils import texts_of_ids
 
@@ -66,17 +66,10 @@ class KeyedSource(RowsOfAnother):
                 f"The 'key' parameter of KeyedRows must be a column of the rows. Got {self.key!r} instead."
             )
 
-    def chunks(self) -> Iterator[Chunk]:
-        return self.source.chunks()
-
-    def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-        return self.source.map_reduce(function, add)
-
-    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
-        return self.source.each(function)
-
-    def by_part(self, work: PartWork[Sum]) -> Sum | None:
-        return self.source.by_part(work)
+    chunks: Any = of_source("chunks")
+    map_reduce: Any = of_source("map_reduce")
+    each: Any = of_source("each")
+    by_part: Any = of_source("by_part")
 
 
 def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
@@ -206,17 +199,15 @@ class FoldRows(RowsOfAnother):
     Their number follows the keys: public; or, where a fold has the rows of some subjects, who of these have rows.
     """
 
+    n_rows: Any = 0
+
     def __init__(
         self, source: RowSource, rule: Rule, fold: int, inside: bool, n_rows: int,
         listed: NDArray[np.uint64] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(source)
-        self.listed, self._n_rows = listed, n_rows
+        self.listed, self.n_rows = listed, n_rows
         self._kept = _Kept(rule, fold, inside)
-
-    @property
-    def n_rows(self) -> int:
-        return self._n_rows
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in self.source.chunks():

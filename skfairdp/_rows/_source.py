@@ -220,6 +220,11 @@ class RowSource(ABC):
             return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
 
 
+def of_source(name: str) -> Any:
+    """An attribute that is the one of the source below, and is set there."""
+    return property(lambda self: getattr(self.source, name), lambda self, value: setattr(self.source, name, value))
+
+
 class RowsOfAnother(RowSource):
     """A source over another one, with its columns, its bars and whatever else its engine decides."""
 
@@ -227,37 +232,12 @@ class RowsOfAnother(RowSource):
         self.source, self.key, self.listed = source, source.key, source.listed
         self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
 
-    @property
-    def knows_places(self) -> bool:
-        return self.source.knows_places
-
-    @property
-    def columns(self) -> list[Any]:
-        return self.source.columns
-
-    @property
-    def n_rows(self) -> int:
-        return self.source.n_rows
-
-    @property
-    def knows_numbers(self) -> bool:
-        return self.source.knows_numbers
-
-    @property
-    def verbose(self) -> int:
-        return self.source.verbose
-
-    @verbose.setter
-    def verbose(self, value: int) -> None:
-        self.source.verbose = value
-
-    @property
-    def shows_number(self) -> bool:
-        return self.source.shows_number
-
-    @shows_number.setter
-    def shows_number(self, value: bool) -> None:
-        self.source.shows_number = value
+    columns: Any = of_source("columns")
+    n_rows: Any = of_source("n_rows")
+    knows_places: Any = of_source("knows_places")
+    knows_numbers: Any = of_source("knows_numbers")
+    verbose: Any = of_source("verbose")
+    shows_number: Any = of_source("shows_number")
 
 
 class Tenths:

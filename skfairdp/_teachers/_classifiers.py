@@ -55,16 +55,13 @@ def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
     if not hasattr(learner, "get_params"):
         return learner
     params = learner.get_params()
-    found = {n: v for n, v in params.items() if _is_net(v) and not _is_settings(n, learner, params)}
-    nets = {name: NetClassifier(net, random_state=random_state) for name, net in found.items()}
+    nets = {}
+    for name in filter(lambda name: _is_net(params[name]), params):
+        owner, _, last = name.rpartition("__")
+        kinds = type(params[owner] if owner else learner).__mro__
+        if last != "net" or not any(kind.__module__.partition(".")[0] == "skfairdp" for kind in kinds):
+            nets[name] = NetClassifier(params[name], random_state=random_state)
     return learner.set_params(**nets) if nets else learner
-
-
-def _is_settings(name: str, learner: Any, params: dict[str, Any]) -> bool:
-    """Whether this is the ``net`` of an estimator of this package."""
-    owner, _, last = name.rpartition("__")
-    kinds = type(params[owner] if owner else learner).__mro__
-    return last == "net" and any(kind.__module__.partition(".")[0] == "skfairdp" for kind in kinds)
 
 
 def _is_net(value: Any) -> bool:
