@@ -86,11 +86,8 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
 def without_subject(estimator: BaseEstimator, X: Any) -> Any:
     """The table without the column that names subjects, which is no feature; as it is where there is none."""
     column = getattr(estimator, "_subject_column", None)
-    return (
-        X
-        if column is None or column not in (_utils.column_names(X) or [])
-        else _utils.as_pandas(X).drop(columns=column)
-    )
+    is_there = column is not None and column in (_utils.column_names(X) or [])
+    return _utils.as_pandas(X).drop(columns=column) if is_there else X
 
 
 def check_public_columns(owner: str, names: Any, n_columns: int, public: Any, name: str = "X_public") -> None:

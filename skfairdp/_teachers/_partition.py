@@ -80,7 +80,7 @@ class Parts:
         Where the cuts fall depends on the number of teachers only, never on rows or on how many workers there are."""
         n_teachers = len(self.seeds)
         size = -(-n_teachers // -(-n_teachers // at_most))
-        runs = (slice(start, start + size) for start in range(0, n_teachers, size))
+        runs = map(slice, range(0, n_teachers, size), range(size, n_teachers + size, size))
         return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
 
 
