@@ -27,8 +27,7 @@ LARGEST_PUBLIC = 1e100
 def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool, private: bool) -> Table:
     """Read the X of a fit, and begin the list of public facts with its shape."""
     table = read_columns(estimator, X, reset=True, with_groups=with_groups)
-    names = getattr(estimator, "feature_names_in_", None)
-    shape = getattr(estimator, "n_features_in_", None) if names is None else names
+    shape = getattr(estimator, "feature_names_in_", getattr(estimator, "n_features_in_", None))
     if table.raw is None:
         reads.note("columns of X", "read", shape, "their number and names are public")
     elif private:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp._rows._keyed import KeyedRows, KeyedSource
+from skfairdp._rows._keyed import KeyedRows, with_key
 from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, Sum, summed
 
 
@@ -101,7 +101,7 @@ def opened(X: Any) -> RowSource | None:
         return X
     if isinstance(X, KeyedRows):
         source = opened(X.rows)
-        return KeyedSource(X.key, FrameRows(X.rows) if source is None else source)
+        return with_key(FrameRows(X.rows) if source is None else source, X.key)
     kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
     if isinstance(X, str | Path) or (package == "pyarrow" and kind.endswith("Dataset")):
         from skfairdp._rows._parquet import ParquetRows

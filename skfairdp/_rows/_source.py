@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -43,9 +42,7 @@ class Spill:
     def __enter__(self) -> "Spill":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._waiting.clear()
         if self._file is not None:
             self._file.close()
@@ -218,26 +215,6 @@ class RowSource(ABC):
                 spill.add(rows, parts)
             parts_left = progress_bar(range(n_parts), desc="parts of X", total=n_parts, verbose=self.verbose)
             return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
-
-
-def of_source(name: str) -> Any:
-    """An attribute that is the one of the source below, and is set there."""
-    return property(lambda self: getattr(self.source, name), lambda self, value: setattr(self.source, name, value))
-
-
-class RowsOfAnother(RowSource):
-    """A source over another one, with its columns, its bars and whatever else its engine decides."""
-
-    def __init__(self, source: RowSource) -> None:
-        self.source, self.key, self.listed = source, source.key, source.listed
-        self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
-
-    columns: Any = of_source("columns")
-    n_rows: Any = of_source("n_rows")
-    knows_places: Any = of_source("knows_places")
-    knows_numbers: Any = of_source("knows_numbers")
-    verbose: Any = of_source("verbose")
-    shows_number: Any = of_source("shows_number")
 
 
 class Tenths:

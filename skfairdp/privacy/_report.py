@@ -145,6 +145,15 @@ def unit_and_relation(protects: str, relation: str) -> tuple[Protects, Neighbori
     return members[0], members[1]
 
 
+def check_guarantee(stated: Any) -> tuple[Protects, NeighboringRelation]:
+    """Refuse an event, a unit and a relation that do not fit; the last two become members of their enums."""
+    protects, relation = unit_and_relation(stated.protects, stated.neighboring_relation)
+    check_event(stated.event, relation)
+    object.__setattr__(stated, "protects", protects)
+    object.__setattr__(stated, "neighboring_relation", relation)
+    return protects, relation
+
+
 def relation_for(n_rows: int | None, *, by_subject: bool = False) -> NeighboringRelation:
     """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
 
@@ -263,10 +272,7 @@ class PrivacySpent:
     rows_of: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
-        check_event(self.event, relation)
-        object.__setattr__(self, "protects", protects)
-        object.__setattr__(self, "neighboring_relation", relation)
+        check_guarantee(self)
 
     def __getstate__(self) -> dict[str, Any]:
         public = [fact.__getnewargs__() for fact in self.public]

@@ -388,10 +388,10 @@ def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
     """One line for each scale of each mechanism; of many scales one line, with the noise of as many equal ones."""
-    lines = []
-    for one, times in performed.items():
-        unit, sigma = getattr(one, "sensitivity", None), getattr(one, "sigma", None)
-        lines.append(PerformedRelease(type(one).__name__, unit, sigma, times))
+    lines = [
+        PerformedRelease(type(one).__name__, getattr(one, "sensitivity", None), getattr(one, "sigma", None), times)
+        for one, times in performed.items()
+    ]
     if len(lines) <= _MOST_KINDS:
         return lines
     together: dict[tuple[str, float | None], tuple[int, float]] = {}

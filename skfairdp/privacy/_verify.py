@@ -219,16 +219,12 @@ def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
 
 def _check_words(document: Mapping[str, Any]) -> None:
     """What nobody can recompute is a text where it is one, and speaks of no more than it is there for."""
-    words = [
-        document["subject"],
-        document.get("rows_of", ""),
-        *document["versions"].values(),
-        *(row["mechanism"] for row in document["performed"]),
-    ]
-    words += [word for part in document["parts"] for word in (part["label"], part.get("rows_of", ""))]
+    entries, parts = (document["ledger"] or {"entries": []})["entries"], document["parts"]
+    words = [document["subject"], *document["versions"].values()]
+    words += [row.get("rows_of", "") for row in (document, *parts, *entries)]
+    words += [row["label"] for row in (*parts, *entries)] + [row["mechanism"] for row in document["performed"]]
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
-    for entry in (document["ledger"] or {"entries": []})["entries"]:
-        words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
+    words += [word for entry in entries for word in entry["releases"]]
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
     obtained = {fact["how"] for fact in document["public"]}
