@@ -104,7 +104,8 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
     elementary = [*_elementary(leaves)]
     types = {*map(type, elementary)}
     noises = (getattr(getattr(leaf, "event", leaf), "noise_multiplier", None) for leaf in elementary)
-    if dpa.NonPrivateDpEvent in types or 0 in noises or math.inf in map(pure_epsilon, elementary):
+    losses = (pure_epsilon(leaf) for leaf in elementary if isinstance(leaf, _PURE))
+    if dpa.NonPrivateDpEvent in types or 0 in noises or math.inf in losses:
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)

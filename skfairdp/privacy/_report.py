@@ -128,29 +128,21 @@ def common_relation(relations: Iterable[NeighboringRelation]) -> NeighboringRela
     return next((weakest for weakest in found if all(one.implies(weakest) for one in found)), None)
 
 
-def unit_and_relation(protects: str, relation: str) -> tuple[Protects, NeighboringRelation]:
-    """Both as members of their enums; an error where they are none, or do not agree."""
-    members: list[Any] = []
-    kinds = (Protects, "protects", protects), (NeighboringRelation, "neighboring_relation", relation)
-    for kind, name, value in kinds:
-        try:
-            members.append(kind(value))
-        except ValueError:
-            raise ValueError(f"{name} must be one of {list(map(str, kind))}. Got {value!r} instead.") from None
-    if members[1].protects is not members[0]:
-        raise ValueError(
-            f"neighboring_relation='{members[1]}' protects one {members[1].protects}, not one {members[0]}. Pass "
-            f"protects='{members[1].protects}', or another relation."
-        )
-    return members[0], members[1]
-
-
 def check_guarantee(stated: Any) -> tuple[Protects, NeighboringRelation]:
     """Refuse an event, a unit and a relation that do not fit; the last two become members of their enums."""
-    protects, relation = unit_and_relation(stated.protects, stated.neighboring_relation)
+    for name, kind in (("protects", Protects), ("neighboring_relation", NeighboringRelation)):
+        value = getattr(stated, name)
+        try:
+            object.__setattr__(stated, name, kind(value))
+        except ValueError:
+            raise ValueError(f"{name} must be one of {list(map(str, kind))}. Got {value!r} instead.") from None
+    protects, relation = stated.protects, stated.neighboring_relation
+    if relation.protects is not protects:
+        raise ValueError(
+            f"neighboring_relation='{relation}' protects one {relation.protects}, not one {protects}. Pass "
+            f"protects='{relation.protects}', or another relation."
+        )
     check_event(stated.event, relation)
-    object.__setattr__(stated, "protects", protects)
-    object.__setattr__(stated, "neighboring_relation", relation)
     return protects, relation
 
 
